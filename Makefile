@@ -1,0 +1,51 @@
+# Everything a bare machine needs comes from here: python3, pip and make are enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format lint types docs bench chaos lock clean run-env dev-env
+
+help:            ## Show this list.
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+run-env:
+	@$(PYTHON) tools/bootstrap.py $(VENV) run
+
+dev-env:
+	@$(PYTHON) tools/bootstrap.py $(VENV) dev
+
+demo: run-env    ## Evaluate a small question answerer in two configurations.
+	@$(BIN)/proctor demo
+
+test: dev-env    ## Run all tests, with branch coverage (at least 95 %).
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered --cov-report= -q
+
+test-all: dev-env ## Run the tests on every supported Python that is present.
+	@$(BIN)/python tools/every_python.py
+
+check: format lint types docs test-all test ## Format, lint, types, architecture, docs, tests.
+
+format: dev-env  ## Fail if a file is not formatted.
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff .; exit 1; }
+
+lint: dev-env
+	@$(BIN)/ruff check --quiet .
+
+types: dev-env
+	@$(BIN)/mypy --no-error-summary
+
+docs: dev-env    ## Fail if generated files are stale.
+	@$(BIN)/python tools/generate.py --check
+
+bench: dev-env   ## Measure overhead, memory, concurrency and crash safety.
+	@$(BIN)/python benchmarks/overhead.py
+
+chaos: dev-env   ## Kill runs at random moments, hundreds of times.
+	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
+
+lock: dev-env    ## Pin the requirements anew, with hashes.
+	@$(BIN)/python tools/lock.py
+
+clean:           ## Remove what the other targets made.
+	rm -rf .venv* .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,0 +1,3 @@
+"""Evaluate LLM programs and agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,128 @@
+"""Every error Proctor raises on purpose.
+
+ProctorError                  what happened, where, and how to mend it
+├── UsageError                the caller can mend it; the command line exits with 2
+│   ├── DatasetError          a dataset cannot be read or does not hold what it should
+│   ├── ConfigError           an eval file, option or definition is wrong
+│   ├── TargetError           a target cannot be found, called or configured
+│   ├── EvaluatorError        an evaluator or metric cannot be found, built or attached
+│   ├── MissingExtra          an optional package is not installed
+│   ├── RunNotFound           no such run in the history
+│   └── ResumeRefused         the run to be resumed is not the one described now
+├── HistoryError              the history cannot be opened, read or written
+└── RunStopped                a run ended early because it was told to (on_error, max_errors)
+
+RunInterrupted (a KeyboardInterrupt)   Ctrl-C; everything finished is kept and can be resumed
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+SHOWN_AT_MOST = 20
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong in a file or definition: where it is and what should be there."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
+
+class ProctorError(Exception):
+    """Something went wrong that Proctor can explain.
+
+    `what` is one sentence, `where` the file, option or name it is about, `fix` what to do;
+    `problems` lists the single faults when there are several.
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", fix: str = "", problems: Sequence[Problem] = ()
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.fix = fix
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        lines += [f"  - {problem}" for problem in self.problems[:SHOWN_AT_MOST]]
+        hidden = len(self.problems) - SHOWN_AT_MOST
+        if hidden > 0:
+            lines.append(f"  … and {hidden} more")
+        if self.fix:
+            lines.append(f"To mend it: {self.fix}")
+        return "\n".join(lines)
+
+
+class UsageError(ProctorError):
+    """The caller asked for something that cannot be done as asked."""
+
+
+class DatasetError(UsageError):
+    """A dataset cannot be read or does not hold what it should."""
+
+
+class ConfigError(UsageError):
+    """An eval file, option or definition is wrong."""
+
+
+class TargetError(UsageError):
+    """A target cannot be found, called or configured."""
+
+
+class EvaluatorError(UsageError):
+    """An evaluator or metric cannot be found, built or attached."""
+
+
+class MissingExtra(UsageError):
+    """An optional package is needed and not installed."""
+
+
+class RunNotFound(UsageError):
+    """The history holds no such run."""
+
+
+class ResumeRefused(UsageError):
+    """The run to be resumed is not the one that is described now."""
+
+
+class HistoryError(ProctorError):
+    """The history cannot be opened, read or written."""
+
+
+class RunStopped(ProctorError):
+    """A run ended before its end because it was told to stop on errors."""
+
+    def __init__(self, what: str, *, run_id: str, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.run_id = run_id
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run: what was finished is kept under `run_id` and can be resumed."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"interrupted; resume with run id {run_id}")
+        self.run_id = run_id
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name was probably meant, or list them all.
+
+    >>> nearest("exact_macth", ["exact_match", "contains"])
+    "did you mean 'exact_match'?"
+    >>> nearest("zzz", ["exact_match", "contains"])
+    'known: contains, exact_match'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "known: " + ", ".join(names) if names else "none are known"

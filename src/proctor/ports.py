@@ -1,0 +1,178 @@
+"""Every seam: what a room must offer so that the engine can use it.
+
+A plain class with these methods is enough; nothing is inherited. (`Results`, the shape in which a
+report reads its results, stands in `records.results` because the report itself is made of it, and
+`Clock` in `clock`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, ContextManager, Protocol, runtime_checkable
+
+from proctor.records.metric import MetricValue
+from proctor.records.progress import ProgressEvent
+from proctor.records.report import EvalReport
+from proctor.records.results import Results
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Session
+from proctor.records.trial import EvalResult, Trial
+
+
+@runtime_checkable
+class SampleSource(Protocol):
+    """A dataset as the engine reads it: samples in a fixed order, and what tells its content."""
+
+    def __iter__(self) -> Iterator[Sample[Any, Any]]: ...
+
+    def inspect(self) -> DatasetInfo:
+        """Check everything that can be checked before a run, and describe the content."""
+        ...
+
+
+class Target(Protocol):
+    """The system under evaluation, made callable."""
+
+    @property
+    def spec(self) -> TargetSpec: ...
+
+    @property
+    def blocking(self) -> bool:
+        """True if `call` must run in a thread; False if it gives something to await."""
+        ...
+
+    def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+        """Run on one sample. Gives a `Reply` or the bare output, or something to await."""
+        ...
+
+    def check_options(self, options: Mapping[str, Any]) -> list[str]:
+        """What is wrong with a configuration's options, before anything runs."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what is held: connections, processes."""
+        ...
+
+
+class Evaluator(Protocol):
+    """A function of (output, expected) that gives a score."""
+
+    def __call__(self, output: Any, expected: Any, /) -> Score: ...
+
+
+class SessionEvaluator(Protocol):
+    """A function of (output, expected, session) that gives a score."""
+
+    def __call__(self, output: Any, expected: Any, session: Session, /) -> Score: ...
+
+
+class AttachedEvaluator(Protocol):
+    """An evaluator whose kind is settled: the engine only calls it.
+
+    `mode` is how: "inline" is quick and pure, "thread" may block, "async" gives an awaitable.
+    """
+
+    @property
+    def spec(self) -> EvaluatorSpec: ...
+
+    @property
+    def mode(self) -> str: ...
+
+    def score(self, trial: Trial) -> Score | Awaitable[Score]:
+        """Judge a trial that has an output. What it raises becomes an error score."""
+        ...
+
+
+class Metric(Protocol):
+    """A number, or several by name, over all results of a run or of one configuration."""
+
+    @property
+    def name(self) -> str: ...
+
+    def compute(
+        self, results: Results
+    ) -> float | int | MetricValue | Mapping[str, float | int | MetricValue | None] | None: ...
+
+
+class Reporter(Protocol):
+    """A report as text."""
+
+    def generate(self, report: EvalReport) -> str: ...
+
+    def save(self, report: EvalReport, path: Any) -> None: ...
+
+
+ProgressCallback = Callable[[ProgressEvent], object]
+
+
+class ResultWriter(Protocol):
+    """Where a run's results go, one by one; each is durable soon after."""
+
+    def add(self, position: int, result: EvalResult) -> None:
+        """Take a finished result. Returns at once."""
+        ...
+
+    def behind(self) -> bool:
+        """True if results come faster than they can be kept, so that the run should wait."""
+        ...
+
+    def flush(self) -> None:
+        """Return when everything taken so far is durable."""
+        ...
+
+
+class History(Protocol):
+    """The record of runs."""
+
+    def begin(self, metadata: RunMetadata) -> None:
+        """Open a new run."""
+        ...
+
+    def hold(self, run_id: str) -> ContextManager[None]:
+        """Claim a run for this process; refused while another process works on it."""
+        ...
+
+    def writer(self, run_id: str) -> ContextManager[ResultWriter]: ...
+
+    def finish(
+        self,
+        metadata: RunMetadata,
+        metrics: Mapping[str, MetricValue],
+        by_configuration: Mapping[str, Mapping[str, MetricValue]],
+    ) -> None:
+        """Store how a run ended and what it amounts to."""
+        ...
+
+    def find(self, reference: str) -> RunMetadata:
+        """A run by its id, the beginning of its id, or "latest"."""
+        ...
+
+    def report(self, run_id: str) -> EvalReport: ...
+
+    def results(self, run_id: str) -> Results: ...
+
+    def done(
+        self, run_id: str, *, retry_errors: bool = False
+    ) -> Iterator[tuple[int, str, str, int]]:
+        """What a run has finished: position, sample id, configuration, epoch."""
+        ...
+
+    def runs(
+        self, *, limit: int = 20, tags: Mapping[str, str] | None = None
+    ) -> Sequence[RunMetadata]:
+        """Newest first."""
+        ...
+
+    def delete(self, run_id: str) -> None: ...
+
+    def cached(self, key: str) -> bytes | None:
+        """An output kept under a key, or None."""
+        ...
+
+    def keep(self, key: str, output: bytes) -> None:
+        """Keep an output under a key."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,41 @@
+"""A number over many results, never alone: with its n, what is missing, and an interval."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
+
+
+class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One aggregate number.
+
+    `n` is how many values it rests on, `errors` and `skipped` how many it could not use;
+    `interval` is the 95 % confidence interval where there is one. `value` is None when there
+    was nothing to compute from.
+    """
+
+    value: float | None
+    n: int
+    errors: int = 0
+    skipped: int = 0
+    interval: tuple[float, float] | None = None
+    kind: MetricKind = "number"
+    unit: str = ""
+    note: str = ""
+
+    @property
+    def missing(self) -> int:
+        """How many values are not in it: errors and skips together."""
+        return self.errors + self.skipped
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """For a rate or mean of scores: its value if everything missing were 0, and if it were 1."""
+        if self.value is None or self.unit or self.kind not in ("rate", "mean"):
+            return None
+        total = self.n + self.missing
+        known = self.value * self.n
+        return known / total, (known + self.missing) / total

@@ -1,0 +1,43 @@
+"""What a run tells while it goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from proctor.records.score import Score
+
+EventKind = Literal[
+    "start", "config_start", "evaluator_start", "evaluator_end", "trial_end", "config_end", "end"
+]
+ProgressStatus = Literal["pending", "running", "evaluating", "completed", "failed"]
+
+
+class ProgressEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One moment of a run.
+
+    `progress` is in percent, never falls, and is 100 at the end. What does not apply to a kind
+    of event is None or empty.
+    """
+
+    kind: EventKind
+    status: ProgressStatus
+    progress: float
+    timestamp: datetime
+    run_id: str
+    configuration: str | None = None
+    sample_id: str | None = None
+    epoch: int | None = None
+    evaluator: str | None = None
+    score: Score | None = None
+    current_field: str | None = None
+    field_values: dict[str, Any] = {}
+    deltas: dict[str, Any] | None = None
+    quality_metrics: dict[str, float] = {}
+    done: int = 0
+    total: int | None = None
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0

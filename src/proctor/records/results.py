@@ -1,0 +1,199 @@
+"""The results of a run, as a sequence and as columns of numbers."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, overload
+
+import msgspec
+
+from proctor.records.trial import EvalResult, Outcome
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One evaluator's scores over many results, as numbers.
+
+    `values` are the verdicts; `clusters` names, value by value, the group each belongs to when
+    they are not independent (epochs of one sample, samples of one cluster), else it is None.
+    `errors` counts failed trials and failed evaluations, `skipped` those without a verdict.
+    """
+
+    values: array[float]
+    passed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    clusters: list[str] | None = None
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many results there are, and how they came out.
+
+    Every result is exactly one of: passed, failed, error (the target failed), unscored (an
+    evaluator failed, so there is no verdict), skipped (no evaluator had anything to say).
+    """
+
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    unscored: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.passed + self.failed + self.error + self.unscored + self.skipped
+
+
+class Results(Protocol):
+    """The results of a run: a sequence that may lie on disk, and its columns as numbers.
+
+    Every question can be narrowed to one configuration.
+    """
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[EvalResult]: ...
+    @overload
+    def __getitem__(self, index: int) -> EvalResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
+
+    def counts(self, configuration: str | None = None) -> Counts:
+        """How the results came out."""
+        ...
+
+    def column(self, evaluator: str, configuration: str | None = None) -> Column:
+        """One evaluator's scores."""
+        ...
+
+    def overall(self, configuration: str | None = None) -> Column:
+        """The combined score of every result."""
+        ...
+
+    def latencies(self, configuration: str | None = None) -> array[float]:
+        """Milliseconds each trial took, failures included."""
+        ...
+
+    def tokens(self, configuration: str | None = None) -> array[float]:
+        """Tokens of every trial that told its usage."""
+        ...
+
+    def error_kinds(self, configuration: str | None = None) -> dict[str, int]:
+        """How often each kind of target error happened, most frequent first."""
+        ...
+
+    def page(
+        self,
+        *,
+        outcome: Outcome | None = None,
+        evaluator: str | None = None,
+        configuration: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> Sequence[EvalResult]:
+        """Some of the results: by outcome, or by the outcome of one evaluator; worst first."""
+        ...
+
+
+class ResultList:
+    """Results held in memory, in the order given.
+
+    >>> len(ResultList([]))
+    0
+    """
+
+    def __init__(self, results: Iterable[EvalResult]) -> None:
+        self._results = tuple(results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[EvalResult]:
+        return iter(self._results)
+
+    @overload
+    def __getitem__(self, index: int) -> EvalResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
+    def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
+        return self._results[index]
+
+    def counts(self, configuration: str | None = None) -> Counts:
+        return Counts(**Counter(result.outcome for result in self._of(configuration)))
+
+    def column(self, evaluator: str, configuration: str | None = None) -> Column:
+        scored = [(r, r.scores.get(evaluator)) for r in self._of(configuration)]
+        valued = [(r, s) for r, s in scored if s is not None and s.ok]
+        errors = sum(not r.success or (s is not None and s.status == "error") for r, s in scored)
+        return Column(
+            array("d", (s.value for _, s in valued if s.value is not None)),
+            passed=sum(s.passed for _, s in valued),
+            errors=errors,
+            skipped=len(scored) - len(valued) - errors,
+            clusters=self._clusters([r for r, _ in valued]),
+        )
+
+    def overall(self, configuration: str | None = None) -> Column:
+        chosen = list(self._of(configuration))
+        counts = self.counts(configuration)
+        valued = [(r, value) for r in chosen if (value := r.verdict()[1]) is not None]
+        return Column(
+            array("d", (value for _, value in valued)),
+            passed=counts.passed,
+            errors=counts.error + counts.unscored,
+            skipped=counts.skipped,
+            clusters=self._clusters([r for r, _ in valued]),
+        )
+
+    def latencies(self, configuration: str | None = None) -> array[float]:
+        return array("d", (result.latency_ms for result in self._of(configuration)))
+
+    def tokens(self, configuration: str | None = None) -> array[float]:
+        usages = (result.trial.usage for result in self._of(configuration))
+        totals = (usage.total_tokens for usage in usages if usage is not None)
+        return array("d", (total for total in totals if total is not None))
+
+    def error_kinds(self, configuration: str | None = None) -> dict[str, int]:
+        failures = (result.trial.error for result in self._of(configuration))
+        return dict(Counter(f.kind for f in failures if f is not None).most_common())
+
+    def page(
+        self,
+        *,
+        outcome: Outcome | None = None,
+        evaluator: str | None = None,
+        configuration: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> Sequence[EvalResult]:
+        chosen = self._of(configuration)
+        if outcome is not None:
+            chosen = (r for r in chosen if outcome_for(r, evaluator) == outcome)
+        return sorted(chosen, key=_worst_first)[offset : offset + limit]
+
+    def _of(self, configuration: str | None) -> Iterable[EvalResult]:
+        if configuration is None:
+            return self._results
+        return (r for r in self._results if r.trial.configuration == configuration)
+
+    def _clusters(self, results: Sequence[EvalResult]) -> list[str] | None:
+        names = [r.trial.sample.cluster or r.sample_id for r in results]
+        return names if len(set(names)) < len(names) else None
+
+
+def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
+    """How a result came out, as a whole or in the eyes of one evaluator."""
+    if evaluator is None or not result.success:
+        return result.outcome
+    score = result.scores.get(evaluator)
+    if score is None or score.status == "skipped":
+        return "skipped"
+    if score.status == "error":
+        return "unscored"
+    return "passed" if score.passed else "failed"
+
+
+def _worst_first(result: EvalResult) -> float:
+    value = result.verdict()[1]
+    return -1.0 if value is None else value

@@ -1,0 +1,84 @@
+"""What a run is: its options, what it was made of, and how it stands."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from proctor.records.trial import Configuration
+
+RunStatus = Literal["running", "completed", "interrupted", "failed"]
+OnError = Literal["continue", "raise"]
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a run is carried out; stored with it.
+
+    `timeout` is for each call of the target, `evaluator_timeout` for each call of an evaluator
+    that waits (None: no limit). `retries` are further attempts after an error that may pass by
+    itself. `max_errors` ends the run after that many failed trials.
+    """
+
+    concurrency: Positive = 20
+    timeout: Seconds | None = 30.0
+    evaluator_timeout: Seconds | None = 60.0
+    epochs: Positive = 1
+    limit: Positive | None = None
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 0
+    retry_delay: Annotated[float, msgspec.Meta(ge=0)] = 0.5
+    on_error: OnError = "continue"
+    max_errors: Positive | None = None
+    cache: bool = False
+
+
+class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An evaluator as data: the name under which scores are kept, what it is, its parameters."""
+
+    name: str
+    uses: str
+    parameters: dict[str, Any] = {}
+    identity: str = ""
+
+
+class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A target as data: its name, how it is called, and what tells it from another."""
+
+    name: str
+    kind: str
+    identity: str = ""
+
+
+class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A dataset as data: where it came from, its length if known, and what tells its content."""
+
+    name: str
+    source: str = "memory"
+    length: int | None = None
+    fingerprint: str | None = None
+    details: dict[str, Any] = {}
+
+
+class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Everything about a run but its results."""
+
+    run_id: str
+    name: str
+    started_at: datetime
+    status: RunStatus = "running"
+    finished_at: datetime | None = None
+    duration_seconds: float = 0.0
+    total: int = 0
+    dataset: DatasetInfo = DatasetInfo("")
+    target: TargetSpec = TargetSpec("", "")
+    configurations: tuple[Configuration, ...] = (Configuration(),)
+    evaluators: tuple[EvaluatorSpec, ...] = ()
+    options: RunOptions = RunOptions()
+    tags: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+    rescored_from: str | None = None

@@ -1,0 +1,93 @@
+"""What is asked: a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+InputT = TypeVar("InputT")
+ExpectedT = TypeVar("ExpectedT")
+
+LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
+
+
+class Sample(
+    msgspec.Struct,
+    Generic[InputT, ExpectedT],
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """One case of a dataset: what goes in and, where it is known, what should come out.
+
+    `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for
+    classification), `context` (what the answer should rest on), `cluster` (samples that belong
+    together, such as questions on one document) and `tags` (a list of words to filter by).
+
+    >>> Sample("1", "What is 2 + 2?", "4", metadata={"cluster": "sums"}).cluster
+    'sums'
+    """
+
+    id: str
+    input: InputT
+    expected: ExpectedT | None = None
+    metadata: dict[str, Any] = {}
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """Labels for classification, by name."""
+        return self.metadata.get(LABELS) or {}
+
+    @property
+    def context(self) -> Any:
+        """What the answer should rest on: documents, a conversation, anything."""
+        return self.metadata.get(CONTEXT)
+
+    @property
+    def cluster(self) -> str | None:
+        """The group this sample belongs to when samples are not independent of each other."""
+        return self.metadata.get(CLUSTER)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Words to filter by."""
+        return tuple(self.metadata.get(TAGS) or ())
+
+
+def metadata_faults(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with the four known metadata keys, as (key, what was expected and found).
+
+    >>> metadata_faults({"tags": "easy"})
+    [('metadata.tags', 'expected a list of strings, found a string')]
+    """
+    faults = []
+    labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
+    if labels is not None and not isinstance(labels, Mapping):
+        faults.append((f"metadata.{LABELS}", f"expected a mapping, found {kind_of(labels)}"))
+    if tags is not None and not (
+        isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)
+    ):
+        faults.append((f"metadata.{TAGS}", f"expected a list of strings, found {kind_of(tags)}"))
+    if cluster is not None and not isinstance(cluster, str):
+        faults.append((f"metadata.{CLUSTER}", f"expected a string, found {kind_of(cluster)}"))
+    return faults
+
+
+def kind_of(value: object) -> str:
+    """The kind of a value in words that a reader of JSON knows.
+
+    >>> kind_of(True), kind_of(3), kind_of([1]), kind_of(None)
+    ('a boolean', 'a number', 'a list', 'null')
+    """
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (bool, "a boolean"),
+        ((int, float), "a number"),
+        (str, "a string"),
+        ((list, tuple), "a list"),
+        (Mapping, "a mapping"),
+    )
+    if value is None:
+        return "null"
+    return next((word for type_, word in kinds if isinstance(value, type_)), type(value).__name__)

@@ -1,0 +1,118 @@
+"""What an evaluator says: a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+Status = Literal["ok", "error", "skipped"]
+
+
+class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A verdict on one output: a value from 0 to 1, passed or not, and why.
+
+    A score that could not be given is not a number: `Score.error` and `Score.skipped` have no
+    value, stay out of every mean, and are counted beside it.
+
+    >>> Score(0.75, True, "close enough").value
+    0.75
+    >>> Score.skipped("the sample has no expected value").value is None
+    True
+    """
+
+    value: float | None
+    passed: bool
+    reason: str = ""
+    details: dict[str, Any] = {}
+    status: Status = "ok"
+
+    def __post_init__(self) -> None:
+        value = self.value
+        if self.status == "ok":
+            if value is None or not 0.0 <= value <= 1.0:
+                raise ValueError(
+                    f"a score's value must be a number from 0 to 1, got {value!r}; "
+                    "use Score.error or Score.skipped when there is no verdict"
+                )
+        elif value is not None or self.passed:
+            raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
+
+    @property
+    def ok(self) -> bool:
+        """True if this is a verdict, not an error or a skip."""
+        return self.status == "ok"
+
+    @classmethod
+    def error(cls, reason: str, details: Mapping[str, Any] | None = None) -> Score:
+        """The evaluator failed: no value, counted as an error."""
+        return cls(None, False, reason, dict(details or {}), "error")
+
+    @classmethod
+    def skipped(cls, reason: str, details: Mapping[str, Any] | None = None) -> Score:
+        """The evaluator has nothing to say on this sample: no value, counted as skipped."""
+        return cls(None, False, reason, dict(details or {}), "skipped")
+
+
+def combine_all(scores: Mapping[str, Score]) -> Score:
+    """All must pass; the value is the mean. One rule for `all_of`, `and` and a result's score.
+
+    Skipped scores have nothing to say and are left out; an error fails the whole.
+
+    >>> combine_all({"a": Score(1.0, True), "b": Score(0.5, False)}).value
+    0.75
+    """
+    told = _told(scores)
+    if isinstance(told, Score):
+        return told
+    errors = [name for name, score in told.items() if not score.ok]
+    if errors:
+        return Score.error(_reasons(told.values()), _details(scores, errors))
+    values = [score.value for score in told.values() if score.value is not None]
+    return Score(
+        sum(values) / len(values),
+        all(score.passed for score in told.values()),
+        _reasons(told.values()),
+        _details(scores),
+    )
+
+
+def combine_any(scores: Mapping[str, Score]) -> Score:
+    """One must pass; the value is the greatest. One rule for `any_of` and `or`.
+
+    An error counts as not passed and the details name it; only errors make an error.
+
+    >>> combine_any({"a": Score(1.0, True), "b": Score.error("no answer")}).passed
+    True
+    """
+    told = _told(scores)
+    if isinstance(told, Score):
+        return told
+    errors = [name for name, score in told.items() if not score.ok]
+    values = [score.value for score in told.values() if score.value is not None]
+    if not values:
+        return Score.error(_reasons(told.values()), _details(scores, errors))
+    return Score(
+        max(values),
+        any(score.passed for score in told.values()),
+        _reasons(told.values()),
+        _details(scores, errors),
+    )
+
+
+def _told(scores: Mapping[str, Score]) -> dict[str, Score] | Score:
+    """The scores that say something; a skipped score if none does."""
+    told = {name: score for name, score in scores.items() if score.status != "skipped"}
+    return told or Score.skipped(_reasons(scores.values()), _details(scores))
+
+
+def _reasons(scores: Iterable[Score]) -> str:
+    return "; ".join(score.reason for score in scores if score.reason)
+
+
+def _details(scores: Mapping[str, Score], errors: list[str] | None = None) -> dict[str, Any]:
+    details: dict[str, Any] = {"parts": dict(scores)}
+    if errors:
+        details["errors"] = errors
+    return details

@@ -1,0 +1,132 @@
+"""What one execution left behind: a trial, and a result once it is scored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from proctor.records.sample import Sample
+from proctor.records.score import Score, combine_all
+from proctor.records.session import Session, Usage
+
+DEFAULT_CONFIGURATION = "default"
+
+Outcome = Literal["passed", "failed", "error", "unscored", "skipped"]
+OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "unscored", "skipped")
+
+
+class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A named set of options that reach the target as keyword arguments."""
+
+    name: str = DEFAULT_CONFIGURATION
+    options: dict[str, Any] = {}
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a target may return instead of the bare output: the output and what it cost.
+
+    >>> Reply("Paris", usage=Usage(input_tokens=12, output_tokens=1)).output
+    'Paris'
+    """
+
+    output: Any
+    usage: Usage | None = None
+    session: Session | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why a trial has no output: the kind of error, its message, and where it was raised."""
+
+    kind: str
+    message: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One execution of the target on one sample, in one configuration and epoch."""
+
+    sample: Sample[Any, Any]
+    output: Any = None
+    error: Failure | None = None
+    latency_ms: float = 0.0
+    started_at: datetime | None = None
+    configuration: str = DEFAULT_CONFIGURATION
+    epoch: int = 0
+    attempts: int = 1
+    usage: Usage | None = None
+    session: Session | None = None
+    cached: bool = False
+
+
+class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One trial with its scores."""
+
+    trial: Trial
+    scores: dict[str, Score] = {}
+
+    @property
+    def sample_id(self) -> str:
+        """The id of the sample."""
+        return self.trial.sample.id
+
+    @property
+    def output(self) -> Any:
+        """What the target gave."""
+        return self.trial.output
+
+    @property
+    def latency_ms(self) -> float:
+        """How long the target took, measured for failures too."""
+        return self.trial.latency_ms
+
+    @property
+    def error(self) -> str | None:
+        """Why there is no output, or None."""
+        return None if self.trial.error is None else str(self.trial.error)
+
+    @property
+    def success(self) -> bool:
+        """True if the target gave an output."""
+        return self.trial.error is None
+
+    @property
+    def score(self) -> Score:
+        """The one score of this result: its only one, or all of them combined (all must pass)."""
+        if self.trial.error is not None:
+            return Score.error(str(self.trial.error))
+        if not self.scores:
+            return Score.skipped("no evaluator was given")
+        if len(self.scores) == 1:
+            return next(iter(self.scores.values()))
+        return combine_all(self.scores)
+
+    @property
+    def passed(self) -> bool:
+        """True if the target gave an output and every verdict on it passed."""
+        return self.outcome == "passed"
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it came out, in one word."""
+        return self.verdict()[0]
+
+    def verdict(self) -> tuple[Outcome, float | None]:
+        """The outcome and the value of `score`, without building it."""
+        if self.trial.error is not None:
+            return "error", None
+        total, count, passed = 0.0, 0, True
+        for score in self.scores.values():
+            if score.value is not None:
+                total += score.value
+                count += 1
+                passed = passed and score.passed
+            elif score.status == "error":
+                return "unscored", None
+        if not count:
+            return "skipped", None
+        return ("passed" if passed else "failed"), total / count

@@ -1,0 +1,57 @@
+"""Make a virtual environment with the pinned packages and this project in it.
+
+Usage: python3 tools/bootstrap.py VENV run|dev
+
+Needs nothing but Python and pip: where the `venv` module has no `ensurepip` (some distributions
+leave it out), virtualenv is fetched into a temporary folder first. A stamp makes second runs quick.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(venv: Path, level: str) -> None:
+    requirements = ROOT / "requirements" / f"{level}.txt"
+    wanted = hashlib.sha256(
+        requirements.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    ).hexdigest()
+    stamp = venv / f".installed-{level}"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print(f"setting up {venv.name} ({level}) …", flush=True)
+    python = venv / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        create(venv)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    run(*pip, "--require-hashes", "-r", requirements)
+    run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    stamp.write_text(wanted)
+
+
+def create(venv: Path) -> None:
+    if subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True).returncode == 0:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, "virtualenv")
+        environment = os.environ | {"PYTHONPATH": folder}
+        run(sys.executable, "-m", "virtualenv", "--clear", venv, env=environment)
+
+
+def run(*command: object, env: dict[str, str] | None = None) -> None:
+    result = subprocess.run(
+        [str(part) for part in command], env=env, stderr=subprocess.PIPE, text=True
+    )
+    if result.returncode:
+        sys.exit(f"{result.stderr}\nfailed: {' '.join(map(str, command))}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).absolute(), sys.argv[2])
