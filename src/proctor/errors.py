@@ -93,6 +93,20 @@ class ResumeRefused(UsageError):
     """The run to be resumed is not the one that is described now."""
 
 
+class CallFailed(ProctorError):
+    """A call out of the process (a command, an HTTP endpoint) failed.
+
+    `retryable` says whether the same call may succeed later; `retry_after` how long to wait.
+    """
+
+    def __init__(
+        self, what: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(what)
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
 class HistoryError(ProctorError):
     """The history cannot be opened, read or written."""
 

@@ -8,7 +8,8 @@ report reads its results, stands in `records.results` because the report itself 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, ContextManager, Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
 
 from proctor.records.metric import MetricValue
 from proctor.records.progress import ProgressEvent
@@ -130,11 +131,11 @@ class History(Protocol):
         """Open a new run."""
         ...
 
-    def hold(self, run_id: str) -> ContextManager[None]:
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; refused while another process works on it."""
         ...
 
-    def writer(self, run_id: str) -> ContextManager[ResultWriter]: ...
+    def writer(self, run_id: str) -> AbstractContextManager[ResultWriter]: ...
 
     def finish(
         self,

@@ -9,7 +9,7 @@ from typing import Protocol, overload
 
 import msgspec
 
-from proctor.records.trial import EvalResult, Outcome
+from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Counts(msgspec.Struct, frozen=True):
 class Results(Protocol):
     """The results of a run: a sequence that may lie on disk, and its columns as numbers.
 
-    Every question can be narrowed to one configuration.
+    Every question can be narrowed to one configuration with `only`.
     """
 
     def __len__(self) -> int: ...
@@ -59,27 +59,31 @@ class Results(Protocol):
     @overload
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
 
-    def counts(self, configuration: str | None = None) -> Counts:
+    def only(self, configuration: str) -> Results:
+        """The results of one configuration."""
+        ...
+
+    def counts(self) -> Counts:
         """How the results came out."""
         ...
 
-    def column(self, evaluator: str, configuration: str | None = None) -> Column:
+    def column(self, evaluator: str) -> Column:
         """One evaluator's scores."""
         ...
 
-    def overall(self, configuration: str | None = None) -> Column:
+    def overall(self) -> Column:
         """The combined score of every result."""
         ...
 
-    def latencies(self, configuration: str | None = None) -> array[float]:
+    def latencies(self) -> array[float]:
         """Milliseconds each trial took, failures included."""
         ...
 
-    def tokens(self, configuration: str | None = None) -> array[float]:
+    def tokens(self) -> array[float]:
         """Tokens of every trial that told its usage."""
         ...
 
-    def error_kinds(self, configuration: str | None = None) -> dict[str, int]:
+    def error_kinds(self) -> dict[str, int]:
         """How often each kind of target error happened, most frequent first."""
         ...
 
@@ -88,7 +92,6 @@ class Results(Protocol):
         *,
         outcome: Outcome | None = None,
         evaluator: str | None = None,
-        configuration: str | None = None,
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
@@ -119,11 +122,15 @@ class ResultList:
     def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
         return self._results[index]
 
-    def counts(self, configuration: str | None = None) -> Counts:
-        return Counts(**Counter(result.outcome for result in self._of(configuration)))
+    def only(self, configuration: str) -> ResultList:
+        return ResultList(r for r in self._results if r.trial.configuration == configuration)
 
-    def column(self, evaluator: str, configuration: str | None = None) -> Column:
-        scored = [(r, r.scores.get(evaluator)) for r in self._of(configuration)]
+    def counts(self) -> Counts:
+        tally = Counter(result.outcome for result in self._results)
+        return Counts(*(tally[outcome] for outcome in OUTCOMES))
+
+    def column(self, evaluator: str) -> Column:
+        scored = [(r, r.scores.get(evaluator)) for r in self._results]
         valued = [(r, s) for r, s in scored if s is not None and s.ok]
         errors = sum(not r.success or (s is not None and s.status == "error") for r, s in scored)
         return Column(
@@ -134,10 +141,9 @@ class ResultList:
             clusters=self._clusters([r for r, _ in valued]),
         )
 
-    def overall(self, configuration: str | None = None) -> Column:
-        chosen = list(self._of(configuration))
-        counts = self.counts(configuration)
-        valued = [(r, value) for r in chosen if (value := r.verdict()[1]) is not None]
+    def overall(self) -> Column:
+        counts = self.counts()
+        valued = [(r, value) for r in self._results if (value := r.verdict()[1]) is not None]
         return Column(
             array("d", (value for _, value in valued)),
             passed=counts.passed,
@@ -146,16 +152,16 @@ class ResultList:
             clusters=self._clusters([r for r, _ in valued]),
         )
 
-    def latencies(self, configuration: str | None = None) -> array[float]:
-        return array("d", (result.latency_ms for result in self._of(configuration)))
+    def latencies(self) -> array[float]:
+        return array("d", (result.latency_ms for result in self._results))
 
-    def tokens(self, configuration: str | None = None) -> array[float]:
-        usages = (result.trial.usage for result in self._of(configuration))
+    def tokens(self) -> array[float]:
+        usages = (result.trial.usage for result in self._results)
         totals = (usage.total_tokens for usage in usages if usage is not None)
         return array("d", (total for total in totals if total is not None))
 
-    def error_kinds(self, configuration: str | None = None) -> dict[str, int]:
-        failures = (result.trial.error for result in self._of(configuration))
+    def error_kinds(self) -> dict[str, int]:
+        failures = (result.trial.error for result in self._results)
         return dict(Counter(f.kind for f in failures if f is not None).most_common())
 
     def page(
@@ -163,19 +169,13 @@ class ResultList:
         *,
         outcome: Outcome | None = None,
         evaluator: str | None = None,
-        configuration: str | None = None,
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        chosen = self._of(configuration)
+        chosen: Iterable[EvalResult] = self._results
         if outcome is not None:
             chosen = (r for r in chosen if outcome_for(r, evaluator) == outcome)
         return sorted(chosen, key=_worst_first)[offset : offset + limit]
-
-    def _of(self, configuration: str | None) -> Iterable[EvalResult]:
-        if configuration is None:
-            return self._results
-        return (r for r in self._results if r.trial.configuration == configuration)
 
     def _clusters(self, results: Sequence[EvalResult]) -> list[str] | None:
         names = [r.trial.sample.cluster or r.sample_id for r in results]

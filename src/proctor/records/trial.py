@@ -27,6 +27,9 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a target may return instead of the bare output: the output and what it cost.
 
+    `session` and `latency_ms` are for targets that know better than the engine what happened and
+    how long it took, such as recordings.
+
     >>> Reply("Paris", usage=Usage(input_tokens=12, output_tokens=1)).output
     'Paris'
     """
@@ -34,6 +37,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     output: Any
     usage: Usage | None = None
     session: Session | None = None
+    latency_ms: float | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
