@@ -38,14 +38,12 @@ def name_of(thing: Any) -> str:
 def _feed(state: hashlib._Hash, thing: Any, depth: int) -> None:
     """Add what a callable is made of; values are followed a few steps, not for ever."""
     if isinstance(thing, functools.partial):
-        for part in (thing.func, thing.args, sorted(thing.keywords.items())):
-            _feed(state, part, depth)
+        _feed(state, [thing.func, thing.args, sorted(thing.keywords.items())], depth)
     elif isinstance(thing, FunctionType):
         state.update(f"{thing.__module__}:{thing.__qualname__}".encode())
         _feed_code(state, thing.__code__)
         cells = [_cell(cell) for cell in thing.__closure__ or ()]
-        for part in (thing.__defaults__, thing.__kwdefaults__, cells):
-            _feed(state, part, depth + 1)
+        _feed(state, [thing.__defaults__, thing.__kwdefaults__, cells], depth + 1)
     elif isinstance(thing, MethodType):
         _feed(state, thing.__func__, depth)
         _feed(state, thing.__self__, depth + 1)
@@ -82,8 +80,7 @@ def _value(thing: Any, depth: int) -> bytes:
     if hasattr(thing, "__dict__") and depth < 3 and not isinstance(thing, BaseException):
         state = hashlib.sha256(label)
         call = getattr(kind, "__call__", None)  # noqa: B004 - the class's own code is wanted
-        for part in (call if isinstance(call, FunctionType) else None, sorted(vars(thing).items())):
-            _feed(state, part, depth + 1)
+        _feed(state, [call, sorted(vars(thing).items())], depth + 1)
         return state.digest()
     text = codec.canonical(codec.plain(thing))
     return label if b"$repr" in text else label + text

@@ -43,9 +43,7 @@ def module(name: str) -> ModuleType:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    here = add_folder(Path.cwd())
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -58,12 +56,18 @@ def module(name: str) -> ModuleType:
         ) from None
 
 
+def add_folder(folder: Path) -> str:
+    """Let modules be found in a folder too; gives the folder's full path."""
+    full = str(folder.resolve())
+    if full not in sys.path:
+        sys.path.insert(0, full)
+    return full
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    add_folder(path.parent)
     name = path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -19,7 +19,7 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetS
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session
-from proctor.records.trial import EvalResult, Trial
+from proctor.records.trial import EvalResult, Outcome, Trial
 
 
 @runtime_checkable
@@ -105,6 +105,37 @@ class Reporter(Protocol):
     def save(self, report: EvalReport, path: Any) -> None: ...
 
 
+class RunView(Protocol):
+    """How far a run is, to be looked at whenever a display likes."""
+
+    @property
+    def total(self) -> int | None: ...
+
+    @property
+    def resumed(self) -> int:
+        """How many were finished in an earlier sitting."""
+        ...
+
+    @property
+    def stopping(self) -> bool: ...
+
+    @property
+    def outcomes(self) -> Mapping[Outcome, int]: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def rate(self) -> float | None: ...
+
+    @property
+    def seconds_left(self) -> float | None: ...
+
+    def running(self) -> list[tuple[str, float]]:
+        """Ids of the samples that are being run and for how long, the longest first."""
+        ...
+
+
 ProgressCallback = Callable[[ProgressEvent], object]
 
 
@@ -113,6 +144,10 @@ class ResultWriter(Protocol):
 
     def add(self, position: int, result: EvalResult) -> None:
         """Take a finished result. Returns at once."""
+        ...
+
+    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+        """Take an output to be reused, under its key."""
         ...
 
     def behind(self) -> bool:
@@ -129,6 +164,10 @@ class History(Protocol):
 
     def begin(self, metadata: RunMetadata) -> None:
         """Open a new run."""
+        ...
+
+    def update(self, metadata: RunMetadata) -> None:
+        """Store how a run stands now."""
         ...
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
@@ -148,6 +187,10 @@ class History(Protocol):
 
     def find(self, reference: str) -> RunMetadata:
         """A run by its id, the beginning of its id, or "latest"."""
+        ...
+
+    def is_held(self, run_id: str) -> bool:
+        """True if a living process works on the run."""
         ...
 
     def report(self, run_id: str) -> EvalReport: ...
@@ -170,10 +213,6 @@ class History(Protocol):
 
     def cached(self, key: str) -> bytes | None:
         """An output kept under a key, or None."""
-        ...
-
-    def keep(self, key: str, output: bytes) -> None:
-        """Keep an output under a key."""
         ...
 
     def close(self) -> None: ...

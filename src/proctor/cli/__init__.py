@@ -1,1 +1,4 @@
+"""The command line: one file a command, each parses, calls, prints and exits.
 
+Exit codes: 0 good, 1 below a threshold, 2 usage, 3 trouble, 130 interrupted.
+"""

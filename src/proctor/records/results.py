@@ -98,6 +98,10 @@ class Results(Protocol):
         """Some of the results: by outcome, or by the outcome of one evaluator; worst first."""
         ...
 
+    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+        """All results of one sample: its configurations and epochs."""
+        ...
+
 
 class ResultList:
     """Results held in memory, in the order given.
@@ -176,6 +180,9 @@ class ResultList:
         if outcome is not None:
             chosen = (r for r in chosen if outcome_for(r, evaluator) == outcome)
         return sorted(chosen, key=_worst_first)[offset : offset + limit]
+
+    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+        return [r for r in self._results if r.sample_id == sample_id]
 
     def _clusters(self, results: Sequence[EvalResult]) -> list[str] | None:
         names = [r.trial.sample.cluster or r.sample_id for r in results]

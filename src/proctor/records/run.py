@@ -64,7 +64,7 @@ class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Everything about a run but its results."""
+    """Everything about a run but its results; `total` is how many trials were planned, if known."""
 
     run_id: str
     name: str
@@ -72,7 +72,7 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     status: RunStatus = "running"
     finished_at: datetime | None = None
     duration_seconds: float = 0.0
-    total: int = 0
+    total: int | None = None
     dataset: DatasetInfo = DatasetInfo("")
     target: TargetSpec = TargetSpec("", "")
     configurations: tuple[Configuration, ...] = (Configuration(),)

@@ -1,1 +1,1 @@
-
+"""Pure numbers: distributions, moments, quantiles and intervals. Knows no record."""

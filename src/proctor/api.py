@@ -1,0 +1,130 @@
+"""The main job, for scripts and notebooks: a dataset against a target, scored, kept, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from proctor import bridge
+from proctor.clock import Clock, SystemClock
+from proctor.engine.rescore import Rescoring
+from proctor.engine.start import Conduct, begin, resume
+from proctor.engine.start import rescore as begin_rescoring
+from proctor.lookback import open_history, run_to_resume
+from proctor.ports import History, ProgressCallback
+from proctor.prepare import Configurations, Evaluation, Metrics, load_metrics, prepare
+from proctor.records.report import EvalReport
+from proctor.records.run import OnError
+from proctor.registry import Registry
+from proctor.reports.live import live_display
+
+
+class Options(TypedDict, total=False):
+    """How a run is carried out; see `RunOptions`."""
+
+    concurrency: int
+    timeout: float | None
+    evaluator_timeout: float | None
+    epochs: int
+    limit: int | None
+    retries: int
+    retry_delay: float
+    on_error: OnError
+    max_errors: int | None
+    cache: bool
+
+
+async def aevaluate(
+    target: Any,
+    dataset: Any,
+    evaluators: Any,
+    *,
+    configurations: Configurations | None = None,
+    metrics: Metrics = (),
+    name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    history: History | str | Path | bool | None = None,
+    on_progress: ProgressCallback | Sequence[ProgressCallback] = (),
+    progress: bool | None = None,
+    resume: str | bool = False,
+    allow_changes: bool = False,
+    retry_errors: bool = False,
+    **options: Unpack[Options],
+) -> EvalReport:
+    """Run a target over a dataset, score every output, keep everything, and report.
+
+    `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
+    endpoint or recorded outputs; `dataset` a Dataset, a path, or a list of dicts; `evaluators` one
+    or several functions or names. `history=False` keeps the run only as long as the report lives.
+    `resume=True` goes on with the latest unfinished run of this name.
+    """
+    evaluation = Evaluation(
+        target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options)
+    )
+    callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
+    how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors)
+    return await execute(evaluation, open_history(history), how, resume_from=resume)
+
+
+evaluate = bridge.synchronous(aevaluate)
+
+
+async def execute(
+    evaluation: Evaluation,
+    history: History,
+    how: Conduct,
+    *,
+    resume_from: str | bool = False,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+) -> EvalReport:
+    """Carry out an evaluation: the one way that every door takes."""
+    clock = clock or SystemClock()
+    plan = prepare(evaluation, registry or Registry.standard())
+    info = plan.dataset.inspect()
+    if resume_from:
+        before = run_to_resume(history, resume_from, plan.name)
+        with history.hold(before.run_id):
+            return await resume(plan, info, before, history, clock, how).run()
+    sitting = begin(plan, info, history, clock, how)
+    with history.hold(sitting.metadata.run_id):
+        return await sitting.run()
+
+
+async def arescore(
+    run: str,
+    evaluators: Any,
+    *,
+    metrics: Metrics = (),
+    tags: Mapping[str, str] | None = None,
+    history: History | str | Path | bool | None = None,
+    progress: bool | None = None,
+) -> EvalReport:
+    """Score the outputs of a stored run again, with other evaluators; the target is not called."""
+    how = Conduct(watch=live_display(progress))
+    kept = open_history(history)
+    return await score_again(run, evaluators, kept, how, metrics=metrics, tags=tags)
+
+
+rescore = bridge.synchronous(arescore)
+
+
+async def score_again(
+    run: str,
+    evaluators: Any,
+    history: History,
+    how: Conduct,
+    *,
+    metrics: Metrics = (),
+    tags: Mapping[str, str] | None = None,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+) -> EvalReport:
+    """Carry out a rescoring: the one way that every door takes."""
+    built = (registry or Registry.standard()).build_all(evaluators)
+    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}))
+    before = history.find(run)
+    sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)
+    with history.hold(sitting.metadata.run_id):
+        return await sitting.run()

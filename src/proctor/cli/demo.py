@@ -1,0 +1,44 @@
+"""`proctor demo`: a real evaluation, small enough to watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.options import history_option
+
+NEXT = """
+What next:
+  proctor show latest --outcome failed --configuration bm25   what it still gets wrong
+  proctor rescore latest -e exact_match                        new evaluators, old outputs
+  proctor runs                                                 every run is kept
+  proctor init my-evals                                        start your own"""
+
+
+@click.command("demo")
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("eval_results"),
+    show_default=True,
+    help="Where the reports go.",
+)
+@history_option()
+def command(output: Path, history: str | None) -> None:
+    """Evaluate a question answerer with a knowledge base of its own, in two configurations."""
+    from proctor import bridge, resources
+    from proctor.api import execute
+    from proctor.cli.outcome import conclude
+    from proctor.config import load
+    from proctor.engine.start import Conduct
+    from proctor.lookback import open_history
+    from proctor.reports.live import live_display
+
+    loaded = load(resources.path("demo", "eval.yaml"))
+    click.echo("A question answerer, two ways of ranking, the same questions for both.\n")
+    how = Conduct(watch=live_display(True))
+    report = bridge.run(execute(loaded.evaluation, open_history(history), how))
+    conclude(report, thresholds={}, output=output)
+    click.echo(f"kept as run {report.run_id}\n{NEXT}")

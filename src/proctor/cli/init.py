@@ -1,0 +1,33 @@
+"""`proctor init`: write a first project that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor import codec, resources
+from proctor.errors import UsageError
+
+
+@click.command("init")
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def command(folder: Path) -> None:
+    """Write a first project into FOLDER: an eval file, a dataset, a target and an evaluator."""
+    from proctor.config import SCHEMA_FILE, schema
+
+    template = resources.path("templates", "project")
+    files = sorted(file for file in template.iterdir() if file.is_file())
+    taken = [file.name for file in files if (folder / file.name).exists()]
+    if taken:
+        raise UsageError(
+            f"{folder} has {', '.join(taken)} already; nothing was written",
+            fix="choose an empty folder: proctor init my-evals",
+        )
+    (folder / ".proctor").mkdir(parents=True, exist_ok=True)
+    for file in files:
+        (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        click.echo(f"wrote {folder / file.name}")
+    (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(schema()) + b"\n")
+    change = "" if folder == Path() else f"cd {folder} && "
+    click.echo(f"\nnow run it:  {change}proctor run eval.yaml")

@@ -1,0 +1,94 @@
+"""The `proctor` command: finds the command that is meant and loads only that one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from proctor.errors import ProctorError, RunInterrupted, UsageError
+from proctor.version import VERSION
+
+COMMANDS = {
+    "run": "Evaluate a target on a dataset.",
+    "runs": "List the runs in the history.",
+    "show": "Show a run: its report, its failures, one sample.",
+    "rescore": "Score the outputs of a run again, with other evaluators.",
+    "delete": "Delete runs from the history.",
+    "evaluators": "List the evaluators and their parameters.",
+    "init": "Write a first project that runs.",
+    "demo": "Evaluate a small question answerer in two configurations.",
+}
+USAGE, TROUBLE, INTERRUPTED = 2, 3, 130
+
+
+class LazyCommands(click.Group):
+    """Commands that are imported when they are used, so that help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = importlib.import_module(f"proctor.cli.{cmd_name}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from proctor.errors import nearest
+
+            raise click.UsageError(f"there is no command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="proctor")
+def proctor() -> None:
+    """Evaluate LLM programs and agents: know whether they work, and whether a change helped."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(outcome(args))
+
+
+def outcome(args: list[str] | None = None) -> int:
+    """Run the command line; what goes wrong is told on one screen, never as a traceback."""
+    try:
+        return _code(proctor.main(args=args, prog_name="proctor", standalone_mode=False))
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except click.Abort:
+        return INTERRUPTED
+    except RunInterrupted as interrupted:
+        click.echo(
+            f"\ninterrupted: what was finished is kept; add --resume {interrupted.run_id} "
+            "to the same command to go on",
+            err=True,
+        )
+        return INTERRUPTED
+    except ProctorError as error:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(str(error), err=True)
+        return USAGE if isinstance(error, UsageError) else TROUBLE
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _code(returned: Any) -> int:
+    return returned if isinstance(returned, int) else 0

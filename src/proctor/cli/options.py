@@ -1,0 +1,68 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from proctor.errors import ConfigError, Problem
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def history_option() -> Decorator:
+    """Where the runs are kept."""
+    return click.option(
+        "--history",
+        metavar="FILE",
+        help="The history file. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
+    )
+
+
+def json_option() -> Decorator:
+    """Output for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    """`key=value` options as a mapping; all faults at once."""
+    found: dict[str, str] = {}
+    problems = []
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            problems.append(Problem(option, f"expected key=value, found {text!r}"))
+        found[key.strip()] = value
+    if problems:
+        raise ConfigError("an option cannot be read", problems=problems)
+    return found
+
+
+def value(text: str) -> Any:
+    """A value from the command line as YAML would read it: 3, true, [a, b], or text.
+
+    >>> value("0.5"), value("false"), value("^A.*z$")
+    (0.5, False, '^A.*z$')
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def number(text: str, option: str) -> float:
+    """A share from the command line: 0.8 or 80%.
+
+    >>> number("80%", "--fail-under")
+    0.8
+    """
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise ConfigError(
+            f"expected a number such as 0.8 or 80%, found {text!r}", where=option
+        ) from None

@@ -1,0 +1,77 @@
+"""`proctor rescore`: score the outputs of a run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.options import history_option, json_option, pairs
+
+
+@click.command("rescore")
+@click.argument("run", default="latest")
+@click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
+@click.option("--set", "parameters", metavar="EVALUATOR.PARAMETER=VALUE", multiple=True)
+@click.option("--file", type=click.Path(path_type=Path), help="Take the evaluators of a file.")
+@click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
+@click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the new run.")
+@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
+@history_option()
+@json_option()
+def command(
+    run: str,
+    evaluator: tuple[str, ...],
+    parameters: tuple[str, ...],
+    file: Path | None,
+    plugin: tuple[str, ...],
+    tag: tuple[str, ...],
+    fail_under: tuple[str, ...],
+    output: Path | None,
+    quiet: bool,
+    history: str | None,
+    as_json: bool,
+) -> int:
+    """Score the outputs of a stored run with other evaluators; the target is not called.
+
+    \b
+    proctor rescore latest -e contains --set contains.case_sensitive=false
+    proctor rescore latest --file eval.yaml
+    """
+    from proctor import bridge
+    from proctor.api import score_again
+    from proctor.cli.outcome import conclude
+    from proctor.cli.run import thresholds, with_parameters
+    from proctor.config import load
+    from proctor.engine.start import Conduct
+    from proctor.errors import ConfigError
+    from proctor.lookback import open_history
+    from proctor.registry import Registry
+    from proctor.reports.live import live_display
+
+    loaded = load(file) if file else None
+    chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else [])
+    if not chosen:
+        raise ConfigError("give the evaluators: --evaluator NAME, or --file eval.yaml")
+    registry = Registry.standard()
+    for address in (*(loaded.plugins if loaded else ()), *plugin):
+        registry.load_plugin(address)
+    report = bridge.run(
+        score_again(
+            run,
+            with_parameters(chosen, parameters),
+            open_history(history),
+            Conduct(watch=live_display(not (quiet or as_json))),
+            registry=registry,
+            tags=pairs(tag, "--tag"),
+        )
+    )
+    return conclude(
+        report,
+        thresholds=thresholds(fail_under),
+        output=output,
+        quiet=quiet,
+        as_json=as_json,
+    )

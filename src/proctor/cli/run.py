@@ -1,0 +1,182 @@
+"""`proctor run`: evaluate a target on a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cli.options import history_option, json_option, number, pairs, value
+from proctor.errors import ConfigError
+
+EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
+UNFINISHED = "the latest unfinished run"
+
+
+@click.command("run")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--dataset", metavar="PATH", help="A .jsonl, .ndjson, .csv or .tsv file.")
+@click.option("--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column.")
+@click.option("--generate-ids", is_flag=True, help="Make ids from the inputs.")
+@click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, or an http URL.")
+@click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
+@click.option("--set", "parameters", metavar="EVALUATOR.PARAMETER=VALUE", multiple=True)
+@click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
+@click.option("--name", help="The name under which runs are kept.")
+@click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")
+@click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
+@click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")
+@click.option("--limit", type=int, help="Only the first so many samples.")
+@click.option("--retries", type=int, help="Further attempts after a passing trouble.")
+@click.option("--max-errors", type=int, help="Stop after so many failed samples.")
+@click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
+@click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
+@click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
+@click.option(
+    "--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing."
+)
+@click.option("--allow-changes", is_flag=True, help="Resume although something has changed.")
+@click.option("--retry-errors", is_flag=True, help="With --resume: run failed samples again.")
+@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
+@history_option()
+@json_option()
+def command(file: Path | None, **options: Any) -> int:
+    """Evaluate a target on a dataset.
+
+    \b
+    proctor run eval.yaml
+    proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
+
+    What FILE says can be overridden by options. The run is kept in the history; --output writes
+    report.md and report.json too. Exit codes: 0 good, 1 below --fail-under, 2 usage, 3 trouble.
+    """
+    from proctor import bridge
+    from proctor.api import execute
+    from proctor.cli.outcome import conclude
+    from proctor.config import Loaded
+    from proctor.engine.start import Conduct
+    from proctor.lookback import open_history
+    from proctor.registry import Registry
+    from proctor.reports.live import live_display
+
+    file, resume = _file_and_resume(file, options["resume"])
+    loaded: Loaded = _loaded(file, options)
+    registry = Registry.standard()
+    for address in (*loaded.plugins, *options["plugin"]):
+        registry.load_plugin(address)
+    quiet = options["quiet"] or options["as_json"]
+    how = Conduct(
+        watch=live_display(not quiet),
+        allow_changes=options["allow_changes"],
+        retry_errors=options["retry_errors"],
+    )
+    report = bridge.run(
+        execute(
+            loaded.evaluation,
+            open_history(options["history"]),
+            how,
+            resume_from=resume,
+            registry=registry,
+        )
+    )
+    return conclude(
+        report,
+        thresholds=loaded.fail_under | thresholds(options["fail_under"]),
+        output=options["output"],
+        quiet=options["quiet"],
+        as_json=options["as_json"],
+    )
+
+
+def _file_and_resume(file: Path | None, resume: str | None) -> tuple[Path | None, str | bool]:
+    """`--resume eval.yaml` means the file, not a run of that name."""
+    if resume is None or resume == UNFINISHED:
+        return file, resume is not None
+    if file is None and resume.endswith(EVAL_FILE_ENDINGS):
+        return Path(resume), True
+    return file, resume
+
+
+def _loaded(file: Path | None, options: dict[str, Any]) -> Any:
+    import msgspec
+
+    from proctor.config import Loaded, load
+
+    if file is not None:
+        found = load(file)
+    else:
+        missing = [name for name in ("dataset", "target", "evaluator") if not options[name]]
+        if missing:
+            raise ConfigError(
+                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
+                fix="proctor run eval.yaml; `proctor init` writes one to start from",
+            )
+        from proctor.prepare import Evaluation
+
+        found = Loaded(Evaluation(None, None, None))
+    evaluation = _overridden(found.evaluation, options)
+    return msgspec.structs.replace(found, evaluation=evaluation)
+
+
+def _overridden(evaluation: Any, options: dict[str, Any]) -> Any:
+    """The evaluation with what the command line says put in the place of what the file says."""
+    import dataclasses
+
+    from proctor.datasets.source import as_source
+
+    changes: dict[str, Any] = {}
+    if options["dataset"]:
+        mapping = pairs(options["mapping"], "--map") or None
+        changes["dataset"] = as_source(
+            options["dataset"], mapping=mapping, generate_ids=options["generate_ids"]
+        )
+    elif options["mapping"] or options["generate_ids"]:
+        raise ConfigError("--map and --generate-ids go with --dataset")
+    if options["target"]:
+        changes["target"] = options["target"]
+    if options["evaluator"] or options["parameters"]:
+        chosen = list(options["evaluator"]) or evaluation.evaluators
+        changes["evaluators"] = with_parameters(chosen, options["parameters"])
+    if options["name"]:
+        changes["name"] = options["name"]
+    if options["tag"]:
+        changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
+    names = (
+        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache"
+    )  # fmt: skip
+    given = {name: options[name] for name in names if options[name] is not None}
+    changes["options"] = {**evaluation.options, **given}
+    return dataclasses.replace(evaluation, **changes)
+
+
+def with_parameters(evaluators: list[Any], given: tuple[str, ...]) -> list[Any]:
+    """Evaluators with the parameters of --set put to those they are for."""
+    parameters: dict[str, dict[str, Any]] = {}
+    for path, text in pairs(given, "--set").items():
+        name, dot, parameter = path.rpartition(".")
+        if not dot:
+            raise ConfigError(f"expected EVALUATOR.PARAMETER=VALUE, found {path!r}", where="--set")
+        parameters.setdefault(name, {})[parameter] = value(text)
+    made = [
+        {name: parameters.pop(name)} if isinstance(name, str) and name in parameters else name
+        for name in evaluators
+    ]
+    if parameters:
+        raise ConfigError(
+            f"--set names {', '.join(sorted(parameters))}, which is not among the evaluators",
+            fix="name the evaluator with --evaluator, or set the parameter in the eval file",
+        )
+    return made
+
+
+def thresholds(given: tuple[str, ...]) -> dict[str, float]:
+    from proctor.gates import DEFAULT_METRIC
+
+    found = {}
+    for text in given:
+        metric, equals, least = text.rpartition("=")
+        found[metric if equals else DEFAULT_METRIC] = number(least, "--fail-under")
+    return found

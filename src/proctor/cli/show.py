@@ -1,0 +1,72 @@
+"""`proctor show`: a run, its failures, or one sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from proctor.cli.options import history_option, json_option
+from proctor.records.trial import Outcome
+
+
+@click.command("show")
+@click.argument("run", default="latest")
+@click.option("--sample", metavar="ID", help="Everything about one sample.")
+@click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List such results.")
+@click.option("--evaluator", metavar="NAME", help="With --outcome: in the eyes of this one.")
+@click.option("--configuration", metavar="NAME", help="Only of this configuration.")
+@click.option("--limit", default=20, show_default=True, help="At most so many results.")
+@click.option("--offset", default=0, help="Leave out so many first.")
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
+@history_option()
+@json_option()
+def command(
+    run: str,
+    sample: str | None,
+    outcome: Outcome | None,
+    evaluator: str | None,
+    configuration: str | None,
+    limit: int,
+    offset: int,
+    output: Path | None,
+    history: str | None,
+    as_json: bool,
+) -> None:
+    """Show a run: RUN is an id, the beginning of one, a name, or "latest".
+
+    \b
+    proctor show
+    proctor show latest --outcome failed --limit 5
+    proctor show 20260101-1200 --sample q17
+    """
+    from proctor import codec
+    from proctor.cli.outcome import overview, write_reports
+    from proctor.lookback import open_history, select
+    from proctor.reports.console import show
+    from proctor.reports.listing import show_results
+
+    report = open_history(history).report(run)
+    if output:
+        for path in write_reports(report, output):
+            click.echo(f"wrote {path}", err=as_json)
+    if sample is None and outcome is None and configuration is None and evaluator is None:
+        if as_json:
+            click.echo(codec.encode_pretty(overview(report)))
+        else:
+            show(report)
+        return
+    chosen = select(
+        report,
+        sample=sample,
+        outcome=outcome,
+        evaluator=evaluator,
+        configuration=configuration,
+        offset=offset,
+        limit=limit,
+    )
+    if as_json:
+        click.echo(codec.encode_pretty(chosen))
+    else:
+        show_results(chosen)

@@ -1,0 +1,270 @@
+"""Eval files: an evaluation written as YAML, JSON or a Python module, read with all its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from proctor import importing
+from proctor.errors import ConfigError, Problem, nearest
+from proctor.prepare import Evaluation
+from proctor.records.run import RunOptions
+
+SCHEMA_FILE = "eval.schema.json"
+
+
+class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A dataset in an eval file, where a path alone does not say enough."""
+
+    path: Annotated[str, msgspec.Meta(description="A .jsonl, .ndjson, .csv or .tsv file.")]
+    mapping: Annotated[
+        dict[str, str] | None,
+        msgspec.Meta(description="Which column or key is which field: {question: input}."),
+    ] = None
+    generate_ids: Annotated[
+        bool, msgspec.Meta(description="Make ids from the inputs where the file has none.")
+    ] = False
+
+
+class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
+    """What an eval file may say."""
+
+    dataset: Annotated[
+        str | DatasetEntry | list[dict[str, Any]],
+        msgspec.Meta(description="A path, a path with settings, or the samples themselves."),
+    ]
+    target: Annotated[
+        str | dict[str, Any],
+        msgspec.Meta(
+            description="module:attribute, file.py:attribute, a URL, or one of "
+            "{command: …}, {http: …}, {recorded: …}."
+        ),
+    ]
+    evaluators: Annotated[
+        list[str | dict[str, Any]],
+        msgspec.Meta(
+            min_length=1,
+            description="Names, module:attribute, or {name: {parameter: value}}; "
+            "`proctor evaluators` lists them.",
+        ),
+    ]
+    name: Annotated[str | None, msgspec.Meta(description="The name runs are kept under.")] = None
+    configurations: Annotated[
+        dict[str, dict[str, Any]],
+        msgspec.Meta(description="Options by name; each set is run and compared."),
+    ] = {}
+    metrics: Annotated[
+        list[str], msgspec.Meta(description="Your own metrics, as module:attribute.")
+    ] = []
+    plugins: Annotated[
+        list[str], msgspec.Meta(description="Evaluators to register, as module:attribute.")
+    ] = []
+    run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
+        RunOptions()
+    )
+    tags: Annotated[
+        dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
+    ] = {}
+    fail_under: Annotated[
+        float | dict[str, float],
+        msgspec.Meta(
+            description="The least strict pass rate, or the least value of each metric named; "
+            "below it the command exits with 1."
+        ),
+    ] = {}
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """An eval file, read: what to evaluate, and what belongs to the command around it."""
+
+    evaluation: Evaluation
+    plugins: tuple[str, ...] = ()
+    fail_under: dict[str, float] = {}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of eval files, for editors."""
+    made = msgspec.json.schema(EvalFile)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Proctor eval file",
+    } | made
+
+
+def load(path: Path) -> Loaded:
+    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names in it."""
+    if not path.is_file():
+        raise ConfigError(f"there is no file {str(path)!r}", fix=_look_alike(path))
+    if path.suffix == ".py":
+        return _from_module(path)
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        raise ConfigError(
+            f"eval files end in .yaml, .yml, .json or .py, not {path.suffix!r}", where=str(path)
+        )
+    data, lines = _parse(path)
+    file = _checked(data, lines, path)
+    importing.add_folder(path.parent)
+    return _loaded(file, path)
+
+
+def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """The mapping in a file, and on which line each of its top entries stands."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"it is not UTF-8 text ({error})", where=str(path)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"it cannot be read as YAML: {error.problem}", where=where) from None
+    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
+        raise ConfigError(
+            "an eval file is a mapping with dataset, target and evaluators",
+            where=str(path),
+            fix="`proctor init` writes one to start from",
+        )
+    _refuse_repeated_keys(node, path)
+    return data, {key.value: key.start_mark.line + 1 for key, _ in node.value}
+
+
+def _refuse_repeated_keys(node: Any, path: Path) -> None:
+    """YAML takes the last of two equal keys in silence; here that is a fault."""
+    problems: list[Problem] = []
+
+    def visit(node: Any) -> None:
+        seen: set[str] = set()
+        for child in node.value if isinstance(node.value, list) else ():
+            key, value = child if isinstance(child, tuple) else (None, child)
+            if key is not None and isinstance(key.value, str):
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    problems.append(Problem(f"{path}:{line}", f"the key {key.value!r} is repeated"))
+                seen.add(key.value)
+            visit(value)
+
+    visit(node)
+    if problems:
+        raise ConfigError("the eval file has faults", where=str(path), problems=problems)
+
+
+def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> EvalFile:
+    """The file's entries in their types; every fault with its line."""
+    problems = []
+    fields = {field.name: field for field in msgspec.structs.fields(EvalFile)}
+    good: dict[str, Any] = {}
+    for key, value in data.items():
+        where = f"{path}:{lines.get(str(key), 1)}"
+        if key not in fields:
+            problems.append(Problem(where, f"unknown key {key!r}; {nearest(str(key), fields)}"))
+            continue
+        try:
+            good[key] = msgspec.convert(value, fields[key].type)
+        except msgspec.ValidationError as error:
+            problems.append(Problem(where, f"{key}: {explain(error)}"))
+    problems += [
+        Problem(str(path), f"{name} is missing")
+        for name, field in fields.items()
+        if field.required and name not in data
+    ]
+    if problems:
+        raise ConfigError(
+            "the eval file has faults",
+            where=str(path),
+            problems=problems,
+            fix="mend the lines above; the file's schema is in the documentation under eval files",
+        )
+    return EvalFile(**good)
+
+
+def explain(error: msgspec.ValidationError) -> str:
+    """msgspec's message in plain words.
+
+    >>> explain(msgspec.ValidationError("Expected `int`, got `str` - at `$.epochs`"))
+    'expected int, got str (at epochs)'
+    """
+    what, _, where = str(error).partition(" - at ")
+    place = where.replace("`", "").replace("$.", "").replace("$", "")
+    said = what.replace("`", "").replace("Expected", "expected").replace("Object", "mapping")
+    return f"{said} (at {place})" if place else said
+
+
+def _loaded(file: EvalFile, path: Path) -> Loaded:
+    folder = path.parent
+    dataset: Any = file.dataset
+    if isinstance(dataset, str):
+        dataset = DatasetEntry(dataset)
+    if isinstance(dataset, DatasetEntry):
+        from proctor.datasets.source import as_source
+
+        dataset = as_source(
+            folder / dataset.path, mapping=dataset.mapping, generate_ids=dataset.generate_ids
+        )
+    evaluation = Evaluation(
+        target=_relative(file.target, folder),
+        dataset=dataset,
+        evaluators=file.evaluators,
+        configurations=file.configurations,
+        metrics=file.metrics,
+        name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
+        tags=file.tags,
+        options=msgspec.to_builtins(file.run),
+    )
+    return Loaded(evaluation, tuple(file.plugins), thresholds(file.fail_under))
+
+
+def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
+    """The least value of each metric; a bare number is for the strict pass rate."""
+    return dict(given) if isinstance(given, Mapping) else {"strict_pass_rate": float(given)}
+
+
+def _relative(target: str | dict[str, Any], folder: Path) -> Any:
+    """Paths in an eval file are seen from the file's folder."""
+    if isinstance(target, str):
+        name, colon, attribute = target.rpartition(":")
+        return f"{folder / name}:{attribute}" if colon and name.endswith(".py") else target
+    moved = dict(target)
+    if isinstance(moved.get("recorded"), str):
+        moved["recorded"] = str(folder / moved["recorded"])
+    if "command" in moved:
+        moved.setdefault("cwd", str(folder))
+    return moved
+
+
+def _from_module(path: Path) -> Loaded:
+    module = importing.module(str(path))
+    names = {field.name for field in msgspec.structs.fields(EvalFile)}
+    found = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    missing = [name for name in ("dataset", "target", "evaluators") if name not in found]
+    if missing:
+        raise ConfigError(
+            f"the module does not define {', '.join(missing)}",
+            where=str(path),
+            fix="give it the names dataset, target and evaluators",
+        )
+    options = found.get("run", {})
+    evaluation = Evaluation(
+        target=found["target"],
+        dataset=found["dataset"],
+        evaluators=found["evaluators"],
+        configurations=found.get("configurations"),
+        metrics=found.get("metrics", ()),
+        name=found.get("name") or path.stem,
+        tags=found.get("tags", {}),
+        options=msgspec.to_builtins(options),
+    )
+    return Loaded(
+        evaluation, tuple(found.get("plugins", ())), thresholds(found.get("fail_under", {}))
+    )
+
+
+def _look_alike(path: Path) -> str:
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return nearest(path.name, names) if names else "check the path"

@@ -1,0 +1,229 @@
+"""From a record (a mapping, a row, an object) to a sample, with everything that is wrong told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from proctor.datasets.content import generated_id
+from proctor.datasets.faults import Fault, Refuse, Rows, Unfit, found
+from proctor.datasets.mapping import FIELDS, absent_keys, near_field, read_mapping
+from proctor.datasets.typed import Read, reader_of
+from proctor.records.sample import Sample, kind_of, metadata_faults
+
+GIVE_IDS = "give every sample an id, or pass generate_ids=True"
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How records are read: the types of input and expected, the mapping, and who gives ids."""
+
+    input_type: Any = Any
+    expected_type: Any = Any
+    mapping: Any = None
+    generate_ids: bool = False
+
+
+class RecordReader:
+    """Reads records into samples by given rules.
+
+    >>> RecordReader(Rules()).sample({"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"})
+    Sample(id='7', input='2 + 2', expected='4', metadata={'topic': 'sums'})
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.paths = read_mapping(rules.mapping)
+        self._claimed = {path[0] for path in self.paths.values()} - {"metadata"}
+        self._generate_ids = rules.generate_ids
+        self._input: Read | None = reader_of(rules.input_type, "input")
+        self._expected: Read | None = reader_of(rules.expected_type, "expected")
+
+    @property
+    def types_declared(self) -> bool:
+        """True if `typed` has anything to do."""
+        return self._input is not None or self._expected is not None
+
+    def item(self, item: Any) -> Sample[Any, Any]:
+        """A sample from a sample, a mapping or an object with fields; raises `Unfit`."""
+        if isinstance(item, Sample):
+            faults = sample_faults(item)
+            if faults:
+                raise Unfit(faults)
+            return item
+        return self.sample(item if isinstance(item, Mapping) else _fields_of(item))
+
+    def sample(self, record: Mapping[str, Any]) -> Sample[Any, Any]:
+        """A sample from a record, its values as they are written; raises `Unfit`."""
+        faults: list[Fault] = []
+        fields = self._arranged(record, faults)
+        value, expected = fields.get("input"), fields.get("expected")
+        name = self._id(fields.get("id"), value, faults)
+        if value is None:
+            faults.append(self._missing_input(record, "input" in fields))
+        metadata = _metadata(fields, faults)
+        if faults:
+            # There will be no sample to read into types, so what is wrong there is told here.
+            self._read_values(value, expected, faults)
+            raise Unfit(faults)
+        return Sample(name, value, expected, metadata)
+
+    def typed(self, sample: Sample[Any, Any]) -> Sample[Any, Any]:
+        """The same sample with input and expected read into the declared types; raises `Unfit`."""
+        faults: list[Fault] = []
+        value, expected = self._read_values(sample.input, sample.expected, faults)
+        if faults:
+            raise Unfit(faults)
+        return Sample(sample.id, value, expected, sample.metadata)
+
+    def _read_values(self, value: Any, expected: Any, faults: list[Fault]) -> tuple[Any, Any]:
+        return _read(self._input, value, faults), _read(self._expected, expected, faults)
+
+    def _arranged(self, record: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+        """The values of a record at their places in a sample; unknown keys go to "extras"."""
+        fields: dict[str, Any] = {}
+        for key, value in record.items():
+            path = self.paths.get(key)
+            if path is None:
+                slips = self.key_faults(key, record)
+                if slips:
+                    faults += slips
+                    continue
+                path = (key,) if key in FIELDS else ("metadata", key)
+            _put(fields, ("extras", *path[1:]) if _is_extra(path) else path, value)
+        return fields
+
+    def key_faults(self, key: Any, keys: Container[str]) -> list[Fault]:
+        """What is wrong with a key that the mapping does not name, beside the other keys.
+
+        Most unknown keys are metadata; one that looks like a field which is not there is a slip.
+        """
+        if key in FIELDS:
+            twice = Fault(key, "is given by this key and by the mapping, too")
+            return [twice] if key in self._claimed else []
+        if not isinstance(key, str):
+            return [Fault("", f"keys are strings, found {found(key)}")]
+        field = near_field(key)
+        if field is None or field in keys or field in self._claimed:
+            return []
+        fix = f'rename it, or say what it is: mapping={{"{key}": "{field}"}}'
+        return [Fault(key, f"is not a known name; did you mean {field!r}?", fix)]
+
+    def _missing_input(self, record: Mapping[str, Any], null: bool) -> Fault:
+        if null:
+            return Fault("input", "expected a value, found null")
+        for key, likely in absent_keys(self.paths, [str(key) for key in record]):
+            if self.paths[key][0] == "input":
+                return Fault(
+                    "input", f"is missing: there is no {key!r}, which is mapped to it", likely
+                )
+        return Fault("input", "is missing", "give every sample an input, or map a key to it")
+
+    def _id(self, name: Any, value: Any, faults: list[Fault]) -> str:
+        if name is None:
+            if not self._generate_ids:
+                faults.append(Fault("id", "is missing", GIVE_IDS))
+            elif value is not None:
+                return generated_id(value)
+        elif isinstance(name, int) and not isinstance(name, bool):
+            return str(name)
+        else:
+            faults += id_faults(name)
+        return str(name)
+
+
+def item_rows(items: Iterable[Any], reader: RecordReader) -> Rows:
+    """Passes over items in memory, each read by the reader, with their index from 0."""
+
+    def rows(refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        for index, item in enumerate(items):
+            try:
+                sample = reader.item(item)
+            except Unfit as unfit:
+                refuse(index, unfit.faults)
+                continue
+            yield index, sample
+
+    return rows
+
+
+def sample_faults(sample: Sample[Any, Any]) -> list[Fault]:
+    """What is wrong with a sample that was made in code.
+
+    >>> [str(fault) for fault in sample_faults(Sample("", None))]
+    ['id: must not be empty', 'input: expected a value, found null']
+    """
+    faults = id_faults(sample.id)
+    metadata: Any = sample.metadata
+    if sample.input is None:
+        faults.append(Fault("input", "expected a value, found null"))
+    if not isinstance(metadata, Mapping):
+        faults.append(Fault("metadata", f"expected a mapping, found {found(metadata)}"))
+    else:
+        faults += [Fault(*fault) for fault in metadata_faults(metadata)]
+    return faults
+
+
+def id_faults(name: Any) -> list[Fault]:
+    """What is wrong with an id."""
+    if not isinstance(name, str):
+        return [Fault("id", f"expected a string, found {found(name)}")]
+    return [] if name.strip() else [Fault("id", "must not be empty")]
+
+
+def _metadata(fields: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """The metadata of a record: its own, and the keys that have no other place."""
+    own, extras = fields.get("metadata"), fields.get("extras", {})
+    if own is not None and not isinstance(own, Mapping):
+        faults.append(Fault("metadata", f"expected a mapping, found {found(own)}"))
+        return {}
+    metadata = {**(own or {}), **extras}
+    if not metadata:
+        return metadata
+    twice = [key for key in extras if key in (own or {})]
+    faults += [Fault(f"metadata.{key}", "is given twice") for key in twice]
+    faults += [Fault(*fault) for fault in metadata_faults(metadata)]
+    return metadata
+
+
+def _read(read: Read | None, value: Any, faults: list[Fault]) -> Any:
+    if read is None or value is None:
+        return value
+    try:
+        return read(value)
+    except Unfit as unfit:
+        faults += unfit.faults
+        return None
+
+
+def _is_extra(path: tuple[str, ...]) -> bool:
+    """True if a place is one key of metadata, beside whatever metadata the record has itself."""
+    return path[0] == "metadata" and len(path) > 1
+
+
+def _put(spot: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for step in path[:-1]:
+        spot = spot.setdefault(step, {})
+    spot[path[-1]] = value
+
+
+def _fields_of(item: Any) -> dict[str, Any]:
+    """The fields of a dataclass, struct, pydantic model or other object, as a record."""
+    record = {name: getattr(item, name) for name in _field_names(item) if hasattr(item, name)}
+    if not record:
+        what = f"expected a mapping, a Sample or an object with an input, found {kind_of(item)}"
+        raise Unfit([Fault("", what)])
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _field_names(item: Any) -> Iterable[str]:
+    if isinstance(item, type):
+        return ()
+    if dataclasses.is_dataclass(item):
+        return [field.name for field in dataclasses.fields(item)]
+    if isinstance(item, msgspec.Struct):
+        return item.__struct_fields__
+    # A pydantic model names its fields itself; of other objects only the known ones are asked for.
+    names: Iterable[str] = getattr(type(item), "model_fields", FIELDS)
+    return names

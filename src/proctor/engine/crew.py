@@ -1,0 +1,158 @@
+"""The workers of a run: each takes the next job as soon as it is free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Literal
+
+from proctor.clock import Clock
+from proctor.engine.limits import Deadlines, Slot
+from proctor.engine.plan import Job
+from proctor.engine.progress import Progress
+from proctor.engine.trial import Runner, TimedOut, describe
+from proctor.ports import ResultWriter
+from proctor.records.run import RunMetadata
+from proctor.records.trial import EvalResult, Trial
+
+# Workers that never wait still let the loop turn about this often.
+TURN_SECONDS = 0.01
+BEHIND_SECONDS = 0.005
+
+StopReason = Literal["", "interrupted", "error", "max_errors"]
+
+
+class Crew:
+    """A fixed number of workers, no task a sample.
+
+    `stopped` says why no further job was begun, `cause` which result was the reason.
+    """
+
+    def __init__(
+        self,
+        run: RunMetadata,
+        jobs: Iterator[Job],
+        runner: Runner,
+        writer: ResultWriter,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self._configurations = run.configurations
+        self._options = run.options
+        self._jobs = jobs
+        self._runner = runner
+        self._writer = writer
+        self._progress = progress
+        self._monotonic = clock.monotonic
+        self._turned = clock.monotonic()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._over: asyncio.Future[None]
+        self.stopped: StopReason = ""
+        self.cause: EvalResult | None = None
+        timeout = run.options.timeout
+        self._deadlines = (
+            None if timeout is None else Deadlines(timeout, self._monotonic, self._replace)
+        )
+
+    async def work(self) -> None:
+        """Run until no job is left or the run is stopped."""
+        self._over = asyncio.get_running_loop().create_future()
+        for _ in range(self._options.concurrency):
+            self._hire()
+        try:
+            await self._over
+        finally:
+            if self._deadlines is not None:
+                self._deadlines.close()
+            for task in self._workers:
+                task.cancel()
+
+    def interrupt(self) -> None:
+        """Ctrl-C: once to finish what is being run and stop, twice to drop it."""
+        if self.stopped == "interrupted":
+            for worker in self._workers:
+                worker.cancel()
+        self.stopped = "interrupted"
+        self._progress.stopping = True
+
+    async def _labour(self, slot: Slot) -> None:
+        run, monotonic, progress = self._runner.run, self._monotonic, self._progress
+        configurations = self._configurations
+        for position, sample, index, epoch in self._jobs:
+            began = monotonic()
+            slot.job = (position, sample, index, epoch, began)
+            configuration = configurations[index]
+            if progress.has_listeners:
+                progress.trial_start(configuration.name)
+            result = await run(slot, sample, configuration, epoch)
+            if slot.abandoned:
+                return
+            self._keep(position, result)
+            slot.job = None
+            if self.stopped:
+                break
+            if began - self._turned > TURN_SECONDS:
+                self._turned = began
+                await asyncio.sleep(0)
+            while self._writer.behind():
+                await asyncio.sleep(BEHIND_SECONDS)
+        self._dismiss(slot)
+
+    def _keep(self, position: int, result: EvalResult) -> None:
+        """Give a result to the history, count it, and decide whether to go on."""
+        self._writer.add(position, result)
+        outcome = result.outcome
+        progress = self._progress
+        progress.count(outcome)
+        if progress.has_listeners:
+            progress.trial_end(result.trial)
+        if outcome == "error" and not self.stopped:
+            options = self._options
+            if options.on_error == "raise":
+                self.stopped, self.cause = "error", result
+            elif options.max_errors and progress.outcomes["error"] >= options.max_errors:
+                self.stopped, self.cause = "max_errors", result
+
+    def _hire(self) -> None:
+        slot = Slot()
+        slot.task = asyncio.ensure_future(self._labour(slot))
+        slot.task.add_done_callback(self._ended)
+        self._workers.add(slot.task)
+        self._progress.slots.append(slot)
+        if self._deadlines is not None:
+            self._deadlines.watch(slot)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """The run is over when its last worker is, or when one fails in a way that is not data."""
+        error = None if task.cancelled() else task.exception()
+        given_up = task not in self._workers
+        self._workers.discard(task)
+        if given_up or self._over.done():
+            return
+        if error is not None:
+            self._over.set_exception(error)
+        elif not self._workers:
+            self._over.set_result(None)
+
+    def _dismiss(self, slot: Slot) -> None:
+        slot.job = None
+        self._progress.slots.remove(slot)
+        if self._deadlines is not None:
+            self._deadlines.forget(slot)
+
+    def _replace(self, slot: Slot) -> None:
+        """A call went on after it was cancelled: record the time-out and take a new worker."""
+        if slot.job is None or slot.task is None:
+            return
+        position, sample, index, epoch, began = slot.job
+        trial = Trial(
+            sample,
+            error=describe(TimedOut("it went on after it was told to stop"), self._options.timeout),
+            latency_ms=(self._monotonic() - began) * 1000.0,
+            configuration=self._configurations[index].name,
+            epoch=epoch,
+        )
+        self._keep(position, EvalResult(trial))
+        self._dismiss(slot)
+        self._workers.discard(slot.task)
+        self._hire()

@@ -1,0 +1,81 @@
+"""What is to be run: sample × configuration × epoch, streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
+from proctor.records.run import DatasetInfo, RunOptions
+from proctor.records.sample import Sample
+from proctor.records.trial import Configuration
+
+# position in the plan, sample, index of the configuration, epoch
+Job = tuple[int, Sample[Any, Any], int, int]
+IsDone = Callable[[int, str, str, int], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run is made of, ready to be used."""
+
+    name: str
+    dataset: SampleSource
+    target: Target
+    evaluators: tuple[AttachedEvaluator, ...]
+    configurations: tuple[Configuration, ...] = (Configuration(),)
+    metrics: tuple[Metric, ...] = ()
+    options: RunOptions = field(default_factory=RunOptions)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def total_of(plan: Plan, info: DatasetInfo) -> int | None:
+    """How many trials there will be, if the dataset knows its length."""
+    if info.length is None:
+        return None
+    samples = min(info.length, plan.options.limit or info.length)
+    return samples * len(plan.configurations) * plan.options.epochs
+
+
+def jobs(plan: Plan, is_done: IsDone | None = None, first_position: int = 0) -> Iterator[Job]:
+    """The trials to run, in order: all configurations and epochs of a sample stand together."""
+    position = first_position - 1
+    names = [configuration.name for configuration in plan.configurations]
+    epochs = range(plan.options.epochs)
+    for sample in islice(plan.dataset, plan.options.limit):
+        for index, name in enumerate(names):
+            for epoch in epochs:
+                position += 1
+                if is_done is None or not is_done(position, sample.id, name, epoch):
+                    yield position, sample, index, epoch
+
+
+def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:
+    """Tell finished trials by their place in the plan: one bit each, for unchanged plans."""
+    bits = bytearray()
+    for position, *_ in finished:
+        byte = position >> 3
+        if byte >= len(bits):
+            bits.extend(bytes(byte + 1 - len(bits) + 4096))
+        bits[byte] |= 1 << (position & 7)
+
+    def is_done(position: int, _sample: str, _configuration: str, _epoch: int) -> bool:
+        byte = position >> 3
+        return byte < len(bits) and bool(bits[byte] & (1 << (position & 7)))
+
+    return is_done
+
+
+def done_by_name(finished: Iterable[tuple[int, str, str, int]]) -> tuple[IsDone, int]:
+    """Tell finished trials by sample, configuration and epoch, wherever they stand in the plan.
+
+    Gives also the first position that no finished trial has.
+    """
+    names = set()
+    free = 0
+    for position, sample, configuration, epoch in finished:
+        names.add((sample, configuration, epoch))
+        free = max(free, position + 1)
+    return lambda _position, *name: name in names, free

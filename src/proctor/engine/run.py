@@ -1,0 +1,134 @@
+"""A run: jobs stream through a crew of workers, and every result is kept at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from proctor.clock import Clock
+from proctor.engine.crew import Crew
+from proctor.engine.finish import aggregate
+from proctor.engine.plan import Job
+from proctor.engine.progress import Progress
+from proctor.engine.threads import Threads
+from proctor.engine.trial import Runner
+from proctor.errors import RunInterrupted, RunStopped
+from proctor.ports import History, Metric, ResultWriter, RunView
+from proctor.records.report import EvalReport
+from proctor.records.run import RunMetadata, RunStatus
+
+Watch = Callable[[RunView], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One sitting of a run: a new run, or what is left of an earlier one.
+
+    `make_runner` gives what does the jobs, `close` frees what it held.
+    """
+
+    metadata: RunMetadata
+    history: History
+    clock: Clock
+    jobs: Iterator[Job]
+    progress: Progress
+    make_runner: Callable[[Threads, ResultWriter], Runner]
+    close: Callable[[], Awaitable[None]] | None = None
+    metrics: Sequence[Metric] = ()
+    watch: Watch | None = None
+
+    async def run(self) -> EvalReport:
+        """Run all jobs, then finish: metrics are computed and the run is closed.
+
+        However it ends, what was finished is kept and the run says how it stands.
+        """
+        status: RunStatus = "failed"
+        crew: Crew | None = None
+        try:
+            watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
+            with watched, self.history.writer(self.metadata.run_id) as writer:
+                crew = await self._work(writer)
+            if crew.stopped in ("", "interrupted"):
+                status = "interrupted" if crew.stopped else "completed"
+        except asyncio.CancelledError:
+            status = "interrupted"
+            raise
+        finally:
+            report = self._finish(status)
+        self._raise_if_stopped(crew)
+        return report
+
+    async def _work(self, writer: ResultWriter) -> Crew:
+        threads = Threads()
+        runner = self.make_runner(threads, writer)
+        crew = Crew(self.metadata, self.jobs, runner, writer, self.progress, self.clock)
+        self.progress.start()
+        try:
+            with _on_interrupt(crew.interrupt):
+                await crew.work()
+        finally:
+            threads.close()
+            if self.close is not None:
+                await self.close()
+            if threads.abandoned:
+                self.progress.warnings.append(
+                    f"{threads.abandoned} calls ran out of time in threads, which Python cannot "
+                    "stop; each ends when its call returns"
+                )
+        return crew
+
+    def _finish(self, status: RunStatus) -> EvalReport:
+        run = msgspec.structs.replace(
+            self.metadata,
+            status=status,
+            finished_at=self.clock.now(),
+            duration_seconds=self.metadata.duration_seconds + self.progress.seconds,
+            total=self.progress.total,
+            warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
+        )
+        self.history.update(run)
+        results = self.history.results(run.run_id)
+        metrics, by_configuration = aggregate(results, run, self.metrics)
+        self.history.finish(run, metrics, by_configuration)
+        self.progress.end(failed=status != "completed")
+        return EvalReport(results, run, metrics, by_configuration)
+
+    def _raise_if_stopped(self, crew: Crew) -> None:
+        run_id = self.metadata.run_id
+        if crew.stopped == "interrupted":
+            raise RunInterrupted(run_id)
+        if crew.cause is not None:
+            what = f"sample {crew.cause.sample_id!r} failed: {crew.cause.error}"
+            if crew.stopped == "max_errors":
+                what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
+            raise RunStopped(
+                what,
+                run_id=run_id,
+                fix=f"what was finished is kept as run {run_id}; mend the cause and resume it",
+            )
+
+
+@contextlib.contextmanager
+def _on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
+    """Let Ctrl-C be handled by the run while it lasts, where this thread may decide that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def caught(_number: int, _frame: Any) -> None:
+        loop.call_soon_threadsafe(handle)
+
+    before = signal.signal(signal.SIGINT, caught)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

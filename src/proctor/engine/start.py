@@ -1,0 +1,221 @@
+"""How a sitting begins: a new run, or the rest of one that was stopped."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from proctor.clock import Clock
+from proctor.engine.cache import OutputCache
+from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
+from proctor.engine.progress import Progress
+from proctor.engine.rescore import Rescoring, StoredTrials
+from proctor.engine.run import Sitting, Watch
+from proctor.engine.threads import Threads
+from proctor.engine.trial import Runner, Scoring, TrialRunner
+from proctor.errors import Problem, ResumeRefused
+from proctor.ports import History, ProgressCallback, ResultWriter
+from proctor.records.run import DatasetInfo, RunMetadata
+from proctor.version import VERSION
+
+
+class Conduct(msgspec.Struct, frozen=True):
+    """How a run is watched and, where one is resumed, what may have changed since."""
+
+    callbacks: Sequence[ProgressCallback] = ()
+    watch: Watch | None = None
+    allow_changes: bool = False
+    retry_errors: bool = False
+
+
+def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
+    """Open a new run."""
+    now = clock.now()
+    metadata = _describe(plan, info, RunMetadata(_new_id(now), plan.name, now))
+    history.begin(metadata)
+    progress = _progress(metadata, clock, how, total_of(plan, info))
+    return _sitting(plan, metadata, history, clock, jobs(plan), progress, how)
+
+
+def resume(
+    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, how: Conduct
+) -> Sitting:
+    """Go on with a run: only what is missing is run. Refused if it is not the same run any more."""
+    metadata = _describe(plan, info, before)
+    changes = differences(before, metadata)
+    refuse_if_changed(before, changes, allowed=how.allow_changes)
+    is_done: IsDone
+    finished = history.done(before.run_id, retry_errors=how.retry_errors)
+    first_position = 0
+    if changes:
+        is_done, first_position = done_by_name(finished)
+    else:
+        is_done = done_by_position(finished)
+    metadata = msgspec.structs.replace(metadata, status="running", finished_at=None)
+    history.update(metadata)
+    already = history.results(before.run_id).counts()
+    kept = already.total - (already.error + already.unscored if how.retry_errors else 0)
+    progress = _progress(metadata, clock, how, total_of(plan, info), kept)
+    remaining = jobs(plan, is_done, first_position)
+    return _sitting(plan, metadata, history, clock, remaining, progress, how)
+
+
+def rescore(
+    before: RunMetadata, plan: Rescoring, history: History, clock: Clock, how: Conduct
+) -> Sitting:
+    """Open a new run that scores the trials of an earlier one; no target is called."""
+    now = clock.now()
+    stored = StoredTrials(history.results(before.run_id), before)
+    metadata = msgspec.structs.replace(
+        before,
+        run_id=_new_id(now),
+        started_at=now,
+        finished_at=None,
+        status="running",
+        duration_seconds=0.0,
+        evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+        tags={**before.tags, **plan.tags},
+        environment=_environment(),
+        warnings=(),
+        rescored_from=before.run_id,
+    )
+    history.begin(metadata)
+    progress = _progress(metadata, clock, how, len(stored))
+
+    def make_runner(threads: Threads, _writer: ResultWriter) -> Runner:
+        timeout = metadata.options.evaluator_timeout
+        return stored.runner(Scoring(plan.evaluators, timeout, threads, progress))
+
+    return Sitting(
+        metadata,
+        history,
+        clock,
+        stored.jobs(),
+        progress,
+        make_runner,
+        metrics=plan.metrics,
+        watch=how.watch,
+    )
+
+
+def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    """What is not the same as when the run began, in words."""
+    changes = []
+    if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
+        changes.append(
+            Problem("dataset", "it can be read only once, so nothing tells if it is the same")
+        )
+    elif before.dataset.fingerprint != now.dataset.fingerprint:
+        lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
+        changes.append(Problem("dataset", f"its content has changed ({lengths})"))
+    if before.target != now.target:
+        then, today = before.target, now.target
+        what = (
+            "its code or version has changed"
+            if then.name == today.name
+            else (f"was {then.name!r}, is {today.name!r}")
+        )
+        changes.append(Problem("target", what))
+    if before.configurations != now.configurations:
+        changes.append(Problem("configurations", "they or their options have changed"))
+    if before.options.epochs != now.options.epochs:
+        epochs = f"were {before.options.epochs}, are {now.options.epochs}"
+        changes.append(Problem("epochs", epochs))
+    return changes + _evaluator_differences(before, now)
+
+
+def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    then = {spec.name: spec for spec in before.evaluators}
+    today = {spec.name: spec for spec in now.evaluators}
+    if then == today:
+        return []
+    gone, new = sorted(then.keys() - today.keys()), sorted(today.keys() - then.keys())
+    changed = sorted(name for name in then.keys() & today.keys() if then[name] != today[name])
+    words = [
+        f"{word}: {', '.join(names)}"
+        for word, names in (("gone", gone), ("new", new), ("changed", changed))
+        if names
+    ]
+    return [Problem("evaluators", "; ".join(words) or "their order has changed")]
+
+
+def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
+    """Mixing results of two different things is refused; of two sets of evaluators, always."""
+    about_evaluators = any(change.where == "evaluators" for change in changes)
+    if not changes or (allowed and not about_evaluators):
+        return
+    fix = "run it anew, or resume with --allow-changes (allow_changes=True) to mix old and new"
+    if about_evaluators:
+        fix = (
+            "resume with the evaluators the run began with, then score its outputs "
+            f"with the new ones: proctor rescore {before.run_id}"
+        )
+    raise ResumeRefused(
+        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more",
+        problems=changes,
+        fix=fix,
+    )
+
+
+def _new_id(now: datetime) -> str:
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
+    return msgspec.structs.replace(
+        run,
+        dataset=info,
+        target=plan.target.spec,
+        configurations=plan.configurations,
+        evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+        options=plan.options,
+        tags={**run.tags, **plan.tags},
+        environment=_environment(),
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "proctor": VERSION,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+    }
+
+
+def _sitting(
+    plan: Plan,
+    metadata: RunMetadata,
+    history: History,
+    clock: Clock,
+    work: Iterator[Job],
+    progress: Progress,
+    how: Conduct,
+) -> Sitting:
+    def make_runner(threads: Threads, writer: ResultWriter) -> Runner:
+        cache = None
+        if plan.options.cache:
+            cache = OutputCache(plan.target.spec, history.cached, writer.keep)
+        return TrialRunner(plan, clock, threads, progress, cache)
+
+    close = plan.target.close
+    return Sitting(
+        metadata, history, clock, work, progress, make_runner, close, plan.metrics, how.watch
+    )
+
+
+def _progress(
+    run: RunMetadata, clock: Clock, how: Conduct, total: int | None, already_done: int = 0
+) -> Progress:
+    return Progress(
+        run.run_id,
+        clock,
+        total=total,
+        already_done=already_done,
+        evaluators=len(run.evaluators),
+        configurations=[configuration.name for configuration in run.configurations],
+        callbacks=how.callbacks,
+    )

@@ -1,0 +1,240 @@
+"""One trial: call the target within its time, then let every evaluator speak."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from proctor import sessions
+from proctor.clock import Clock
+from proctor.engine.cache import OutputCache
+from proctor.engine.limits import Slot
+from proctor.engine.plan import Plan
+from proctor.engine.progress import Progress
+from proctor.engine.retry import is_worth_it, wait_before
+from proctor.engine.threads import Threads
+from proctor.ports import AttachedEvaluator
+from proctor.records.run import RunOptions
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Session, Usage
+from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
+
+MESSAGE_LENGTH = 2_000
+TRACEBACK_FRAMES = 6
+
+
+class Runner(Protocol):
+    """What a worker does with a job."""
+
+    async def run(
+        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+    ) -> EvalResult: ...
+
+
+class TrialRunner:
+    """Runs trials of one plan. Whatever the target or an evaluator does, a result comes out."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Clock,
+        threads: Threads,
+        progress: Progress,
+        cache: OutputCache | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self._threads = threads
+        self._cache = cache
+        self._options: RunOptions = plan.options
+        self._timeout = plan.options.timeout
+        self._call = self._caller(plan)
+        self._score = Scoring(plan.evaluators, plan.options.evaluator_timeout, threads, progress)
+        self._chance = chance or random.Random()
+
+    async def run(
+        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+    ) -> EvalResult:
+        """Run one sample in one configuration, and score what comes out."""
+        session = Session()
+        sessions.current.set(session)
+        started_at = self._clock.now()
+        attempt = 1
+        while True:
+            key, cached, failure = "", False, None
+            reply: Any = None
+            began = self._monotonic()
+            if self._cache is not None:
+                key = self._cache.key(sample, configuration.options, epoch)
+                reply = self._cache.find(key)
+                cached = reply is not None
+            if not cached:
+                reply, failure = await self._attempt(slot, sample, configuration.options, began)
+            latency = (self._monotonic() - began) * 1000.0
+            if failure is None or attempt > self._options.retries or not is_worth_it(failure):
+                break
+            delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
+            await self._clock.sleep(delay)
+            attempt += 1
+        usage = None
+        if type(reply) is Reply:
+            usage = reply.usage
+            session = reply.session or session
+            latency = latency if reply.latency_ms is None else reply.latency_ms
+            reply = reply.output
+        if usage is None and session.events:
+            usage = session.usage
+        trial = Trial(
+            sample,
+            reply,
+            None if failure is None else describe(failure, self._timeout),
+            latency,
+            started_at,
+            configuration.name,
+            epoch,
+            attempt,
+            None if usage == _NO_USAGE else usage,
+            session if session.events else None,
+            cached,
+        )
+        if self._cache is not None and failure is None and not cached:
+            kept = Reply(trial.output, trial.usage, trial.session, latency)
+            self._cache.keep(key, started_at.isoformat(), kept)
+        sessions.current.set(None)
+        if failure is not None:
+            return EvalResult(trial)
+        return EvalResult(trial, await self._score(trial))
+
+    async def _attempt(
+        self, slot: Slot, sample: Sample[Any, Any], options: Mapping[str, Any], began: float
+    ) -> tuple[Any, BaseException | None]:
+        """Call the target once: what it gave, or why it gave nothing."""
+        timeout = self._timeout
+        slot.expired = False
+        slot.until = math.inf if timeout is None else began + timeout
+        reply: Any = None
+        failure: BaseException | None = None
+        try:
+            reply = await self._call(sample, options)
+        except asyncio.CancelledError as error:
+            if slot.abandoned or (not slot.expired and _is_cancelled()):
+                raise
+            failure = error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            failure = error
+        finally:
+            slot.until = math.inf
+        if slot.expired:
+            # The time-out was asked of the task; it has been dealt with here.
+            _current_task().uncancel()
+            return None, TimedOut()
+        if failure is None and timeout is not None and self._monotonic() - began > timeout:
+            return None, TimedOut("it blocked the event loop, so it could not be stopped in time")
+        return reply, failure
+
+    def _caller(
+        self, plan: Plan
+    ) -> Callable[[Sample[Any, Any], Mapping[str, Any]], Awaitable[Any]]:
+        call = plan.target.call
+        if not plan.target.blocking:
+            return call
+        run = self._threads.run
+        return lambda sample, options: run(call, sample, options)
+
+
+class Scoring:
+    """All evaluators of a plan: quick ones run at once, those that wait run side by side."""
+
+    def __init__(
+        self,
+        evaluators: tuple[AttachedEvaluator, ...],
+        timeout: float | None,
+        threads: Threads,
+        progress: Progress,
+    ) -> None:
+        self._evaluators = [(e.spec.name, e.mode, e.score) for e in evaluators]
+        self._quick = [(e.spec.name, e.score) for e in evaluators]
+        self._all_quick = all(e.mode == "inline" for e in evaluators)
+        self._timeout = timeout
+        self._threads = threads
+        self._progress = progress
+
+    async def __call__(self, trial: Trial) -> dict[str, Score]:
+        """Every evaluator's score, in the order of their definition."""
+        if self._all_quick and not self._progress.has_listeners:
+            return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
+        waiting = {
+            name: asyncio.ensure_future(self._wait(mode, score, trial))
+            for name, mode, score in self._evaluators
+            if mode != "inline"
+        }
+        scores: dict[str, Score] = {}
+        try:
+            for name, _, score in self._evaluators:
+                if self._progress.has_listeners:
+                    self._progress.evaluator_start(trial, name)
+                task = waiting.get(name)
+                scores[name] = score(trial) if task is None else await task  # type: ignore[assignment]
+                if self._progress.has_listeners:
+                    self._progress.evaluator_end(trial, name, scores[name])
+        finally:
+            for task in waiting.values():
+                task.cancel()
+        return scores
+
+    async def _wait(self, mode: str, score: Callable[[Trial], Any], trial: Trial) -> Score:
+        """One evaluator that waits, within its time."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                if mode == "thread":
+                    return await self._threads.run(score, trial)  # type: ignore[no-any-return]
+                return await score(trial)  # type: ignore[no-any-return]
+        except TimeoutError:
+            return Score.error(f"TimeoutError: no verdict within {self._timeout:g} s")
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return Score.error("CancelledError: the evaluator was cancelled from inside")
+
+
+class TimedOut(Exception):
+    """The target took longer than it may."""
+
+
+def describe(error: BaseException, timeout: float | None) -> Failure:
+    """An exception as data: what it was, what it said, and the last frames of where."""
+    if isinstance(error, TimedOut):
+        note = f" ({error})" if str(error) else ""
+        return Failure("TimeoutError", f"the target took longer than {timeout:g} s{note}")
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except Exception as broken:
+        message = f"(its message cannot be read: {type(broken).__name__})"
+    frames = traceback.extract_tb(error.__traceback__)[-TRACEBACK_FRAMES:]
+    own = [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
+    where = "".join(traceback.format_list(own))
+    return Failure(kind, message[:MESSAGE_LENGTH], where)
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+def _is_cancelled() -> bool:
+    """True if this task was told to end, rather than its work having cancelled itself."""
+    return _current_task().cancelling() > 0
+
+
+_NO_USAGE = Usage()
+_ENGINE = __file__.rpartition("engine")[0]

@@ -1,0 +1,317 @@
+"""Attaching: settle once what kind of evaluator a thing is, so that a run only has to call it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from proctor.errors import EvaluatorError, Problem
+from proctor.evaluators.evidence import Evidence, Shape, shape_of, signature_of
+from proctor.evaluators.marking import (
+    EvaluatorInfo,
+    Marking,
+    call_of,
+    is_factory,
+    known_as,
+    marking_of,
+)
+from proctor.evaluators.options import address_of, data_of, make, options_of_function
+from proctor.evaluators.verdict import as_error, as_score, is_fraction
+from proctor.identity import identity_of
+from proctor.records.run import EvaluatorSpec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Session
+from proctor.records.trial import Trial
+
+Mode = Literal["inline", "thread", "async"]
+NO_EXPECTED = "the sample has no expected value"
+
+
+class Attached:
+    """An evaluator whose kind is settled: what it is as data, how it is called, and the call.
+
+    `score` takes a trial and gives a score, or something to await where `mode` is "async"; it
+    never raises. It can also be called directly, with an output and what was expected.
+
+    >>> same = attach(lambda output, expected: output == expected, name="same")
+    >>> same("Paris", "Paris").passed
+    True
+    """
+
+    __slots__ = ("mode", "score", "spec")
+
+    def __init__(self, spec: EvaluatorSpec, mode: Mode, score: Callable[[Trial], Any]) -> None:
+        self.spec = spec
+        self.mode: Mode = mode
+        self.score = score
+
+    def __call__(self, output: Any, expected: Any = None, session: Session | None = None, /) -> Any:
+        return self.score(Trial(Sample("", None, expected), output, session=session))
+
+    def __repr__(self) -> str:
+        return f"<evaluator {self.spec.name!r}, {self.mode}>"
+
+    def known_by(self, name: str, uses: str | None = None) -> Attached:
+        """The same evaluator, its scores kept under another name."""
+        spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
+        return Attached(spec, self.mode, self.score)
+
+
+class Terms(NamedTuple):
+    """How a thing is to be attached; what is empty is read from the thing itself.
+
+    `bound` are the options that are in it already, `options` those still to be bound.
+    """
+
+    name: str
+    uses: str
+    threshold: float | None = None
+    bound: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}
+    marking: Marking | None = None
+    made_by: Any = None
+
+
+def attach(
+    thing: Any,
+    *,
+    name: str | None = None,
+    threshold: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    uses: str | None = None,
+) -> Attached:
+    """Make an evaluator out of a function, an async function, an object with `evaluate`, or a
+    factory with its parameters.
+
+    `name` is what its scores are kept under; `threshold` the least number that passes, for
+    evaluators that return numbers; `parameters` are its options; `uses` is what it was called in
+    an eval file.
+
+    >>> def close(output, expected, *, margin=1):
+    ...     return abs(output - expected) <= margin
+    >>> attach(close, parameters={"margin": 5})(12, 10).passed
+    True
+    """
+    label = _checked_name(name) or known_as(thing)
+    if threshold is not None and not is_fraction(threshold):
+        raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}", where=label)
+    if isinstance(thing, Attached):
+        _refuse_terms(threshold, parameters, label)
+        return thing.known_by(name or thing.spec.name, uses)
+    function, bound = _without_partial(thing, label)
+    terms = Terms(name or "", uses or "", threshold, bound, parameters or {})
+    if is_factory(function):
+        return _from_factory(function, terms)
+    marking = marking_of(function)
+    if marking is not None and marking.given is not None:
+        terms = terms._replace(bound={**marking.given, **bound})
+    where = terms.uses or _address(function)
+    return _settled(thing, terms._replace(name=label, uses=where, marking=marking))
+
+
+def attach_all(things: Any) -> tuple[Attached, ...]:
+    """Attach one evaluator, several in a list, or several by name in a mapping.
+
+    >>> attach_all({"short": lambda output: len(output) < 80})
+    (<evaluator 'short', thread>,)
+    """
+    if isinstance(things, Mapping):
+        named = [(str(name), thing) for name, thing in things.items()]
+    else:
+        several = isinstance(things, Iterable) and not isinstance(things, str)
+        one = callable(things) or not several
+        named = [("", thing) for thing in ([things] if one else things)]
+    if not named:
+        raise EvaluatorError("no evaluator was given", fix="give at least one")
+    attached: list[Attached] = []
+    problems: list[Problem] = []
+    for position, (name, thing) in enumerate(named):
+        try:
+            attached.append(attach(thing, name=name or None))
+        except EvaluatorError as error:
+            problems += problems_of(error, f"evaluator {position + 1}")
+    problems += name_clashes(attached)
+    if problems:
+        raise EvaluatorError("some evaluators cannot be attached", problems=problems)
+    return tuple(attached)
+
+
+def name_clashes(attached: Iterable[Attached]) -> list[Problem]:
+    """The names that more than one evaluator has, and how to mend it."""
+    counts = Counter(one.spec.name for one in attached)
+    return [
+        Problem(
+            name,
+            f"{count} evaluators have this name; tell them apart with attach(…, name=…), "
+            "a mapping {name: evaluator}, or `name:` in an eval file",
+        )
+        for name, count in counts.items()
+        if count > 1
+    ]
+
+
+def problems_of(error: EvaluatorError, where: str) -> list[Problem]:
+    """An error as entries in the list of a greater one."""
+    place = f"{where} ({error.where})" if error.where else where
+    if error.problems:
+        return [
+            Problem(f"{place}, {p.where}" if p.where else place, p.what) for p in error.problems
+        ]
+    return [Problem(place, f"{error.what} ({error.fix})" if error.fix else error.what)]
+
+
+def _checked_name(name: str | None) -> str:
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise EvaluatorError(f"the name of an evaluator is a word, got {name!r}")
+    return name or ""
+
+
+def _refuse_terms(
+    threshold: float | None, parameters: Mapping[str, Any] | None, label: str
+) -> None:
+    if threshold is not None or parameters:
+        raise EvaluatorError(
+            "it is attached already, so it takes no other threshold or parameters",
+            where=label,
+            fix="give them when it is first attached, or use combination.threshold",
+        )
+
+
+def _without_partial(thing: Any, label: str) -> tuple[Any, dict[str, Any]]:
+    """The function inside partials, and what they have bound, by name."""
+    bound: dict[str, Any] = {}
+    while isinstance(thing, functools.partial):
+        signature = signature_of(thing.func, label)
+        bound = {**signature.bind_partial(*thing.args, **thing.keywords).arguments, **bound}
+        thing = thing.func
+    return thing, bound
+
+
+def _from_factory(factory: Any, terms: Terms) -> Attached:
+    """Call the factory; what it made is attached under the factory's name, or its own."""
+    options = {**terms.bound, **terms.options}
+    product = make(factory, options, terms.name or known_as(factory))
+    told = marking_of(product)
+    if isinstance(product, Attached) or (told is not None and told.given is not None):
+        name, uses = terms.name or None, terms.uses or None
+        return attach(product, name=name, threshold=terms.threshold, uses=uses)
+    settled = Terms(
+        terms.name or known_as(product if isinstance(factory, type) else factory),
+        terms.uses or _address(factory),
+        terms.threshold,
+        bound=options,
+        marking=marking_of(factory),
+        made_by=factory,
+    )
+    return _settled(product, settled)
+
+
+def _address(thing: Any) -> str:
+    """The registered name of a marked evaluator; the address of any other."""
+    marking = marking_of(thing)
+    return address_of(thing) if marking is None else marking.info.name
+
+
+def _settled(thing: Any, terms: Terms) -> Attached:
+    """Bind the options, choose how it is called, and write down what it is."""
+    call = call_of(thing, terms.name)
+    shape = shape_of(call, terms.name)
+    options = options_of_function(call, shape).check(terms.options, terms.name)
+    info, check = terms.marking[:2] if terms.marking else (EvaluatorInfo(terms.name), None)
+    live = {**terms.bound, **options}
+    if check is not None:
+        check(live)
+    if terms.threshold is not None:
+        live["threshold"] = terms.threshold
+    threshold = info.threshold if terms.threshold is None else terms.threshold
+    spec = _spec(terms, terms.made_by or call, live)
+    if options:
+        call = functools.partial(call, **options)
+    if _is_async(call):
+        return Attached(spec, "async", _async_score(call, shape, threshold))
+    return Attached(spec, "inline" if info.pure else "thread", _score(call, shape, threshold))
+
+
+def _spec(terms: Terms, origin: Any, live: Mapping[str, Any]) -> EvaluatorSpec:
+    data = {key: data_of(value) for key, value in live.items()}
+    identity = identity_of([origin, sorted(data.items()), list(live.values())])
+    return EvaluatorSpec(terms.name, terms.uses, data, identity)
+
+
+def _is_async(call: Any) -> bool:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return inspect.iscoroutinefunction(call) or (
+        not inspect.isroutine(call) and inspect.iscoroutinefunction(type(call).__call__)
+    )
+
+
+def _score(call: Callable[..., Any], shape: Shape, threshold: float) -> Callable[[Trial], Score]:
+    if shape.kinds == ("output", "expected") and shape.expects:
+        return _score_of_two(call, threshold)
+    readers, expects = [_reader(piece) for piece in shape.evidence], shape.expects
+
+    def score(trial: Trial) -> Score:
+        if expects and trial.sample.expected is None:
+            return Score.skipped(NO_EXPECTED)
+        try:
+            return as_score(call(*[read(trial) for read in readers]), threshold)
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def _score_of_two(call: Callable[..., Any], threshold: float) -> Callable[[Trial], Score]:
+    """The usual shape, written out: this runs once for every evaluator and sample."""
+
+    def score(trial: Trial) -> Score:
+        expected = trial.sample.expected
+        if expected is None:
+            return Score.skipped(NO_EXPECTED)
+        try:
+            return as_score(call(trial.output, expected), threshold)
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def _async_score(
+    call: Callable[..., Any], shape: Shape, threshold: float
+) -> Callable[[Trial], Any]:
+    readers, expects = [_reader(piece) for piece in shape.evidence], shape.expects
+
+    async def score(trial: Trial) -> Score:
+        if expects and trial.sample.expected is None:
+            return Score.skipped(NO_EXPECTED)
+        try:
+            return as_score(await call(*[read(trial) for read in readers]), threshold)
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def _reader(piece: Evidence) -> Callable[[Trial], Any]:
+    """How one piece of evidence is read from a trial."""
+    default = piece.default
+
+    def expected(trial: Trial) -> Any:
+        found = trial.sample.expected
+        return default if found is None else found
+
+    readers: dict[str, Callable[[Trial], Any]] = {
+        "output": lambda trial: trial.output,
+        "expected": expected,
+        "sample": lambda trial: trial.sample,
+        "session": lambda trial: Session() if trial.session is None else trial.session,
+        "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
+    }
+    return readers[piece.kind]

@@ -1,0 +1,250 @@
+"""Combination: several evaluators as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import Attached, Mode, attach
+from proctor.evaluators.marking import evaluator
+from proctor.evaluators.options import data_of
+from proctor.evaluators.verdict import as_error, as_score, is_fraction, is_number
+from proctor.identity import identity_of
+from proctor.records.run import EvaluatorSpec
+from proctor.records.score import Score, combine_all, combine_any
+from proctor.records.trial import Trial
+
+Parts = dict[str, Attached]
+Rule = Callable[[Mapping[str, Score]], Score]
+
+
+@evaluator(category="combination", factory=True, parts="evaluators")
+def all_of(*evaluators: Any) -> Attached:
+    """Passes if all of its evaluators pass; the value is their mean.
+
+    Those that skip are left out; one that fails makes the whole an error. If any of them is
+    async, so is the combination.
+
+    >>> from proctor.evaluators.matching import contains, exact_match
+    >>> all_of(exact_match, contains)("hello world", "hello").value
+    0.5
+    """
+    return _combined("all_of", _parts(evaluators, "all_of"), combine_all)
+
+
+@evaluator(category="combination", factory=True, parts="evaluators")
+def any_of(*evaluators: Any) -> Attached:
+    """Passes if any of its evaluators passes; the value is the greatest.
+
+    Those that skip are left out; one that fails counts as not passed, and the details name it.
+
+    >>> from proctor.evaluators.matching import contains, exact_match
+    >>> any_of(exact_match, contains)("hello world", "hello").passed
+    True
+    """
+    return _combined("any_of", _parts(evaluators, "any_of"), combine_any)
+
+
+@evaluator(category="combination", factory=True, parts="evaluators")
+def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
+    """Passes if the weighted mean of its evaluators reaches the threshold.
+
+    Give pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
+    list of {evaluator, weight}. Those that skip are left out; one that fails makes it an error.
+
+    >>> from proctor.evaluators.matching import contains, exact_match
+    >>> weighted((exact_match, 1), (contains, 3))("hello world", "hello").value
+    0.75
+    """
+    pairs = [pair for given in evaluators for pair in _pairs(given)]
+    parts = _parts([thing for thing, _ in pairs], "weighted")
+    weights = dict(zip(parts, (_weight(weight) for _, weight in pairs), strict=True))
+    _check_threshold(threshold, "weighted")
+
+    def rule(scores: Mapping[str, Score]) -> Score:
+        together = combine_all(scores)
+        if not together.ok:
+            return together
+        told = {name: score.value for name, score in scores.items() if score.value is not None}
+        total = math.fsum(weights[name] for name in told)
+        value = math.fsum(weights[name] * value for name, value in told.items()) / total
+        value = min(1.0, max(0.0, value))
+        details = {**together.details, "weights": dict(weights)}
+        return Score(value, value >= threshold, together.reason, details)
+
+    listed = [{"evaluator": data_of(part), "weight": weights[name]} for name, part in parts.items()]
+    return _combined(
+        "weighted", parts, rule, parameters={"evaluators": listed, "threshold": threshold}
+    )
+
+
+@evaluator(category="combination", factory=True, parts="evaluator")
+def negate(evaluator: Any) -> Attached:
+    """Passes if its evaluator does not; the value is 1 minus its value.
+
+    Errors and skips stay what they are: not knowing is not a pass.
+
+    >>> from proctor.evaluators.matching import contains
+    >>> negate(contains)("I cannot help with that", "cannot").passed
+    False
+    """
+    parts = _parts([evaluator], "negate")
+    (name,) = parts
+
+    def rule(scores: Mapping[str, Score]) -> Score:
+        score = scores[name]
+        if score.value is None:
+            return score
+        reason = f"negated: {score.reason}" if score.reason else ""
+        return Score(1.0 - score.value, not score.passed, reason, {"parts": dict(scores)})
+
+    return _combined(
+        "negate", parts, rule, name=f"not-{name}", parameters={"evaluator": data_of(parts[name])}
+    )
+
+
+@evaluator(category="combination", factory=True, parts="evaluator")
+def threshold(evaluator: Any, at_least: float) -> Attached:
+    """Passes if the value of its evaluator is at least so much.
+
+    >>> from proctor.evaluators.matching import contains
+    >>> threshold(contains, 0.6)("red and green", ["red", "green", "blue"]).passed
+    True
+    """
+    parts = _parts([evaluator], "threshold")
+    (name,) = parts
+    _check_threshold(at_least, "threshold")
+
+    def rule(scores: Mapping[str, Score]) -> Score:
+        score = scores[name]
+        if score.value is None:
+            return score
+        return Score(score.value, score.value >= at_least, score.reason, score.details)
+
+    parameters = {"evaluator": data_of(parts[name]), "at_least": at_least}
+    return _combined("threshold", parts, rule, name=name, parameters=parameters)
+
+
+def combine(
+    parts: Sequence[Any] | Mapping[str, Any],
+    function: Callable[[Mapping[str, Score]], Any],
+    *,
+    name: str = "combine",
+) -> Attached:
+    """Combine evaluators by a function of your own.
+
+    It gets a mapping of names to scores, errors and skips among them, and returns a score, or
+    anything that makes one: a boolean, a number from 0 to 1, a mapping with passed and score.
+
+    >>> from proctor.evaluators.matching import contains, exact_match
+    >>> def lenient(scores):
+    ...     return max(score.value for score in scores.values())
+    >>> combine([exact_match, contains], lenient)("hello world", "hello").value
+    1.0
+    """
+    if not callable(function):
+        raise EvaluatorError(
+            f"a combination is a function of the scores, got {function!r}", where=name
+        )
+    if isinstance(parts, Mapping):
+        parts = [attach(part, name=key) for key, part in parts.items()]
+    settled = _parts(parts, name)
+
+    def rule(scores: Mapping[str, Score]) -> Score:
+        try:
+            return as_score(function(scores))
+        except Exception as error:
+            return as_error(error)
+
+    parameters = {"evaluators": data_of(list(settled.values())), "function": data_of(function)}
+    made = _combined("combine", settled, rule, name=name, parameters=parameters)
+    identity = identity_of([function, made.spec.identity])
+    spec = EvaluatorSpec(name, "combine", parameters, identity)
+    return Attached(spec, made.mode, made.score)
+
+
+def _parts(evaluators: Iterable[Any], label: str) -> Parts:
+    """The evaluators of a combination, each under a name of its own."""
+    parts: Parts = {}
+    for thing in evaluators:
+        part = attach(thing)
+        name, count = part.spec.name, 1
+        while name in parts:
+            count += 1
+            name = f"{part.spec.name}_{count}"
+        parts[name] = part if name == part.spec.name else part.known_by(name)
+    if not parts:
+        raise EvaluatorError(
+            "a combination of no evaluators says nothing",
+            where=label,
+            fix=f"give at least one, as in {label}(exact_match, contains)",
+        )
+    return parts
+
+
+def _combined(
+    uses: str,
+    parts: Parts,
+    rule: Rule,
+    *,
+    name: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Attached:
+    """One evaluator out of several: async if any is, and quick only if all are."""
+    data = dict(parameters or {"evaluators": data_of(list(parts.values()))})
+    spec = EvaluatorSpec(name or uses, uses, data, identity_of([uses, data]))
+    modes = {part.mode for part in parts.values()}
+    if "async" in modes:
+        return Attached(spec, "async", _score_together(parts, rule))
+
+    def score(trial: Trial) -> Score:
+        return rule({name: part.score(trial) for name, part in parts.items()})
+
+    mode: Mode = "thread" if "thread" in modes else "inline"
+    return Attached(spec, mode, score)
+
+
+def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:
+    """All parts at once, for they wait; the order of the scores is that of the parts."""
+    # Whoever awaits a score has it loaded; the others need not wait for the import.
+    import asyncio
+
+    async def one(part: Attached, trial: Trial) -> Score:
+        if part.mode == "thread":
+            return await asyncio.to_thread(part.score, trial)
+        found = part.score(trial)
+        return await found if part.mode == "async" else found  # type: ignore[no-any-return]
+
+    async def score(trial: Trial) -> Score:
+        scores = await asyncio.gather(*(one(part, trial) for part in parts.values()))
+        return rule(dict(zip(parts, scores, strict=True)))
+
+    return score
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]]:
+    """Evaluators with their weights, from any of the ways to write them."""
+    if isinstance(given, Mapping):
+        if set(given) == {"evaluator", "weight"}:
+            return [(given["evaluator"], given["weight"])]
+        return list(given.items())
+    if isinstance(given, list | tuple) and len(given) == 2:
+        return [(given[0], given[1])]
+    raise EvaluatorError(
+        f"an evaluator without a weight: {given!r}",
+        where="weighted",
+        fix="write pairs, weighted((exact_match, 1), (contains, 2)), or {evaluator, weight}",
+    )
+
+
+def _weight(weight: Any) -> float:
+    if not is_number(weight) or weight <= 0:
+        raise EvaluatorError(f"a weight is a number above 0, got {weight!r}", where="weighted")
+    return float(weight)
+
+
+def _check_threshold(value: Any, label: str) -> None:
+    if not is_fraction(value):
+        raise EvaluatorError(f"a threshold is from 0 to 1, got {value!r}", where=label)

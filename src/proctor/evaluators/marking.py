@@ -1,0 +1,226 @@
+"""The mark that gives a function its name and category as an evaluator."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, overload
+
+import msgspec
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.evidence import SESSION_MARK, shape_of
+from proctor.evaluators.options import ParameterInfo, options_of_factory, options_of_function
+from proctor.identity import name_of
+from proctor.records.run import EvaluatorSpec
+
+MARK = "__evaluator__"
+
+F = TypeVar("F", bound=Callable[..., Any])
+CheckOptions = Callable[[Mapping[str, Any]], None]
+
+
+class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An evaluator as the catalogue shows it.
+
+    `needs` names what it has nothing to say without: "expected", "session". `pure` is quick and
+    without input or output. A `factory` makes the evaluator from its parameters; `parts` names
+    the parameter that holds other evaluators. `threshold` is the least number that passes.
+    """
+
+    name: str
+    category: str = "custom"
+    summary: str = ""
+    parameters: tuple[ParameterInfo, ...] = ()
+    needs: tuple[str, ...] = ()
+    pure: bool = False
+    factory: bool = False
+    parts: str = ""
+    threshold: float = 0.5
+
+
+class Marking(NamedTuple):
+    """What the mark holds: the catalogue's entry, a check of the options, and how it was made."""
+
+    info: EvaluatorInfo
+    check: CheckOptions | None = None
+    given: Mapping[str, Any] | None = None
+
+
+@overload
+def evaluator(function: F, /) -> F: ...
+@overload
+def evaluator(
+    *,
+    name: str | None = None,
+    category: str = "custom",
+    pure: bool = False,
+    factory: bool = False,
+    threshold: float = 0.5,
+    needs: tuple[str, ...] | None = None,
+    parts: str = "",
+    check: CheckOptions | None = None,
+) -> Callable[[F], F]: ...
+def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **terms: Any) -> Any:
+    """Give a function its name and category as an evaluator; it stays the same function.
+
+    Its keyword-only parameters are its options. With `factory=True` all its parameters are, and
+    it returns the evaluator; what that needs cannot be read from the factory, so `needs` says it.
+    `pure=True` promises that it is quick and neither reads nor writes anything, so that it may
+    run without a thread. `check` looks at given options and raises an `EvaluatorError`.
+
+    >>> @evaluator(category="style", pure=True)
+    ... def shouts(output):
+    ...     "Passes if the output is in capitals."
+    ...     return output.isupper()
+    >>> shouts("HELLO")
+    True
+    >>> info_of(shouts).summary
+    'Passes if the output is in capitals.'
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, MARK, Marking(describe(function, **terms), check))
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def needs_session(function: F) -> F:
+    """Mark an evaluator that wants the session where its parameters do not tell.
+
+    >>> @needs_session
+    ... def quiet(*evidence):
+    ...     output, expected, session = evidence
+    ...     return len(session) == 0
+    """
+    setattr(function, SESSION_MARK, True)
+    marking = marking_of(function)
+    if marking is not None:
+        needs = tuple(dict.fromkeys((*marking.info.needs, "session")))
+        info = msgspec.structs.replace(marking.info, needs=needs)
+        setattr(function, MARK, marking._replace(info=info))
+    return function
+
+
+def made(function: F, *, by: Callable[..., Any], **given: Any) -> F:
+    """Mark an evaluator that a factory made with the factory's name and the options it was given.
+
+    >>> @evaluator(factory=True, needs=())
+    ... def longer_than(length):
+    ...     def evaluate(output):
+    ...         return len(output) > length
+    ...     return made(evaluate, by=longer_than, length=length)
+    >>> info_of(longer_than(3)).name
+    'longer_than'
+    """
+    info = msgspec.structs.replace(describe(by, factory=True), factory=False)
+    setattr(function, MARK, Marking(info, given=given))
+    return function
+
+
+def marking_of(thing: Any) -> Marking | None:
+    """The mark of a function or object, or None."""
+    found = getattr(thing, MARK, None)
+    return found if isinstance(found, Marking) else None
+
+
+def info_of(thing: Any) -> EvaluatorInfo | None:
+    """What the catalogue shows of a marked function, or None for an unmarked one."""
+    marking = marking_of(thing)
+    return None if marking is None else marking.info
+
+
+def is_factory(thing: Any) -> bool:
+    """True for what makes an evaluator and is none itself: marked factories, and classes."""
+    info = info_of(thing)
+    marked = info is not None and info.factory and inspect.isroutine(thing)
+    return isinstance(thing, type) or marked
+
+
+def describe(
+    thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **terms: Any
+) -> EvaluatorInfo:
+    """What the catalogue shows of any evaluator, marked or not.
+
+    >>> def short(output, *, limit: int = 80):
+    ...     "Passes if the output is short."
+    >>> describe(short).parameters[0].default
+    80
+    """
+    found = info_of(thing)
+    if found is not None and is_factory(thing) == found.factory:
+        return found
+    label = name or known_as(thing)
+    needs = terms.pop("needs", None)
+    if factory or isinstance(thing, type):
+        parameters = options_of_factory(thing, label).describe()
+        factory = True
+    else:
+        call = call_of(thing, label)
+        shape = shape_of(call, label)
+        parameters = options_of_function(call, shape).describe()
+        needs = shape.needs if needs is None else needs
+    return EvaluatorInfo(
+        label,
+        summary=_first_line(thing),
+        parameters=tuple(_named_part(p) if p.name == parts else p for p in parameters),
+        needs=needs or (),
+        factory=factory,
+        parts=parts,
+        **terms,
+    )
+
+
+def call_of(thing: Any, label: str) -> Callable[..., Any]:
+    """What is called: the thing itself, or the `evaluate` of an object that has one."""
+    method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
+    if callable(method):
+        return method  # type: ignore[no-any-return]
+    if callable(thing):
+        return thing  # type: ignore[no-any-return]
+    if isinstance(thing, str):
+        raise EvaluatorError(
+            f"{thing!r} is the name of an evaluator, not an evaluator",
+            fix=f"give the function itself, or Registry.standard().build({thing!r})",
+        )
+    raise EvaluatorError(
+        f"{type(thing).__name__} is neither callable nor has it an `evaluate` method", where=label
+    )
+
+
+def known_as(thing: Any) -> str:
+    """The name that people know an evaluator by.
+
+    >>> known_as(functools.partial(known_as)), known_as(lambda output: True)
+    ('known_as', 'lambda')
+    """
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    told = getattr(thing, "spec", None) or info_of(thing)
+    if isinstance(told, EvaluatorSpec | EvaluatorInfo):
+        return told.name
+    if isinstance(thing, type):
+        name = getattr(thing, "name", None)
+        return name if isinstance(name, str) and name else thing.__name__
+    name = name_of(thing)
+    owner = getattr(thing, "__self__", None)
+    if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
+        return known_as(owner)
+    outside, inside, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
+    if inside and name == "evaluate":
+        # The usual way to write a factory: the function inside has no name of its own.
+        return outside.rpartition(".")[2]
+    return "lambda" if name == "<lambda>" else name
+
+
+def _first_line(thing: Any) -> str:
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    return (inspect.getdoc(thing) or "").strip().partition("\n")[0]
+
+
+def _named_part(parameter: ParameterInfo) -> ParameterInfo:
+    many = parameter.type.startswith("list")
+    return msgspec.structs.replace(parameter, type="list[evaluator]" if many else "evaluator")

@@ -1,0 +1,223 @@
+"""The history in a file: SQLite, one writer at a time, any number of readers."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+
+from proctor import codec
+from proctor.errors import RunNotFound, nearest
+from proctor.history.claim import claim, is_claimed
+from proctor.history.database import connect, open_database, transaction
+from proctor.history.stored_results import BATCH, StoredResults
+from proctor.history.writer import POSITION_BITS, GroupWriter
+from proctor.records.metric import MetricValue
+from proctor.records.report import EvalReport
+from proctor.records.run import RunMetadata
+from proctor.records.trial import OUTCOMES
+
+MetricTable = Mapping[str, MetricValue]
+
+
+class _Metrics(msgspec.Struct):
+    metrics: dict[str, MetricValue] = {}
+    by_configuration: dict[str, dict[str, MetricValue]] = {}
+
+
+class SQLiteHistory:
+    """Runs and their results in one file, by default `.proctor/history.db`.
+
+    The file is made when the first run begins; looking into a history that is not there shows
+    an empty one.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._opened: sqlite3.Connection | None = None
+
+    @classmethod
+    def temporary(cls) -> SQLiteHistory:
+        """A history that goes away when nobody uses it any more."""
+        folder = tempfile.mkdtemp(prefix="proctor-")
+        history = cls(Path(folder) / "history.db")
+        weakref.finalize(history, shutil.rmtree, folder, ignore_errors=True)
+        return history
+
+    def begin(self, metadata: RunMetadata) -> None:
+        """Open a new run."""
+        with transaction(self._connection):
+            cursor = self._connection.execute(
+                "INSERT INTO runs (run_id, name, status, started_at, metadata) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (
+                    metadata.run_id,
+                    metadata.name,
+                    metadata.status,
+                    metadata.started_at.isoformat(),
+                    codec.encode(metadata),
+                ),
+            )
+            self._connection.executemany(
+                "INSERT INTO tags VALUES (?, ?, ?)",
+                [(cursor.lastrowid, key, value) for key, value in metadata.tags.items()],
+            )
+
+    def update(self, metadata: RunMetadata) -> None:
+        """Store how a run stands now."""
+        self._update(metadata, None)
+
+    def finish(
+        self,
+        metadata: RunMetadata,
+        metrics: MetricTable,
+        by_configuration: Mapping[str, MetricTable],
+    ) -> None:
+        """Store how a run ended and what it amounts to."""
+        self._update(
+            metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration})
+        )
+
+    def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE run_id = ?",
+                (metadata.status, codec.encode(metadata), metrics, metadata.run_id),
+            )
+
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
+        """Claim a run for this process; refused while another works on it."""
+        return claim(self._locks, run_id)
+
+    def is_held(self, run_id: str) -> bool:
+        """True if a living process works on the run."""
+        return is_claimed(self._locks, run_id)
+
+    @contextlib.contextmanager
+    def writer(self, run_id: str) -> Iterator[GroupWriter]:
+        """A place for the run's results; when the block ends all of them are durable."""
+        run_key, metadata = self._row(run_id)
+        connection = connect(self.path)
+        writer = GroupWriter(connection, run_key, metadata)
+        try:
+            yield writer
+        finally:
+            try:
+                writer.close()
+            finally:
+                connection.close()
+
+    def find(self, reference: str) -> RunMetadata:
+        """A run by its id, the beginning of its id, its name (the newest), or "latest"."""
+        if not self.path.exists():
+            raise RunNotFound(f"there is no run {reference!r}: the history is empty")
+        rows = self._connection.execute(
+            "SELECT run_id, name, metadata FROM runs WHERE ?1 IN (run_id, name, 'latest') "
+            "OR substr(run_id, 1, length(?1)) = ?1 ORDER BY id DESC LIMIT 50",
+            (reference,),
+        ).fetchall()
+        exact = rows if reference == "latest" else [row for row in rows if reference in row[:2]]
+        if not rows:
+            known = self._connection.execute("SELECT run_id FROM runs ORDER BY id DESC LIMIT 10")
+            raise RunNotFound(
+                f"there is no run {reference!r}", fix=nearest(reference, [row[0] for row in known])
+            )
+        if not exact and len(rows) > 1:
+            raise RunNotFound(
+                f"{reference!r} could be any of {len(rows)} runs",
+                fix="give more of the id: " + ", ".join(row[0] for row in rows[:5]),
+            )
+        return msgspec.json.decode((exact or rows)[0][2], type=RunMetadata)
+
+    def report(self, run_id: str) -> EvalReport:
+        """A stored run; its results are read as they are asked for."""
+        metadata = self.find(run_id)
+        stored = self._connection.execute(
+            "SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,)
+        ).fetchone()[0]
+        tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
+        results = self.results(metadata.run_id)
+        return EvalReport(results, metadata, tables.metrics, tables.by_configuration)
+
+    def results(self, run_id: str) -> StoredResults:
+        """A run's results, read as they are asked for."""
+        run_key, metadata = self._row(run_id)
+        return StoredResults(self._connection, run_key, metadata, keep_alive=self)
+
+    def done(
+        self, run_id: str, *, retry_errors: bool = False
+    ) -> Iterator[tuple[int, str, str, int]]:
+        """What a run has finished: position, sample id, configuration, epoch."""
+        run_key, metadata = self._row(run_id)
+        low = last = run_key << POSITION_BITS
+        last -= 1
+        names = [c.name for c in metadata.configurations]
+        without = "0, 1, 4" if retry_errors else ", ".join(map(str, range(len(OUTCOMES))))
+        while True:
+            rows = self._connection.execute(
+                "SELECT id, sample_id, configuration, epoch FROM results WHERE id > ? AND id < ? "
+                f"AND outcome IN ({without}) ORDER BY id LIMIT {BATCH}",
+                (last, low + (1 << POSITION_BITS)),
+            ).fetchall()
+            for key, sample_id, configuration, epoch in rows:
+                yield key - low, sample_id, names[configuration], epoch
+            if len(rows) < BATCH:
+                return
+            last = rows[-1][0]
+
+    def runs(
+        self, *, limit: int = 20, tags: Mapping[str, str] | None = None
+    ) -> Sequence[RunMetadata]:
+        """Stored runs, newest first; all given tags must match."""
+        if not self.path.exists():
+            return []
+        query = "SELECT metadata FROM runs"
+        values: list[str] = []
+        for key, value in (tags or {}).items():
+            query += " AND " if values else " WHERE "
+            query += "id IN (SELECT run FROM tags WHERE key = ? AND value = ?)"
+            values += [key, value]
+        rows = self._connection.execute(f"{query} ORDER BY id DESC LIMIT ?", (*values, limit))
+        return [msgspec.json.decode(row[0], type=RunMetadata) for row in rows]
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run and everything that belongs to it."""
+        run_key, _ = self._row(run_id)
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM runs WHERE id = ?", (run_key,))
+
+    def cached(self, key: str) -> bytes | None:
+        """An output kept under a key, or None."""
+        row = self._connection.execute("SELECT reply FROM outputs WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = open_database(self.path)
+        return self._opened
+
+    @property
+    def _locks(self) -> Path:
+        return self.path.with_name(self.path.name + ".locks")
+
+    def _row(self, run_id: str) -> tuple[int, RunMetadata]:
+        row = self._connection.execute(
+            "SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,)
+        ).fetchone()
+        if row is None:
+            raise RunNotFound(f"there is no run {run_id!r}")
+        return row[0], msgspec.json.decode(row[1], type=RunMetadata)

@@ -1,0 +1,79 @@
+"""Looking back: the history that is meant, how a run stands, and which of its results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from proctor.errors import RunNotFound, UsageError, nearest
+from proctor.history.sqlite import SQLiteHistory
+from proctor.ports import History
+from proctor.records.report import EvalReport
+from proctor.records.run import RunMetadata
+from proctor.records.trial import EvalResult, Outcome
+
+HISTORY_VARIABLE = "PROCTOR_HISTORY"
+DEFAULT_HISTORY = Path(".proctor") / "history.db"
+
+
+def open_history(where: History | str | Path | bool | None = None) -> History:
+    """The history that is meant: a given one, a file, none that lasts, or the usual one."""
+    if where is False:
+        return SQLiteHistory.temporary()
+    if where is None or where is True:
+        where = os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY
+    return SQLiteHistory(where) if isinstance(where, str | Path) else where
+
+
+def run_to_resume(history: History, reference: str | bool, name: str) -> RunMetadata:
+    if isinstance(reference, str):
+        return history.find(reference)
+    for run in history.runs(limit=1000):
+        if run.name == name and run.status != "completed":
+            return run
+    raise RunNotFound(
+        f"there is no unfinished run of {name!r} to resume",
+        fix="run it without --resume, or name a run: proctor runs lists them",
+    )
+
+
+def standing(history: History, run: RunMetadata) -> RunMetadata:
+    """How a run stands: one that no living process works on was interrupted, whatever it says."""
+    if run.status == "running" and not history.is_held(run.run_id):
+        return msgspec.structs.replace(run, status="interrupted")
+    return run
+
+
+def select(
+    report: EvalReport,
+    *,
+    sample: str | None = None,
+    outcome: Outcome | None = None,
+    evaluator: str | None = None,
+    configuration: str | None = None,
+    offset: int = 0,
+    limit: int = 20,
+) -> Sequence[EvalResult]:
+    """Some of a report's results: of one sample, of one configuration, by outcome; worst first."""
+    run = report.metadata
+    results = report.results
+    if run is not None and configuration is not None:
+        names = [known.name for known in run.configurations]
+        _refuse_unknown(configuration, names, "configuration")
+        results = results.only(configuration)
+    if run is not None and evaluator is not None:
+        _refuse_unknown(evaluator, [spec.name for spec in run.evaluators], "evaluator")
+    if sample is None:
+        return results.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
+    found = results.of_sample(sample)
+    if not found:
+        raise UsageError(f"run {report.run_id} has no sample {sample!r}")
+    return found
+
+
+def _refuse_unknown(name: str, known: Sequence[str], kind: str) -> None:
+    if name not in known:
+        raise UsageError(f"the run has no {kind} {name!r}", fix=nearest(name, known))

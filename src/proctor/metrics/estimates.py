@@ -1,0 +1,105 @@
+"""From a column of numbers to a metric value with its interval.
+
+Rates get Wilson's interval and means Student's t. Where values come in clusters (epochs of one
+sample, samples of one document) both get the clustered interval, and the note says so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+from proctor.records.metric import MetricValue
+from proctor.records.results import Column, Results
+from proctor.records.trial import EvalResult
+from proctor.statistics.intervals import (
+    FEWEST_CLUSTERS,
+    Interval,
+    clustered_mean_interval,
+    mean_interval,
+    wilson_interval,
+)
+from proctor.statistics.moments import mean
+
+CLUSTERED = "clustered"
+TOO_FEW_CLUSTERS = f"clustered, with fewer than {FEWEST_CLUSTERS} clusters: no interval"
+
+
+def rate_of(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
+    """A share of independent results, with Wilson's interval.
+
+    >>> rate_of(3, 4).value
+    0.75
+    """
+    value = passed / n if n else None
+    interval = wilson_interval(passed, n)
+    return MetricValue(value, n, errors, skipped, interval, kind="rate")
+
+
+def clustered_rate_of(flags: Column) -> MetricValue:
+    """A share of clustered results, from a column of 1 (yes) and 0 (no).
+
+    Where the clusters do not differ at all, the spread between them says nothing; each cluster
+    then counts as one result in Wilson's interval.
+    """
+    interval, note = _clustered_interval(flags)
+    share = mean(flags.values)
+    if interval is not None and share is not None and interval[0] == interval[1]:
+        clusters = len(set(flags.clusters or ()))
+        interval = wilson_interval(min(1.0, share) * clusters, clusters)
+    n, clipped = len(flags.values), _within_scores(interval)
+    return MetricValue(share, n, flags.errors, flags.skipped, clipped, kind="rate", note=note)
+
+
+def mean_of(column: Column, unit: str = "") -> MetricValue:
+    """The mean of a column. Of scores, which have no unit, no interval reaches outside 0..1.
+
+    >>> mean_of(Column(array("d", [0.5, 1.0]))).interval
+    (0.0, 1.0)
+    """
+    note = ""
+    if column.clusters is None:
+        interval = mean_interval(column.values)
+    else:
+        interval, note = _clustered_interval(column)
+    return MetricValue(
+        mean(column.values),
+        len(column.values),
+        column.errors,
+        column.skipped,
+        interval if unit else _within_scores(interval),
+        kind="mean",
+        unit=unit,
+        note=note,
+    )
+
+
+def is_clustered(results: Results) -> bool:
+    """True if some results are not independent of each other."""
+    return results.overall().clusters is not None
+
+
+def by_cluster(results: Results, value_of: Callable[[EvalResult], float | None]) -> Column:
+    """One number of every result beside its cluster; results that have none are left out.
+
+    This reads every result, and is only needed for clustered results: the columns hold no
+    cluster for a failed trial and no verdict for a single score.
+    """
+    values, clusters = array("d"), []
+    for result in results:
+        value = value_of(result)
+        if value is not None:
+            values.append(value)
+            clusters.append(result.trial.sample.cluster or result.sample_id)
+    return Column(values, clusters=clusters)
+
+
+def _clustered_interval(column: Column) -> tuple[Interval | None, str]:
+    interval = clustered_mean_interval(column.values, column.clusters or ())
+    return interval, CLUSTERED if interval is not None else TOO_FEW_CLUSTERS
+
+
+def _within_scores(interval: Interval | None) -> Interval | None:
+    if interval is None:
+        return None
+    return max(0.0, interval[0]), min(1.0, interval[1])

@@ -1,0 +1,159 @@
+"""The metrics of a run by name, and what becomes of whatever a metric gives."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import msgspec
+
+from proctor.errors import EvaluatorError, nearest
+from proctor.identity import name_of
+from proctor.metrics.costs import LatencyMetric, TokensMetric
+from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
+from proctor.metrics.scores import MeanScoreMetric, ScoreDistributionMetric
+from proctor.ports import Metric
+from proctor.records.metric import MetricValue
+from proctor.records.results import Results
+
+
+class FunctionMetric:
+    """A plain function of the results, as a metric that bears its name."""
+
+    def __init__(self, function: Callable[[Results], Any]) -> None:
+        self.name = name_of(function)
+        self.compute = function
+
+
+class MetricRegistry:
+    """The metrics to compute over results, each under its own name.
+
+    >>> from proctor.records.results import ResultList
+    >>> registry = MetricRegistry()
+    >>> def silent(results):
+    ...     return sum(not result.output for result in results)
+    >>> registry.register(silent)
+    >>> registry.compute_all(ResultList([]))["silent"].value
+    0.0
+    """
+
+    def __init__(self, metrics: Iterable[Metric | Callable[[Results], Any]] = ()) -> None:
+        self._metrics: dict[str, Metric] = {}
+        for metric in metrics:
+            self.register(metric)
+
+    @classmethod
+    def standard(cls, evaluator_names: Iterable[str] = ()) -> MetricRegistry:
+        """The metrics every run has: rates, mean scores, their spread, latency and tokens.
+
+        >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
+        'exact_match.pass_rate'
+        """
+        registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric()])
+        registry.register(MeanScoreMetric())
+        for evaluator in evaluator_names:
+            registry.register(PassRateMetric(evaluator))
+            registry.register(MeanScoreMetric(evaluator))
+            registry.register(ScoreDistributionMetric(evaluator))
+        registry.register(LatencyMetric())
+        registry.register(TokensMetric())
+        return registry
+
+    def register(self, metric: Metric | Callable[[Results], Any]) -> None:
+        """Add a metric: an object with `name` and `compute`, or a function of the results."""
+        checked = _as_metric(metric)
+        if checked.name in self._metrics:
+            raise EvaluatorError(
+                f"two metrics are called {checked.name!r}",
+                where=checked.name,
+                fix="rename one of the metrics, or the evaluator it is about",
+            )
+        self._metrics[checked.name] = checked
+
+    def get(self, name: str) -> Metric:
+        """The metric of this name."""
+        if name not in self._metrics:
+            raise EvaluatorError(
+                f"there is no metric {name!r}", where=name, fix=nearest(name, self._metrics)
+            )
+        return self._metrics[name]
+
+    def compute_all(self, results: Results) -> dict[str, MetricValue]:
+        """Every metric over the results; several numbers of one are flattened as `name.p50`.
+
+        A metric that fails, or gives something that is not a number, has no value and a note
+        that says why; the others are not touched by it.
+        """
+        computed: dict[str, MetricValue] = {}
+        owners: dict[str, str] = {}
+        for name, metric in self._metrics.items():
+            for flat, value in _computed(metric, results).items():
+                if flat in owners:
+                    raise EvaluatorError(
+                        f"the metrics {owners[flat]!r} and {name!r} both give {flat!r}",
+                        where=flat,
+                        fix="rename one of the metrics, or the evaluator it is about",
+                    )
+                owners[flat] = name
+                computed[flat] = value
+        return computed
+
+
+def _as_metric(given: Any) -> Metric:
+    """What was registered, as a metric; or an error that says what is wrong with it."""
+    if isinstance(given, type):
+        raise EvaluatorError(
+            f"{given.__name__} is a class, not a metric", fix=f"register {given.__name__}(…)"
+        )
+    metric = given if callable(getattr(given, "compute", None)) else None
+    if metric is None and callable(given):
+        metric = FunctionMetric(given)
+    if metric is None:
+        raise EvaluatorError(
+            f"{given!r} is not a metric",
+            fix="give an object with `name` and `compute(results)`, or a function of the results",
+        )
+    name = getattr(metric, "name", None)
+    if not isinstance(name, str) or not name:
+        raise EvaluatorError(
+            f"{type(given).__name__} has no name", fix="give it a `name`, as a string"
+        )
+    if inspect.iscoroutinefunction(metric.compute):
+        raise EvaluatorError(
+            "a metric cannot be async", where=name, fix="make its function a plain one (def)"
+        )
+    return metric  # type: ignore[no-any-return]
+
+
+def _computed(metric: Metric, results: Results) -> dict[str, MetricValue]:
+    """What one metric gives, by flattened name; never an exception."""
+    name = metric.name
+    try:
+        given = metric.compute(results)
+        if isinstance(given, Mapping):
+            flat = {f"{name}.{key}": _as_value(part, results) for key, part in given.items()}
+            return flat or {name: _without_value("the metric gave no numbers")}
+        return {name: _as_value(given, results)}
+    except Exception as error:
+        return {name: _without_value(f"the metric failed: {type(error).__name__}: {error}")}
+
+
+def _as_value(given: Any, results: Results) -> MetricValue:
+    value = given if isinstance(given, MetricValue) else MetricValue(given, len(results))
+    parts = [part for part in (value.value, *(value.interval or ())) if part is not None]
+    wrong = [part for part in parts if not _is_number(part)]
+    if wrong:
+        return _without_value(f"the metric gave {wrong[0]!r}, which is not a finite number")
+    number = None if value.value is None else float(value.value)
+    return msgspec.structs.replace(value, value=number)
+
+
+def _is_number(part: Any) -> bool:
+    return not isinstance(part, bool) and isinstance(part, Real) and math.isfinite(part)
+
+
+def _without_value(note: str) -> MetricValue:
+    return MetricValue(None, 0, note=note)

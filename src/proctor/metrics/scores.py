@@ -1,0 +1,88 @@
+"""What one evaluator's scores amount to: their mean, their spread, the share above a line."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+from proctor.errors import EvaluatorError
+from proctor.metrics.estimates import clustered_rate_of, mean_of, rate_of
+from proctor.records.metric import MetricValue
+from proctor.records.results import Results
+from proctor.statistics.quantiles import quantile
+
+PERCENTILES = (25, 50, 75, 95)
+
+
+class MeanScoreMetric:
+    """The mean score of one evaluator, or of the whole results when none is named.
+
+    >>> MeanScoreMetric("exact_match").name, MeanScoreMetric().name
+    ('exact_match.mean', 'mean_score')
+    """
+
+    def __init__(self, evaluator_name: str | None = None) -> None:
+        self.evaluator_name = evaluator_name
+        self.name = "mean_score" if evaluator_name is None else f"{evaluator_name}.mean"
+
+    def compute(self, results: Results) -> MetricValue:
+        """The mean over the verdicts, errors and skips left out and counted."""
+        evaluator = self.evaluator_name
+        return mean_of(results.overall() if evaluator is None else results.column(evaluator))
+
+
+class AccuracyMetric:
+    """The share of an evaluator's scores that reach a threshold: `score >= threshold`.
+
+    >>> AccuracyMetric("similarity", threshold=0.8).name
+    'similarity.accuracy'
+    """
+
+    def __init__(self, evaluator_name: str, threshold: float = 0.5) -> None:
+        if not 0 <= threshold <= 1:
+            raise EvaluatorError(
+                f"the threshold of an accuracy must be from 0 to 1, got {threshold!r}",
+                where=f"{evaluator_name}.accuracy",
+                fix="scores lie from 0 to 1; give a threshold among them, such as 0.5",
+            )
+        self.evaluator_name = evaluator_name
+        self.threshold = threshold
+        self.name = f"{evaluator_name}.accuracy"
+
+    def compute(self, results: Results) -> MetricValue:
+        """The rate over the verdicts."""
+        column = results.column(self.evaluator_name)
+        flags = array("d", (value >= self.threshold for value in column.values))
+        if column.clusters is not None:
+            return clustered_rate_of(msgspec.structs.replace(column, values=flags))
+        return rate_of(int(sum(flags)), len(flags), errors=column.errors, skipped=column.skipped)
+
+
+class ScoreDistributionMetric:
+    """How an evaluator's scores are spread: the percentiles p25, p50, p75 and p95.
+
+    They are kept as `exact_match.p50` and so on.
+
+    >>> ScoreDistributionMetric("exact_match").name
+    'exact_match'
+    """
+
+    def __init__(self, evaluator_name: str) -> None:
+        self.evaluator_name = evaluator_name
+        self.name = evaluator_name
+
+    def compute(self, results: Results) -> dict[str, MetricValue]:
+        """The percentiles of the verdicts, interpolated linearly."""
+        column = results.column(self.evaluator_name)
+        ordered = sorted(column.values)
+        return {
+            f"p{percent}": MetricValue(
+                quantile(ordered, percent / 100),
+                len(ordered),
+                column.errors,
+                column.skipped,
+                kind="quantile",
+            )
+            for percent in PERCENTILES
+        }

@@ -1,0 +1,142 @@
+"""Names become objects: what a person wrote is turned into a plan, with all its faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from proctor.datasets.source import as_source
+from proctor.engine.plan import Plan
+from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.importing import load
+from proctor.metrics.registry import MetricRegistry
+from proctor.ports import AttachedEvaluator, Metric, Target
+from proctor.records.run import RunOptions
+from proctor.records.trial import Configuration
+from proctor.registry import Registry
+from proctor.targets.resolve import as_target
+
+Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration]
+Metrics = Sequence[Metric | Callable[..., Any] | str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is to be evaluated, as a person writes it: names, paths and plain objects."""
+
+    target: Any
+    dataset: Any
+    evaluators: Any
+    configurations: Configurations | None = None
+    metrics: Metrics = ()
+    name: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
+    """Turn names into objects; everything that is wrong is said at once, before anything runs."""
+    faults: list[UsageError] = []
+
+    def made(make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except UsageError as error:
+            faults.append(error)
+            return None
+
+    target = made(lambda: as_target(evaluation.target))
+    dataset = made(lambda: as_source(evaluation.dataset))
+    evaluators = made(lambda: registry.build_all(evaluation.evaluators))
+    options = made(lambda: _options(evaluation.options))
+    configurations = made(lambda: _configurations(evaluation.configurations, target))
+    metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or ()))
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ConfigError(
+            f"the evaluation has {len(faults)} faults",
+            problems=[Problem("", str(fault).replace("\n", "\n    ")) for fault in faults],
+        )
+    return Plan(
+        name=evaluation.name or target.spec.name,
+        dataset=dataset,
+        target=target,
+        evaluators=evaluators,
+        configurations=configurations,
+        metrics=metrics,
+        options=options,
+        tags=dict(evaluation.tags),
+    )
+
+
+def _options(given: Mapping[str, Any]) -> RunOptions:
+    known = RunOptions.__struct_fields__
+    problems = [
+        Problem(name, f"there is no such option; {nearest(name, known)}")
+        for name in given
+        if name not in known
+    ]
+    for name in [name for name in given if name in known]:
+        try:
+            msgspec.convert({name: given[name]}, RunOptions)
+        except msgspec.ValidationError as error:
+            problems.append(Problem(name, f"{_in_words(str(error))}; it is {given[name]!r}"))
+    if problems:
+        raise ConfigError("the run's options are wrong", problems=problems)
+    return msgspec.convert(dict(given), RunOptions)
+
+
+def _in_words(message: str) -> str:
+    """msgspec's message without its own notation for the place."""
+    return message.partition(" - at ")[0].replace("`", "").replace("Expected", "expected")
+
+
+def _configurations(
+    given: Configurations | None, target: Target | None
+) -> tuple[Configuration, ...]:
+    configurations = tuple(_each_configuration(given))
+    names = [configuration.name for configuration in configurations]
+    problems = [
+        Problem(f"configurations.{name}", "this name is used more than once")
+        for name in sorted(set(names))
+        if names.count(name) > 1
+    ]
+    if target is not None:
+        problems += [
+            Problem(f"configurations.{configuration.name}", problem)
+            for configuration in configurations
+            for problem in target.check_options(configuration.options)
+        ]
+    if problems:
+        raise ConfigError("the configurations do not fit the target", problems=problems)
+    return configurations
+
+
+def _each_configuration(given: Configurations | None) -> Iterator[Configuration]:
+    if not given:
+        yield Configuration()
+    elif isinstance(given, Mapping):
+        for name, options in given.items():
+            if not isinstance(options, Mapping):
+                raise ConfigError(
+                    f"expected a mapping of options, found {options!r}",
+                    where=f"configurations.{name}",
+                )
+            yield Configuration(str(name), dict(options))
+    else:
+        yield from given
+
+
+def load_metrics(
+    given: Iterable[Metric | Callable[..., Any] | str], evaluators: Sequence[AttachedEvaluator]
+) -> tuple[Any, ...]:
+    """Metrics by address or as they are; names that clash are refused before anything runs."""
+    loaded = tuple(load(metric) if isinstance(metric, str) else metric for metric in given)
+    registry = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
+    for metric in loaded:
+        registry.register(metric)
+    return loaded

@@ -1,0 +1,304 @@
+"""The registry: evaluators by name, and evaluators built from what an eval file says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from proctor import importing
+from proctor.errors import EvaluatorError, Problem, UsageError, nearest
+from proctor.evaluators.attach import Attached, attach, name_clashes, problems_of
+from proctor.evaluators.combination import negate
+from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as
+from proctor.records.run import EvaluatorSpec
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+EVALUATOR_GROUP = "proctor.evaluators"
+NEGATED = "not-"
+_OWN_KEYS = ("uses", "name", "parameters", "identity")
+
+
+class Registered(NamedTuple):
+    """An evaluator in the registry: what the catalogue shows, and the function, object or class."""
+
+    info: EvaluatorInfo
+    thing: Any
+    renamed: bool = False
+
+
+class Written(NamedTuple):
+    """An evaluator as an eval file writes it; `bare` is a value without a parameter's name."""
+
+    uses: str
+    name: str | None = None
+    parameters: Mapping[str, Any] = {}
+    bare: tuple[Any, ...] = ()
+
+
+class Registry:
+    """Evaluators by name. Built-ins and plugins enter by the same road: entry points.
+
+    >>> registry = Registry.standard()
+    >>> registry.build({"contains": {"case_sensitive": False}})("Paris, France", "paris").passed
+    True
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Registered] = {}
+        self.warnings: list[str] = []
+
+    @classmethod
+    def standard(cls) -> Registry:
+        """A registry of everything that is installed."""
+        # Looking for installed packages is slow to import, and wanted here only.
+        from importlib.metadata import entry_points
+
+        return cls.from_entry_points(entry_points(group=EVALUATOR_GROUP))
+
+    @classmethod
+    def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
+        """A registry of what entry points lead to; those that fail become `warnings`."""
+        registry = cls()
+        own_first = sorted(entry_points, key=lambda e: (not e.value.startswith("proctor."), e.name))
+        for entry_point in own_first:
+            try:
+                thing = entry_point.load()
+                name = None if info_of(thing) else entry_point.name
+                registry.register(thing, None if isinstance(thing, ModuleType) else name)
+            except Exception as error:
+                # A broken plugin must not keep the others, or the built-ins, from being used.
+                registry.warnings.append(
+                    f"the plugin {entry_point.name!r} ({entry_point.value}) cannot be loaded: "
+                    f"{type(error).__name__}: {error}"
+                )
+        return registry
+
+    def register(self, thing: Any, name: str | None = None) -> tuple[str, ...]:
+        """Add a function, factory, object, class, or all marked functions of a module.
+
+        >>> registry = Registry()
+        >>> registry.register(lambda output: len(output) < 80, name="short")
+        ('short',)
+        """
+        if isinstance(thing, ModuleType):
+            marked = [one for one in vars(thing).values() if _belongs(one, thing)]
+            return tuple(name for one in marked for name in self.register(one))
+        name = name or known_as(thing)
+        if ":" in name or name.startswith(NEGATED) or not name.strip():
+            raise EvaluatorError(
+                f"{name!r} cannot be the name of an evaluator",
+                fix=f"a name has no colon and does not begin with {NEGATED!r}",
+            )
+        known = self._known.get(name)
+        if known is not None and known.thing is not thing:
+            raise EvaluatorError(
+                f"there is an evaluator {name!r} already", fix="register it under another name"
+            )
+        _refuse_speechless(thing, name)
+        info = describe(thing)
+        renamed = info.name != name
+        self._known[name] = Registered(
+            msgspec.structs.replace(info, name=name), thing, renamed=renamed
+        )
+        return (name,)
+
+    def load_plugin(self, address: str) -> tuple[str, ...]:
+        """Add what is found at `module:attribute`, or all marked functions of a module.
+
+        Gives the names under which they are known now.
+        """
+        thing = _load(address) if ":" in address else _load_module(address)
+        names = self.register(thing)
+        if not names:
+            raise EvaluatorError(
+                "the module has no evaluator in it",
+                where=address,
+                fix="mark its functions with @evaluator, or write module:attribute",
+            )
+        return names
+
+    def evaluators(self) -> tuple[EvaluatorInfo, ...]:
+        """The catalogue, by category and name."""
+        infos = (known.info for known in self._known.values())
+        return tuple(sorted(infos, key=lambda info: (info.category, info.name)))
+
+    def build(self, spec: Any, *, name: str | None = None) -> Attached:
+        """Make an evaluator from what an eval file, or a program, says.
+
+        Taken are a name, `module:attribute`, `not-` before either, {name: parameters},
+        {uses, name, …parameters}, an `EvaluatorSpec`, a callable, and one that is attached.
+
+        >>> registry = Registry.standard()
+        >>> registry.build({"uses": "contains", "name": "has_answer"}).spec.name
+        'has_answer'
+        >>> registry.build("not-contains")("all is well", "error").passed
+        True
+        """
+        written = _read(spec)
+        if written is None:
+            return attach(spec, name=name)
+        name = name or written.name
+        if written.uses.startswith(NEGATED):
+            inner = written._replace(uses=written.uses.removeprefix(NEGATED), name=None)
+            return attach(negate(self.build(inner)), name=name)
+        entry = self._find(written.uses)
+        parameters = self._with_parts(written, entry.info)
+        pass_mark = None
+        if "threshold" not in (parameter.name for parameter in entry.info.parameters):
+            pass_mark = parameters.pop("threshold", None)
+        return attach(
+            entry.thing,
+            name=name or (written.uses if entry.renamed else None),
+            threshold=pass_mark,
+            parameters=parameters,
+            uses=written.uses,
+        )
+
+    def build_all(self, specs: Sequence[Any] | Mapping[str, Any]) -> tuple[Attached, ...]:
+        """Make several evaluators, in a list or by name; all problems are reported at once.
+
+        >>> [one.spec.name for one in Registry.standard().build_all(["exact_match", "contains"])]
+        ['exact_match', 'contains']
+        """
+        if isinstance(specs, str) or not isinstance(specs, Sequence | Mapping):
+            specs = [specs]
+        if not specs:
+            raise EvaluatorError("no evaluator was given", fix="give at least one")
+        named = specs.items() if isinstance(specs, Mapping) else ((None, one) for one in specs)
+        built, problems = self._each(named, "evaluators")
+        problems += name_clashes(built)
+        if problems:
+            raise EvaluatorError("some evaluators cannot be built", problems=problems)
+        return tuple(built)
+
+    def _each(
+        self, named: Iterable[tuple[str | None, Any]], where: str
+    ) -> tuple[list[Attached], list[Problem]]:
+        built: list[Attached] = []
+        problems: list[Problem] = []
+        for position, (name, spec) in enumerate(named):
+            try:
+                built.append(self.build(spec, name=name))
+            except EvaluatorError as error:
+                problems += problems_of(error, f"{where}[{position if name is None else name}]")
+        return built, problems
+
+    def _find(self, uses: str) -> Registered:
+        if uses in self._known:
+            return self._known[uses]
+        if ":" in uses:
+            thing = _load(uses)
+            return Registered(describe(thing), thing)
+        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=nearest(uses, self._known))
+
+    def _with_parts(self, written: Written, info: EvaluatorInfo) -> dict[str, Any]:
+        """The parameters, with evaluators among them built."""
+        parameters = _by_name(written, info)
+        if info.parts not in parameters:
+            return parameters
+        inside = parameters[info.parts]
+        several = isinstance(inside, list | tuple)
+        given = list(inside) if several else [inside]
+        built, problems = self._each(((None, _evaluator_in(part)) for part in given), info.parts)
+        if problems:
+            raise EvaluatorError("its parts cannot be built", where=info.name, problems=problems)
+        whole = [_put_back(part, one) for part, one in zip(given, built, strict=True)]
+        return {**parameters, info.parts: whole if several else whole[0]}
+
+
+def _read(spec: Any) -> Written | None:
+    """What an eval file says about one evaluator; None for what is an evaluator itself."""
+    if isinstance(spec, Written):
+        return spec
+    if isinstance(spec, str):
+        return Written(spec)
+    if isinstance(spec, EvaluatorSpec):
+        return Written(spec.uses, spec.name, spec.parameters)
+    if not isinstance(spec, Mapping):
+        return None
+    if "uses" in spec:
+        return _read_uses(spec)
+    if len(spec) == 1:
+        ((uses, parameters),) = spec.items()
+        if parameters is None or isinstance(parameters, Mapping):
+            return Written(str(uses), None, parameters or {})
+        return Written(str(uses), bare=(parameters,))
+    raise EvaluatorError(
+        f"cannot tell which evaluator is meant by the keys {', '.join(map(repr, spec))}",
+        fix="write {name: {parameters}} or {uses: name, …parameters}",
+    )
+
+
+def _read_uses(spec: Mapping[str, Any]) -> Written:
+    uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
+    if not isinstance(parameters, Mapping):
+        raise EvaluatorError(f"parameters is a mapping, got {parameters!r}", where=uses)
+    others = {key: value for key, value in spec.items() if key not in _OWN_KEYS}
+    return Written(uses, spec.get("name"), {**parameters, **others})
+
+
+def _by_name(written: Written, info: EvaluatorInfo) -> dict[str, Any]:
+    """The parameters by name; a bare value is that of the parts, or of the only required one."""
+    if not written.bare:
+        return dict(written.parameters)
+    required = [parameter.name for parameter in info.parameters if parameter.required]
+    name = info.parts or (required[0] if len(required) == 1 else "")
+    if not name:
+        raise EvaluatorError(
+            f"cannot tell which parameter is meant by {written.bare[0]!r}",
+            where=info.name,
+            fix=f"write {{{info.name}: {{parameter: value}}}}",
+        )
+    return {name: written.bare[0]}
+
+
+def _evaluator_in(part: Any) -> Any:
+    """The evaluator of a part, which may stand beside its weight as {evaluator, weight}."""
+    return part["evaluator"] if isinstance(part, Mapping) and "evaluator" in part else part
+
+
+def _put_back(part: Any, built: Attached) -> Any:
+    """The part with its evaluator built."""
+    beside = isinstance(part, Mapping) and "evaluator" in part
+    return {**part, "evaluator": built} if beside else built
+
+
+def _belongs(thing: Any, module: ModuleType) -> bool:
+    """True for a marked function, or class, that was written in the module."""
+    return info_of(thing) is not None and getattr(thing, "__module__", None) == module.__name__
+
+
+def _refuse_speechless(thing: Any, name: str) -> None:
+    """A class whose objects cannot be called evaluates nothing."""
+    if isinstance(thing, type) and not (
+        hasattr(thing, "evaluate") or any("__call__" in vars(kind) for kind in thing.__mro__)
+    ):
+        raise EvaluatorError(
+            "its objects are neither callable nor have they an `evaluate` method", where=name
+        )
+
+
+def _load(address: str) -> Any:
+    return _told(importing.load, address)
+
+
+def _load_module(name: str) -> ModuleType:
+    found: ModuleType = _told(importing.module, name)
+    return found
+
+
+def _told(load: Any, address: str) -> Any:
+    """Load, and let every failure be an error about this evaluator."""
+    try:
+        return load(address)
+    except UsageError as error:
+        raise EvaluatorError(error.what, where=address, fix=error.fix) from error
+    except Exception as error:
+        raise EvaluatorError(
+            f"it cannot be imported: {type(error).__name__}: {error}", where=address
+        ) from error

@@ -1,0 +1,50 @@
+"""Reports as files: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from proctor.errors import UsageError
+
+
+def write(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
+    """Write chunks to a file. It takes the place of an older one only when it is complete.
+
+    Folders that are missing are made. A path that is a device or a pipe is written to directly.
+    """
+    wanted = Path(path)
+    if wanted.is_dir():
+        raise UsageError(
+            "this is a folder, not a file",
+            where=str(path),
+            fix=f"name the file, such as {wanted / 'report.md'}",
+        )
+    try:
+        if wanted.exists() and not wanted.is_file():
+            _write(wanted, chunks, mode="wb")
+        else:
+            _replace(wanted.resolve(), chunks)
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written: {error.strerror or error}",
+            where=str(path),
+            fix="choose a place that can be written to and has room",
+        ) from error
+
+
+def _replace(path: Path, chunks: Iterable[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        _write(unfinished, chunks, mode="xb")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write(path: Path, chunks: Iterable[bytes], mode: str) -> None:
+    with path.open(mode) as file:
+        file.writelines(chunks)

@@ -1,0 +1,71 @@
+"""Lists for the terminal: runs in a history, results of a run, evaluators in a catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from proctor.records.report import EvalReport
+from proctor.records.run import RunMetadata
+from proctor.records.trial import EvalResult
+from proctor.reports.excerpts import excerpt
+from proctor.reports.figures import percent
+
+RESULT_WIDTH = 300
+
+
+def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
+    """One line for each run: id, name, when, how it stands and came out."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("run", "name", "status", "results", "pass rate", "errors", "tags"):
+        right = heading in ("results", "pass rate", "errors")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for run, report in runs:
+        total = f"{report.total:,}" + (
+            f" of {run.total:,}" if run.status != "completed" and run.total else ""
+        )
+        tags = " ".join(f"{key}={value}" for key, value in run.tags.items())
+        table.add_row(
+            run.run_id,
+            run.name,
+            run.status,
+            total,
+            "—" if report.pass_rate is None else percent(report.pass_rate),
+            f"{report.errors:,}",
+            tags,
+        )
+    Console(highlight=False).print(table)
+
+
+def show_results(results: Iterable[EvalResult]) -> None:
+    """Each result in full, long values cut in the middle."""
+    print("\n\n".join(describe(result) for result in results) or "no such results")
+
+
+def describe(result: EvalResult) -> str:
+    """One result in words."""
+    trial = result.trial
+    heading = f"{result.sample_id}  {result.outcome}  ({trial.configuration}"
+    heading += f", epoch {trial.epoch}" if trial.epoch else ""
+    heading += f", {trial.latency_ms:,.1f} ms"
+    heading += f", {trial.attempts} attempts" if trial.attempts > 1 else ""
+    heading += ", cached)" if trial.cached else ")"
+    facts = [
+        ("input", excerpt(trial.sample.input, RESULT_WIDTH)),
+        ("output", excerpt(trial.output, RESULT_WIDTH) if result.success else None),
+        ("expected", _known(trial.sample.expected)),
+        ("error", result.error),
+        ("where", trial.error.traceback.rstrip().replace("\n", "\n    ") if trial.error else None),
+    ]
+    lines = [f"  {name:<9} {text}" for name, text in facts if text]
+    for name, score in result.scores.items():
+        value = score.status if score.value is None else f"{score.value:.3g}"
+        mark = {"ok": "passed" if score.passed else "failed"}.get(score.status, "")
+        lines.append(f"  {name:<9} {value} {mark} {score.reason}".rstrip())
+    return "\n".join([heading, *lines])
+
+
+def _known(value: object) -> str | None:
+    return None if value is None else excerpt(value, RESULT_WIDTH)

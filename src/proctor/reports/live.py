@@ -1,0 +1,125 @@
+"""A run while it goes on: a live bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TextIO
+
+from proctor.ports import RunView
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LINE_EVERY_SECONDS = 5.0
+SLOW_AFTER_SECONDS = 5.0
+BAR_WIDTH = 30
+
+Display = Callable[[RunView], AbstractContextManager[object]]
+
+
+def live_display(wanted: bool | None = None, stream: TextIO | None = None) -> Display | None:
+    """How a run shows its progress: True always, None only in a terminal, False not at all."""
+    stream = stream or sys.stderr
+    terminal = stream.isatty()
+    if wanted is False or (wanted is None and not terminal):
+        return None
+    if terminal:
+        return lambda view: _bar(view, stream)
+    return lambda view: _lines(view, stream)
+
+
+def summary(view: RunView) -> str:
+    """One line: how far, how it goes, how fast, how long still."""
+    outcomes = view.outcomes
+    share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
+    parts = [
+        f"{view.done}{share}",
+        f"{outcomes['passed']} passed",
+        f"{outcomes['failed']} failed",
+        f"{outcomes['error'] + outcomes['unscored']} errors",
+    ]
+    if outcomes["skipped"]:
+        parts.append(f"{outcomes['skipped']} skipped")
+    if view.rate is not None:
+        parts.append(f"{view.rate:.3g}/s")
+    if view.seconds_left is not None and view.total and view.done < view.total:
+        parts.append(f"{_duration(view.seconds_left)} left")
+    if view.resumed:
+        parts.append(f"{view.resumed} from before")
+    return ", ".join(parts)
+
+
+def notes(view: RunView) -> Iterator[str]:
+    """What else is worth saying: that it is stopping, and which samples take long."""
+    running = view.running()
+    if view.stopping:
+        yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
+    slow = [f"{name} ({_duration(age)})" for name, age in running if age > SLOW_AFTER_SECONDS]
+    if slow:
+        more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+        yield f"still running: {', '.join(slow[:3])}{more}"
+
+
+@contextlib.contextmanager
+def _bar(view: RunView, stream: TextIO) -> Iterator[None]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=stream)
+    with Live(
+        get_renderable=lambda: _picture(view),
+        console=console,
+        refresh_per_second=8,
+        transient=True,
+    ):
+        yield
+    console.print(summary(view), highlight=False, markup=False)
+
+
+def _picture(view: RunView) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    bar = ProgressBar(total=view.total or None, completed=view.done, width=BAR_WIDTH)
+    lines = [Text(line, style="yellow") for line in notes(view)]
+    return Group(bar, Text(summary(view)), *lines)
+
+
+@contextlib.contextmanager
+def _lines(view: RunView, stream: TextIO) -> Iterator[None]:
+    ended = threading.Event()
+
+    def say() -> None:
+        print("; ".join([summary(view), *notes(view)]), file=stream, flush=True)
+
+    def work() -> None:
+        while not ended.wait(LINE_EVERY_SECONDS):
+            say()
+
+    thread = threading.Thread(target=work, name="proctor-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        say()
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> _duration(7), _duration(61), _duration(3700)
+    ('7 s', '1 min 1 s', '1 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

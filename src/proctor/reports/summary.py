@@ -1,0 +1,124 @@
+"""What every report says first, whoever reads it: the verdict, the failures, the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proctor.records.metric import MetricValue
+from proctor.records.report import EvalReport
+from proctor.records.run import RunMetadata
+from proctor.records.trial import EvalResult
+from proctor.reports.figures import count, interval, percent
+
+EVALUATION_FAILED = "evaluation failed (no verdict)"
+
+
+def headline(report: EvalReport) -> str:
+    """The run in one sentence, errors and skips always beside the pass rate.
+
+    >>> headline(EvalReport([]))
+    'No results'
+    """
+    counts, rate = report.counts, report.pass_rate
+    if not counts.total:
+        return "No results"
+    parts = ["No result has a verdict"]
+    if rate is not None:
+        metric = report.metrics.get("pass_rate")
+        known = metric is not None and metric.interval is not None
+        span = f", 95 % interval {interval(metric).removesuffix(' %')}" if metric and known else ""
+        judged = counts.passed + counts.failed
+        parts = [f"{counts.passed:,} of {judged:,} passed ({percent(rate)}{span})"]
+    if report.errors:
+        parts.append(count(report.errors, "error"))
+    if counts.skipped:
+        parts.append(f"{counts.skipped:,} skipped")
+    return ", ".join(parts)
+
+
+def status(report: EvalReport, run: RunMetadata) -> str:
+    """How a run stands that did not come to its end; empty if it did."""
+    if run.status == "completed":
+        return ""
+    if run.total:
+        return f"{run.status}, with {report.total:,} of {run.total:,} results"
+    return f"{run.status}, with {count(report.total, 'result')}"
+
+
+def failures(report: EvalReport, limit: int) -> list[EvalResult]:
+    """The worst results: those that failed, lowest score first; then, if there is room, errors.
+
+    Failures come first because errors are told by kind elsewhere, and a hundred time-outs would
+    hide the answers that were wrong.
+    """
+    found = list(report.results.page(outcome="failed", limit=limit)) if limit else []
+    if len(found) < limit:
+        found += report.results.page(outcome="unscored", limit=limit - len(found))
+    if len(found) < limit:
+        found += report.results.page(outcome="error", limit=limit - len(found))
+    return found
+
+
+def error_kinds(report: EvalReport) -> dict[str, int]:
+    """How often each kind of error happened, evaluators that failed included."""
+    kinds = report.results.error_kinds()
+    unscored = report.counts.unscored
+    return {**kinds, EVALUATION_FAILED: unscored} if unscored else kinds
+
+
+def label(result: EvalResult, several: bool) -> str:
+    """What to call a result: its sample, and configuration and epoch where there are several."""
+    trial = result.trial
+    parts = [result.sample_id]
+    if several:
+        parts.append(f"configuration {trial.configuration}")
+    if trial.epoch:
+        parts.append(f"epoch {trial.epoch}")
+    return ", ".join(parts)
+
+
+def verdict(result: EvalResult) -> str:
+    """The score of a result, or that there is none."""
+    outcome, value = result.verdict()
+    return outcome if value is None else f"score {value:.2f}"
+
+
+def distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[str, MetricValue]]:
+    """The percentiles of scores by evaluator, taken from their flattened names.
+
+    >>> distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value
+    1.0
+    """
+    found: dict[str, dict[str, MetricValue]] = {}
+    for name, metric in metrics.items():
+        if is_distribution(metric):
+            evaluator, _, percentile = name.rpartition(".")
+            found.setdefault(evaluator, {})[percentile] = metric
+    return found
+
+
+def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
+    """The metrics that a table shows: not the percentiles of scores, nor what nobody measured."""
+    return {
+        name: metric
+        for name, metric in metrics.items()
+        if not is_distribution(metric) and (metric.n or not metric.unit)
+    }
+
+
+def notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
+    """What is noted of metrics, each note once, with the names of the metrics it is about.
+
+    >>> notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)})
+    {'clustered': 'a'}
+    """
+    found: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        if metric.note:
+            found.setdefault(metric.note, []).append(name)
+    return {note: ", ".join(names) for note, names in found.items()}
+
+
+def is_distribution(metric: MetricValue) -> bool:
+    """True of a percentile of scores."""
+    return metric.kind == "quantile" and not metric.unit

@@ -1,0 +1,131 @@
+"""Recorded outputs as a target: nothing is called, what was once given is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import CallFailed, TargetError, nearest
+from proctor.records.run import TargetSpec
+from proctor.records.sample import Sample
+from proctor.records.trial import Reply
+from proctor.targets.recordings import (
+    FiledRecordings,
+    HeldRecordings,
+    Place,
+    Recording,
+    Recordings,
+)
+
+CONFIGURATION, EPOCH, OUTPUT = "configuration", "epoch", "output"
+
+
+class RecordedTarget:
+    """Outputs that are there already: in a JSONL file, in memory, or in the samples themselves.
+
+    `outputs` is the path of a file with one `{"id", "output"}` a line, a list of such mappings,
+    or a mapping of id to output; without it every sample's own `metadata["output"]` is taken. A
+    recording may also have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and
+    `error` instead of an output.
+
+    Where recordings name several configurations, the option `configuration` says whose are
+    wanted (those that name none stand for all), and `epoch` which epoch, 0 if it is not given.
+
+    >>> import asyncio
+    >>> target = RecordedTarget({"1": "Paris"})
+    >>> asyncio.run(target.call(Sample("1", "capital of France?"), {})).output
+    'Paris'
+    """
+
+    blocking = False
+
+    def __init__(
+        self,
+        outputs: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        self._recordings = _read(outputs)
+        places = self._recordings.places if self._recordings else frozenset()
+        self._configurations = frozenset(place.configuration for place in places)
+        self._epochs = frozenset(place.epoch for place in places)
+        named = self._configurations - {None}
+        self._default = next(iter(named)) if len(named) == 1 else None
+        stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
+        digest = self._recordings.digest[:16] if self._recordings else "metadata"
+        self.spec = TargetSpec(name or stem, "recorded", digest)
+
+    def __repr__(self) -> str:
+        return f"RecordedTarget({self.spec.name!r})"
+
+    def check_options(self, options: Mapping[str, Any]) -> list[str]:
+        """Only `configuration` and, where epochs were recorded, `epoch` have a meaning."""
+        taken = {CONFIGURATION} | ({EPOCH} if self._epochs - {0} else set())
+        faults = [
+            f"there is no option {name!r} for recordings: {nearest(name, taken)}"
+            for name in options
+            if name not in taken
+        ]
+        return faults + self._configuration_faults(options) + self._epoch_faults(options)
+
+    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Reply:
+        """What was recorded for one sample."""
+        if self._recordings is None:
+            if OUTPUT not in sample.metadata:
+                raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
+            return Reply(sample.metadata[OUTPUT])
+        configuration = options.get(CONFIGURATION, self._default)
+        epoch = options.get(EPOCH, 0)
+        recording = self._find(self._recordings, sample.id, configuration, epoch)
+        if recording.error is not None:
+            raise CallFailed(recording.error)
+        return Reply(recording.output, recording.usage, recording.session, recording.latency_ms)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _find(
+        self, recordings: Recordings, sample_id: str, configuration: str | None, epoch: int
+    ) -> Recording:
+        for name in dict.fromkeys((configuration, None)):
+            found = recordings.find(Place(name, epoch), sample_id)
+            if found is not None:
+                return found
+        scope = f" in configuration {configuration!r}" if configuration is not None else ""
+        scope += f" in epoch {epoch}" if epoch else ""
+        raise CallFailed(f"there is no recording for sample {sample_id!r}{scope}")
+
+    def _configuration_faults(self, options: Mapping[str, Any]) -> list[str]:
+        if None in self._configurations or not self._configurations:
+            return []
+        named = [name for name in self._configurations if name is not None]
+        wanted = options.get(CONFIGURATION, self._default)
+        if wanted in named:
+            return []
+        if CONFIGURATION not in options:
+            known = ", ".join(sorted(named))
+            return [f"the option {CONFIGURATION!r} is needed to choose recordings: {known}"]
+        return [
+            f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"
+        ]
+
+    def _epoch_faults(self, options: Mapping[str, Any]) -> list[str]:
+        wanted = options.get(EPOCH, 0)
+        if not self._epochs or wanted in self._epochs:
+            return []
+        known = ", ".join(map(str, sorted(self._epochs)))
+        return [f"there are no recordings of epoch {wanted!r}: known: {known}"]
+
+
+def _read(outputs: Any) -> Recordings | None:
+    if outputs is None:
+        return None
+    if isinstance(outputs, str | Path):
+        return FiledRecordings(Path(outputs))
+    if isinstance(outputs, Iterable) and not isinstance(outputs, bytes):
+        return HeldRecordings(outputs)
+    raise TargetError(
+        f"{type(outputs).__name__} is not something that holds recordings",
+        fix="give the path of a JSONL file, a list of recordings or a mapping of id to output",
+    )

@@ -1,0 +1,144 @@
+"""Whatever is named as a target becomes one: what kind it is gets settled here, once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from proctor import importing
+from proctor.errors import Problem, TargetError, UsageError, nearest
+from proctor.identity import name_of
+from proctor.ports import Target
+from proctor.records.run import TargetSpec
+from proctor.targets.command import CommandTarget
+from proctor.targets.execute import from_execute
+from proctor.targets.http import HttpTarget
+from proctor.targets.python import PythonTarget, from_function
+from proctor.targets.recorded import RecordedTarget
+from proctor.targets.runnable import from_runnable
+
+_WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...]]] = {
+    "command": (CommandTarget, ("cwd", "env")),
+    "http": (HttpTarget, ("headers", "method", "timeout")),
+    "recorded": (RecordedTarget, ()),
+}
+_EVERY_KIND = ("name", "version")
+
+
+def as_target(thing: Any, *, name: str | None = None, version: str | None = None) -> Target:
+    """Make a target of a function, an agent, a runnable, an address or what an eval file says.
+
+    A string is `module:attribute`, `file.py:attribute` or a URL; a mapping has one of `command`,
+    `http` and `recorded`. `version` becomes part of what tells this target from another: change
+    it when something changed that Proctor cannot see.
+
+    >>> as_target(lambda question: "Paris", name="atlas").spec.name
+    'atlas'
+    >>> as_target({"command": ["cat"]}).spec.kind
+    'command'
+    """
+    if isinstance(thing, str) and not thing.startswith(("http://", "https://")):
+        return _from_address(thing, name, version)
+    if isinstance(thing, Mapping):
+        return _from_mapping(thing, name, version)
+    if isinstance(thing, str):
+        return _labelled(HttpTarget(thing), name, version)
+    if isinstance(getattr(thing, "spec", None), TargetSpec):
+        return _labelled(thing, name, version)
+    return _labelled(_from_object(thing, name), name, version)
+
+
+def _from_object(thing: Any, name: str | None) -> PythonTarget:
+    called = name or name_of(thing)
+    if inspect.isclass(thing):
+        raise TargetError(
+            "it is a class, and a target must be ready to be called",
+            where=called,
+            fix=f"give an instance, such as {called}(), or a function",
+        )
+    if inspect.isroutine(thing) or isinstance(thing, functools.partial):
+        return from_function(thing, called)
+    if callable(getattr(thing, "execute", None)):
+        return from_execute(thing, called)
+    if any(callable(getattr(thing, method, None)) for method in ("ainvoke", "invoke")):
+        return from_runnable(thing, called)
+    if callable(thing):
+        return from_function(thing, called)
+    raise TargetError(
+        f"{type(thing).__name__} cannot be a target: it cannot be called",
+        where=name or "",
+        fix="give a function, an object with execute or invoke, an address or a mapping",
+    )
+
+
+def _from_address(address: str, name: str | None, version: str | None) -> Target:
+    try:
+        thing = importing.load(address)
+    except UsageError as error:
+        raise TargetError(
+            f"there is no such target: {error.what}", where=address, fix=error.fix
+        ) from None
+    if isinstance(thing, str):
+        raise TargetError("it holds a string, and not something to call", where=address)
+    if isinstance(getattr(thing, "spec", None), TargetSpec):
+        return as_target(thing, name=name, version=version)
+    return as_target(thing, name=name or address.rpartition(":")[2], version=version)
+
+
+def _from_mapping(given: Mapping[str, Any], name: str | None, version: str | None) -> Target:
+    kinds = [kind for kind in _WRITTEN if kind in given]
+    if len(kinds) != 1:
+        found = " and ".join(kinds or map(str, given)) or "nothing"
+        raise TargetError(
+            f"a target has exactly one of {', '.join(_WRITTEN)}; this one has {found}",
+            where=name or "target",
+            fix="keep one of them" if kinds else _meant(given),
+        )
+    (kind,) = kinds
+    make, taken = _WRITTEN[kind]
+    known = (kind, *taken, *_EVERY_KIND)
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise TargetError(
+            "some keys mean nothing here",
+            where=name or "target",
+            problems=[Problem(str(key), nearest(str(key), known)) for key in unknown],
+        )
+    options = {key: given[key] for key in taken if key in given}
+    label, edition = (given.get(key) for key in _EVERY_KIND)
+    made = make(given[kind], **options)
+    return _labelled(made, name or label, version or (None if edition is None else str(edition)))
+
+
+def _meant(given: Mapping[str, Any]) -> str:
+    return "; ".join(f"{key}: {nearest(str(key), _WRITTEN)}" for key in given) or "name one"
+
+
+def _labelled(target: Target, name: str | None, version: str | None) -> Target:
+    """The target under the name and version that were asked for, if any were."""
+    spec = target.spec
+    if name is not None:
+        spec = msgspec.structs.replace(spec, name=name)
+    if version is not None:
+        spec = msgspec.structs.replace(spec, identity=f"{spec.identity}@{version}")
+    return target if spec == target.spec else _Labelled(target, spec)
+
+
+class _Labelled:
+    """A target under another name or version; everything else is the target's own."""
+
+    __slots__ = ("blocking", "call", "check_options", "close", "spec")
+
+    def __init__(self, target: Target, spec: TargetSpec) -> None:
+        self.spec = spec
+        self.blocking = target.blocking
+        self.call = target.call
+        self.check_options = target.check_options
+        self.close = target.close
+
+    def __repr__(self) -> str:
+        return f"{self.spec.kind} target {self.spec.name!r}"

@@ -1,0 +1,79 @@
+"""LangChain runnables, and whatever else is called by `ainvoke` or `invoke`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor import codec, extras
+from proctor.identity import identity_of
+from proctor.records.run import TargetSpec
+from proctor.records.session import Usage
+from proctor.records.trial import Reply
+from proctor.targets.parameters import parameters_of
+from proctor.targets.python import PythonTarget, is_async, reading
+
+
+def from_runnable(runnable: Any, name: str) -> PythonTarget:
+    """A runnable as a target: `ainvoke` if it has one, else `invoke`; options go by keyword.
+
+    A chat message gives its content as the output and its usage; every other result stays as
+    it is.
+
+    >>> from proctor.records.sample import Sample
+    >>> class Echo:
+    ...     def invoke(self, input, config=None):
+    ...         return input
+    >>> from_runnable(Echo(), "echo").call(Sample("1", "hello"), {})
+    'hello'
+    """
+    method = "ainvoke" if hasattr(runnable, "ainvoke") else "invoke"
+    invoke = getattr(runnable, method)
+    waits = method == "ainvoke" or is_async(invoke)
+    return PythonTarget(
+        TargetSpec(name, "runnable", _identity(runnable)),
+        reading(invoke, reply_of, waits=waits),
+        parameters_of(invoke, f"{name}.{method}"),
+        blocking=not waits,
+    )
+
+
+def reply_of(result: Any) -> Any:
+    """The content and usage of a chat message; anything else as it is.
+
+    >>> reply_of({"answer": 4})
+    {'answer': 4}
+    """
+    messages = extras.loaded("langchain_core.messages")
+    if messages is None or not isinstance(result, messages.BaseMessage):
+        return result
+    return Reply(result.content, _usage(getattr(result, "usage_metadata", None)))
+
+
+def _usage(told: Mapping[str, Any] | None) -> Usage | None:
+    if not told:
+        return None
+    details = told.get("input_token_details") or {}
+    return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+
+
+def _identity(runnable: Any) -> str:
+    """What tells one runnable from another: its code and, of a chain, every step and prompt."""
+    parts = [identity_of(step) for step in getattr(runnable, "steps", [runnable])]
+    return codec.digest(parts, _without_repr(_description(runnable)))[:16]
+
+
+def _description(runnable: Any) -> Any:
+    """LangChain's own description, which names secrets but does not hold them; None without one."""
+    load = extras.loaded("langchain_core.load")
+    try:
+        return None if load is None else load.dumpd(runnable)
+    except (TypeError, ValueError):
+        return None
+
+
+def _without_repr(described: Any) -> Any:
+    """The description without `repr` texts, which may hold addresses in memory."""
+    if isinstance(described, dict):
+        return {key: _without_repr(part) for key, part in described.items() if key != "repr"}
+    return [_without_repr(part) for part in described] if isinstance(described, list) else described

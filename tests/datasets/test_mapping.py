@@ -1,0 +1,99 @@
+"""Mappings of keys and columns to fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from proctor.datasets.mapping import near_field, read_mapping
+from proctor.errors import DatasetError
+
+
+def test_every_place_a_key_can_go() -> None:
+    """Fields, parts of fields, and the shorthands for known metadata."""
+    assert read_mapping(
+        {
+            "a": "id",
+            "b": "input.question",
+            "c": "expected.answer.text",
+            "d": "metadata",
+            "e": "metadata.source",
+            "f": "labels.topic",
+            "g": "metadata.labels.kind",
+            "h": "context",
+            "i": "cluster",
+            "j": "tags",
+        }
+    ) == {
+        "a": ("id",),
+        "b": ("input", "question"),
+        "c": ("expected", "answer.text"),
+        "d": ("metadata",),
+        "e": ("metadata", "source"),
+        "f": ("metadata", "labels", "topic"),
+        "g": ("metadata", "labels", "kind"),
+        "h": ("metadata", "context"),
+        "i": ("metadata", "cluster"),
+        "j": ("metadata", "tags"),
+    }
+    assert read_mapping(None) == {}
+
+
+def test_everything_wrong_with_a_mapping_is_told_at_once() -> None:
+    """Unknown fields, two keys for one place, and a whole beside its part are refused together."""
+    mapping: dict[str, Any] = {
+        "a": "input",
+        "b": "input",
+        "c": "input.x",
+        "d": "expectd",
+        "e": "answer",
+        "f": "input.",
+        "g": 3,
+        "h": "labels.x",
+        "i": "labels",
+    }
+    with pytest.raises(DatasetError) as caught:
+        read_mapping(mapping)
+    assert str(caught.value) == snapshot("""\
+the mapping cannot be used
+  - 'b': goes to input, where 'a' goes already
+  - 'c': goes to input.x, but 'a' goes to input
+  - 'c': goes to input.x, but 'b' goes to input
+  - 'd': 'expectd' is not a field; did you mean 'expected'?
+  - 'e': 'answer' is not a field
+  - 'f': 'input.' is not a field; did you mean 'input'?
+  - 'g': 3 is not a field
+  - 'i': goes to metadata.labels, but 'h' goes to metadata.labels.x
+To mend it: map each column to a place of its own: id, input, expected, metadata,
+  input.<key>, expected.<key>, metadata.<key>, labels.<key>,
+  labels, context, cluster or tags\
+""")
+
+
+def test_a_mapping_is_a_dict() -> None:
+    """A list of pairs is refused with an example of what is wanted."""
+    wrong: Any = [("a", "input")]
+    with pytest.raises(DatasetError, match=r'write it as {"question": "input"'):
+        read_mapping(wrong)
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        ("inputs", "input"),
+        ("imput", "input"),
+        ("Expected", "expected"),
+        ("expect", "expected"),
+        ("meta_data", "metadata"),
+        (" Id ", "id"),
+        ("idx", None),
+        ("output", None),
+        ("label", None),
+        ("category", None),
+    ],
+)
+def test_slips_are_told_from_other_words(key: str, field: str | None) -> None:
+    """A key near to a field is a slip; ordinary names of columns are not."""
+    assert near_field(key) == field

@@ -1,0 +1,108 @@
+"""The output cache and rescoring: what was paid for once is not paid for again."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from proctor import Reply, SQLiteHistory, Usage, contains, evaluate, exact_match, rescore
+from proctor.errors import RunNotFound
+from tests.surroundings import samples
+
+CALLS: list[str] = []
+
+
+async def target(text: str, *, style: str = "upper") -> Reply:
+    CALLS.append(text)
+    if text == "word 2":
+        raise ValueError("always")
+    return Reply(getattr(text, style)(), usage=Usage(input_tokens=5))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> SQLiteHistory:
+    CALLS.clear()
+    return SQLiteHistory(tmp_path / "h.db")
+
+
+def test_off_by_default(history: SQLiteHistory) -> None:
+    """Without cache=True every run calls the target."""
+    for _ in range(2):
+        evaluate(target, samples(2), exact_match, history=history)
+    assert len(CALLS) == 4
+
+
+def test_equal_calls_are_reused_and_errors_are_not(history: SQLiteHistory) -> None:
+    """The second run calls only the sample that failed; usage and latency are the first ones."""
+    first = evaluate(target, samples(4), exact_match, history=history, cache=True)
+    CALLS.clear()
+    second = evaluate(target, samples(4), contains, history=history, cache=True)
+    assert CALLS == ["word 2"]
+    assert [r.trial.cached for r in second.results] == [True, True, False, True]
+    assert second.results[0].latency_ms == first.results[0].latency_ms
+    assert second.metrics["tokens.total"].value == 15
+    assert second.pass_rate == 1.0
+
+
+def test_another_option_input_or_target_is_another_call(history: SQLiteHistory) -> None:
+    """The key is target, options and input; the order of options does not matter."""
+    evaluate(target, samples(2), exact_match, history=history, cache=True)
+    CALLS.clear()
+    evaluate(
+        target, samples(2), exact_match, configurations={"low": {"style": "lower"}},
+        history=history, cache=True,
+    )  # fmt: skip
+    assert len(CALLS) == 2
+    evaluate(
+        functools.partial(target, style="title"), samples(2), exact_match, history=history,
+        cache=True,
+    )  # fmt: skip
+    assert len(CALLS) == 4
+
+
+def test_epochs_are_distinct(history: SQLiteHistory) -> None:
+    """Three epochs of one sample are three calls, and a second run reuses all three."""
+    evaluate(target, samples(1), exact_match, history=history, cache=True, epochs=3)
+    assert len(CALLS) == 3
+    evaluate(target, samples(1), exact_match, history=history, cache=True, epochs=3)
+    assert len(CALLS) == 3
+
+
+def test_rescore_calls_nothing_and_keeps_the_old_run(history: SQLiteHistory) -> None:
+    """Old outputs get new scores in a new run that says where it came from."""
+    old = evaluate(
+        target, samples(4), exact_match, history=history, tags={"a": "1"},
+        configurations={"up": {"style": "upper"}, "low": {"style": "lower"}},
+    )  # fmt: skip
+    CALLS.clear()
+    new = rescore("latest", ["contains", "exact_match"], history=history, tags={"b": "2"})
+    assert CALLS == []
+    assert new.metadata is not None
+    assert new.metadata.rescored_from == old.run_id
+    assert new.metadata.tags == {"a": "1", "b": "2"}
+    assert [r.output for r in new.results] == [r.output for r in old.results]
+    assert [r.outcome for r in new.results] == [r.outcome for r in old.results]
+    assert list(new.results[0].scores) == ["contains", "exact_match"]
+    assert (new.errors, new.total) == (2, 8)
+    assert new.by_configuration["low"]["contains.mean"].value == 0.0
+    assert list(history.report(old.run_id).results[0].scores) == ["exact_match"]
+
+
+def test_rescoring_what_is_not_there(history: SQLiteHistory) -> None:
+    """An unknown run is named."""
+    with pytest.raises(RunNotFound):
+        rescore("nothing", exact_match, history=history)
+
+
+def test_an_output_that_json_cannot_hold_is_not_cached(history: SQLiteHistory) -> None:
+    """An object that would come back as something else is asked for again."""
+
+    async def odd(text: str) -> object:
+        CALLS.append(text)
+        return object()
+
+    for _ in range(2):
+        evaluate(odd, samples(1), lambda output: True, history=history, cache=True)
+    assert len(CALLS) == 2

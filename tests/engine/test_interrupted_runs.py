@@ -1,0 +1,74 @@
+"""Ctrl-C: what is finished is kept, what is in flight is finished, the run can be resumed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from proctor import SQLiteHistory
+from tests.surroundings import start
+
+SCRIPT = """
+import asyncio, os, sys
+from proctor import evaluate, exact_match
+
+log = os.open("calls.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+async def target(text):
+    os.write(log, (text + "\\n").encode())
+    await asyncio.sleep(float(sys.argv[1]))
+    return text.upper()
+
+data = [{"id": f"s{i}", "input": f"word {i}", "expected": f"WORD {i}"} for i in range(200)]
+evaluate(target, data, exact_match, history="h.db", concurrency=4, name="exam",
+         resume="--resume" in sys.argv)
+"""
+
+
+def calls(folder: Path, at_least: int = 0) -> list[str]:
+    """What the target was called with, waited for until there is enough of it."""
+    log, until = folder / "calls.log", time.monotonic() + 20
+    while time.monotonic() < until:
+        found = log.read_text().split("\n")[:-1] if log.exists() else []
+        if len(found) >= at_least:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("the target was not called often enough")
+
+
+def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path) -> None:
+    """One SIGINT: the four in flight are finished, the run is interrupted, nothing runs twice."""
+    process = start(SCRIPT, 0.05, cwd=tmp_path)
+    calls(tmp_path, at_least=10)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    called = calls(tmp_path)
+    assert process.returncode != 0
+    assert "RunInterrupted: interrupted; resume with run id" in err
+    report = SQLiteHistory(tmp_path / "h.db").report("exam")
+    assert report.metadata is not None
+    assert report.metadata.status == "interrupted"
+    assert sorted(r.output for r in report.results) == sorted(word.upper() for word in called)
+
+    resumed = start(SCRIPT, 0.0, "--resume", cwd=tmp_path)
+    _, err = resumed.communicate(timeout=30)
+    assert resumed.returncode == 0, err
+    assert not set(calls(tmp_path)[len(called) :]) & set(called)
+    assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 200
+
+
+def test_a_second_ctrl_c_drops_what_is_in_flight(tmp_path: Path) -> None:
+    """Two SIGINTs end a run whose samples take for ever."""
+    process = start(SCRIPT, 1000, cwd=tmp_path)
+    calls(tmp_path, at_least=4)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - began < 10
+    assert "RunInterrupted" in err
+    history = SQLiteHistory(tmp_path / "h.db")
+    assert history.report("exam").total == 0
+    assert history.find("exam").status == "interrupted"

@@ -1,0 +1,92 @@
+"""SIGKILL at random moments: nothing durable is lost, nothing durable is run again.
+
+A result is durable when it is in the history; what a killed process had called but not yet
+committed was in flight. PROCTOR_KILLS sets how many kills there are (at least 50 in every run).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from proctor import SQLiteHistory
+from tests.surroundings import start
+
+KILLS = max(50, int(os.environ.get("PROCTOR_KILLS", "50")))
+SAMPLES = 3_000
+CONCURRENCY = 20
+
+SCRIPT = f"""
+import asyncio, os, sys
+from proctor import evaluate, exact_match
+
+log = os.open("calls.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+async def target(text):
+    os.write(log, (text + "\\n").encode())
+    await asyncio.sleep(0.001 * (int(text) % 5))
+    return text
+
+data = [{{"id": f"s{{i}}", "input": str(i), "expected": str(i)}} for i in range({SAMPLES})]
+resume = os.path.exists("h.db")
+print("go", flush=True)
+evaluate(target, data, [exact_match], history="h.db", concurrency={CONCURRENCY}, name="exam",
+         resume="exam" if resume else False)
+print("done", flush=True)
+"""
+
+
+def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: Path) -> None:
+    """After many kills and one last resume: all results, once each, and only in-flight calls twice."""
+    chance = random.Random(20260101)
+    durable: set[str] = set()
+    kills = finished_early = 0
+    while kills < KILLS:
+        logged = calls(tmp_path)
+        process = start(SCRIPT, cwd=tmp_path)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        time.sleep(chance.uniform(0.0, 0.12))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=20)
+        kills += 1
+        again = durable & set(calls(tmp_path)[len(logged) :])
+        assert not again, f"kill {kills}: durable results were run again: {sorted(again)[:5]}"
+        found = stored(tmp_path)
+        assert durable <= found, f"kill {kills}: results were lost"
+        durable = found
+        if len(durable) == SAMPLES:
+            finished_early += 1
+            for leftover in tmp_path.iterdir():
+                if leftover.is_file():
+                    leftover.unlink()
+            durable = set()
+    last = start(SCRIPT, cwd=tmp_path)
+    _, errors = last.communicate(timeout=60)
+    assert last.returncode == 0, errors
+    report = SQLiteHistory(tmp_path / "h.db").report("exam")
+    ids = Counter(result.sample_id for result in report.results)
+    assert len(ids) == SAMPLES
+    assert set(ids.values()) == {1}
+    assert report.pass_rate == 1.0
+    assert report.metadata is not None
+    assert report.metadata.status == "completed"
+    assert list((tmp_path / "h.db.locks").iterdir()) == []
+
+
+def calls(folder: Path) -> list[str]:
+    log = folder / "calls.log"
+    return log.read_text().split() if log.exists() else []
+
+
+def stored(folder: Path) -> set[str]:
+    history = SQLiteHistory(folder / "h.db")
+    if not history.runs():
+        return set()
+    found = {result.output for result in history.report("exam").results}
+    history.close()
+    return found

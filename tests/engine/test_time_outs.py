@@ -1,0 +1,166 @@
+"""Time-outs are real: for async targets, for blocking ones, and for those that will not stop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor import evaluate, exact_match
+from proctor.engine import limits
+from tests.surroundings import samples
+
+
+def test_an_async_target_is_cancelled_in_time() -> None:
+    """A sample that hangs ends after its time as an error; its neighbours are not touched."""
+    cancelled = []
+
+    async def target(text: str) -> str:
+        if text == "word 1":
+            try:
+                await asyncio.sleep(60)
+            finally:
+                cancelled.append(text)
+        return text.upper()
+
+    began = time.monotonic()
+    report = evaluate(target, samples(5), exact_match, timeout=0.2, history=False)
+    assert 0.2 <= time.monotonic() - began < 2
+    assert cancelled == ["word 1"]
+    assert [r.outcome for r in report.results] == ["passed", "error", "passed", "passed", "passed"]
+    assert report.results[1].error == "TimeoutError: the target took longer than 0.2 s"
+    assert report.results[1].latency_ms >= 190
+
+
+def test_a_worker_goes_on_after_a_time_out() -> None:
+    """With one worker every sample still gets its turn, and each time-out is counted once."""
+
+    async def target(text: str) -> str:
+        if int(text.split()[1]) % 2:
+            await asyncio.sleep(60)
+        await asyncio.sleep(0.001)
+        return text.upper()
+
+    report = evaluate(target, samples(8), exact_match, timeout=0.05, concurrency=1, history=False)
+    assert [r.outcome for r in report.results] == ["passed", "error"] * 4
+
+
+def test_a_blocking_target_is_left_in_its_thread() -> None:
+    """A sync target that hangs times out; its thread is given up, and the report says so."""
+    release = threading.Event()
+
+    def target(text: str) -> str:
+        if text == "word 0":
+            release.wait(20)
+        return text.upper()
+
+    report = evaluate(target, samples(6), exact_match, timeout=0.2, concurrency=2, history=False)
+    release.set()
+    assert [r.outcome for r in report.results] == ["error"] + ["passed"] * 5
+    assert report.metadata is not None
+    assert report.metadata.warnings == (
+        "1 calls ran out of time in threads, which Python cannot stop; "
+        "each ends when its call returns",
+    )
+
+
+def test_hung_threads_do_not_hold_up_the_exit(tmp_path: Path) -> None:
+    """A process whose target hangs in a thread for ever still ends by itself."""
+    script = """
+import time
+from proctor import evaluate, exact_match
+report = evaluate(lambda x: time.sleep(1000), [{"id": "a", "input": "x", "expected": "y"}],
+                  exact_match, timeout=0.1, history=False)
+print(report.errors)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=20
+    )
+    assert (done.stdout, done.returncode) == ("1\n", 0)
+
+
+def test_a_target_that_ignores_its_cancellation_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An async target that swallows the cancellation and goes on cannot hang the run."""
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
+
+    async def target(text: str) -> str:
+        while text == "word 0":
+            try:
+                await asyncio.sleep(5)
+                break
+            except asyncio.CancelledError:
+                pass
+        return text.upper()
+
+    began = time.monotonic()
+    report = evaluate(target, samples(4), exact_match, timeout=0.1, concurrency=1, history=False)
+    assert time.monotonic() - began < 4
+    assert [r.outcome for r in report.results] == ["error", "passed", "passed", "passed"]
+    assert "went on after it was told to stop" in (report.results[0].error or "")
+
+
+def test_a_target_that_swallows_the_cancellation_but_ends_is_still_a_time_out() -> None:
+    """What comes back after the time is over does not count."""
+
+    async def target(text: str) -> str:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            return text.upper()
+        return text
+
+    report = evaluate(target, samples(2), exact_match, timeout=0.05, history=False)
+    assert [r.outcome for r in report.results] == ["error", "error"]
+
+
+def test_an_async_target_that_blocks_the_loop_is_reported_as_such() -> None:
+    """It cannot be stopped, but it is not counted as in time."""
+
+    async def target(text: str) -> str:
+        time.sleep(0.1)  # noqa: ASYNC251
+        return text.upper()
+
+    report = evaluate(target, samples(1), exact_match, timeout=0.05, history=False)
+    assert "blocked the event loop" in (report.results[0].error or "")
+
+
+def test_an_evaluator_that_hangs_gives_an_error_score() -> None:
+    """Evaluators have a time of their own, async and blocking alike."""
+    release = threading.Event()
+
+    async def waits(output: str) -> bool:
+        await asyncio.sleep(60)
+        return True
+
+    def blocks(output: str) -> bool:
+        return release.wait(20)
+
+    async def target(text: str) -> str:
+        return text.upper()
+
+    report = evaluate(
+        target, samples(1), [exact_match, waits, blocks], evaluator_timeout=0.1, history=False
+    )
+    release.set()
+    scores = report.results[0].scores
+    assert scores["exact_match"].passed
+    for name in ("waits", "blocks"):
+        assert scores[name].status == "error"
+        assert scores[name].reason == "TimeoutError: no verdict within 0.1 s"
+
+
+def test_no_time_out_means_none() -> None:
+    """timeout=None lets a call take as long as it likes."""
+
+    async def target(text: str) -> str:
+        await asyncio.sleep(0.05)
+        return text.upper()
+
+    assert evaluate(target, samples(3), exact_match, timeout=None, history=False).pass_rate == 1.0

@@ -1,0 +1,375 @@
+"""Attaching settles once what kind of evaluator a thing is; then it is only called."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import Attached, attach, attach_all
+from proctor.evaluators.marking import evaluator, made, needs_session
+from proctor.evaluators.matching import contains, exact_match, regex_match, within_tolerance
+from proctor.ports import AttachedEvaluator
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Message, Session
+from proctor.records.trial import Trial
+
+HERE = "tests.evaluators.test_attach"
+
+
+def trial(output: Any, expected: Any = None, session: Session | None = None) -> Trial:
+    """A trial that gave an output."""
+    return Trial(Sample("1", "a question", expected), output, session=session)
+
+
+def same(output: Any, expected: Any) -> bool:
+    """A plain function."""
+    return bool(output == expected)
+
+
+async def same_later(output: Any, expected: Any) -> bool:
+    """An async function."""
+    await asyncio.sleep(0)
+    return bool(output == expected)
+
+
+class Same:
+    """A callable object."""
+
+    def __call__(self, output: Any, expected: Any) -> bool:
+        """True if they are the same."""
+        return bool(output == expected)
+
+    def method(self, output: Any, expected: Any) -> bool:
+        """The same as a method."""
+        return bool(output == expected)
+
+
+class SameLater:
+    """A callable object that must be awaited."""
+
+    async def __call__(self, output: Any, expected: Any) -> bool:
+        """True if they are the same."""
+        return bool(output == expected)
+
+
+class EvaluateLater:
+    """An object with an async `evaluate`."""
+
+    name = "evaluate_later"
+
+    async def evaluate(self, output: Any, sample: Sample[Any, Any], config: Any = None) -> bool:
+        """True if they are the same."""
+        return bool(output == sample.expected)
+
+
+def same_as(output: Any, expected: Any, *, fold: bool) -> bool:
+    """A plain function with an option that must be given."""
+    return bool(output.lower() == expected.lower()) if fold else bool(output == expected)
+
+
+@pytest.mark.parametrize(
+    ("thing", "mode"),
+    [
+        (same, "thread"),
+        (exact_match, "inline"),
+        (same_later, "async"),
+        (lambda output, expected: output == expected, "thread"),
+        (functools.partial(same_as, fold=True), "thread"),
+        (functools.partial(same_later), "async"),
+        (functools.partial(exact_match, case_sensitive=False), "inline"),
+        (Same(), "thread"),
+        (Same().method, "thread"),
+        (SameLater(), "async"),
+        (functools.partial(SameLater()), "async"),
+        (EvaluateLater(), "async"),
+        (EvaluateLater, "async"),
+        (attach(same), "thread"),
+    ],
+)
+def test_every_kind_of_evaluator_is_taken(thing: Any, mode: str) -> None:
+    """Whatever it is, it says yes to the same and no to another, in the way its mode says."""
+    attached: AttachedEvaluator = attach(thing)
+    assert attached.mode == mode
+    found = [attached.score(trial("a", expected)) for expected in ("a", "b")]
+    scores = [asyncio.run(one) if inspect.iscoroutine(one) else one for one in found]
+    assert [one.passed for one in scores if isinstance(one, Score)] == [True, False]
+
+
+def test_the_evidence_reaches_the_evaluator() -> None:
+    """Output, expected value, sample and session, each from the trial."""
+    session = Session([Message("user", "hello")])
+    seen: list[Any] = []
+    things: list[Any] = [
+        lambda output: seen.append(output),
+        lambda output, expected: seen.append(expected),
+        lambda output, expected="a default": seen.append(expected),
+        lambda output, sample: seen.append(sample.id),
+        lambda output, expected, session: seen.append(session),
+        lambda output, expected, config: seen.append(config),
+        needs_session(lambda *evidence: seen.append(evidence)),
+    ]
+    for thing in things:
+        attach(thing).score(trial("out", "exp", session))
+    assert seen == ["out", "exp", "exp", "1", session, None, ("out", "exp", session)]
+
+
+def test_what_is_missing_has_a_stand_in() -> None:
+    """No session is an empty one; an optional expected value keeps its default."""
+    seen: list[Any] = []
+    attach(lambda output, expected="none", session=None: seen.append((expected, session))).score(
+        trial("out")
+    )
+    assert seen == [("none", Session())]
+
+
+@pytest.mark.parametrize(
+    "thing", [same, same_later, lambda output, expected, session: 1 / 0], ids=str
+)
+def test_without_an_expected_value_the_evaluator_is_not_called(thing: Any) -> None:
+    """Ruling: no expected value is a skip, not 0."""
+    found = attach(thing).score(trial("a"))
+    score = asyncio.run(found) if inspect.iscoroutine(found) else found
+    assert score == Score.skipped("the sample has no expected value")
+
+
+def test_an_expected_value_that_is_false_is_still_one() -> None:
+    """Only None is missing."""
+    assert attach(same).score(trial(0, 0)).passed is True
+    assert attach(same).score(trial("", "")).passed is True
+
+
+def failing(output: Any) -> bool:
+    """A plain function that fails."""
+    raise ValueError("no such city")
+
+
+async def failing_later(output: Any) -> bool:
+    """An async function that fails."""
+    raise ValueError("no such city")
+
+
+def leaving(output: Any, expected: Any) -> bool:
+    """A plain function that wants to end the program."""
+    raise SystemExit(1)
+
+
+@pytest.mark.parametrize("thing", [failing, failing_later, leaving])
+def test_what_an_evaluator_raises_never_gets_out(thing: Any) -> None:
+    """Ruling 2: a bad trial is data. The score is an error that tells what happened and where."""
+    found = attach(thing).score(trial("a", "b"))
+    score = asyncio.run(found) if inspect.iscoroutine(found) else found
+    assert score.status == "error"
+    assert score.reason in ("ValueError: no such city", "SystemExit: 1")
+    assert thing.__name__ in score.details["traceback"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
+def test_interruptions_pass_through(error: type[BaseException]) -> None:
+    """Ctrl-C and cancellation are not the evaluator's to answer."""
+
+    def interrupted(output: Any) -> bool:
+        raise error
+
+    async def interrupted_later(output: Any) -> bool:
+        raise error
+
+    with pytest.raises(error):
+        attach(interrupted).score(trial("a"))
+    with pytest.raises(error):
+        attach(interrupted_later).score(trial("a")).send(None)
+
+
+def test_a_number_passes_from_the_threshold_of_the_evaluator_on() -> None:
+    """The threshold is given, or stands in the mark, or is one half."""
+
+    @evaluator(threshold=0.9)
+    def marked(output: float) -> float:
+        return output
+
+    def bare(output: float) -> float:
+        return output
+
+    assert [attach(bare)(0.6).passed, attach(marked)(0.6).passed] == [True, False]
+    strict = attach(bare, threshold=0.7)
+    assert strict(0.6).passed is False
+    assert strict.spec.parameters == {"threshold": 0.7}
+    assert attach(marked, threshold=0.3)(0.6).passed is True
+
+
+def test_parameters_are_bound_and_written_down() -> None:
+    """The spec holds name, use and parameters as data."""
+    attached = attach(contains, name="has_answer", parameters={"case_sensitive": False})
+    assert attached("PARIS", "paris").passed is True
+    assert (attached.spec.name, attached.spec.uses) == ("has_answer", "contains")
+    assert attached.spec.parameters == {"case_sensitive": False}
+
+
+def test_partials_and_factories_are_written_down_the_same_way() -> None:
+    """What is bound by position is told by name."""
+    bound = attach(functools.partial(functools.partial(within_tolerance, 0.5), relative=True))
+    direct = attach(within_tolerance(0.5, relative=True))
+    named = attach(within_tolerance, parameters={"tolerance": 0.5, "relative": True})
+    assert bound.spec.parameters == {"tolerance": 0.5, "relative": True}
+    assert bound.spec == direct.spec == named.spec
+    assert attach(functools.partial(same_as, fold=True)).spec.parameters == {"fold": True}
+
+
+def test_unmarked_things_are_written_down_by_address() -> None:
+    """So that they can be found again."""
+    assert attach(same).spec.uses == f"{HERE}:same"
+    assert attach(Same()).spec.uses == f"{HERE}:Same"
+    assert attach(same, uses="my_same").spec.uses == "my_same"
+
+
+@evaluator(category="length", factory=True, pure=True, threshold=0.9)
+def at_most(limit: int) -> Any:
+    """A factory that does not tell how its evaluators were made."""
+
+    def evaluate(output: str) -> float:
+        return min(1.0, limit / len(output))
+
+    return evaluate
+
+
+def test_a_factory_is_made_with_its_parameters_and_gives_its_terms() -> None:
+    """Name, threshold and purity of the factory hold for what it makes."""
+    attached = attach(at_most, parameters={"limit": 8})
+    assert (attached.spec.name, attached.spec.uses, attached.mode) == (
+        "at_most",
+        "at_most",
+        "inline",
+    )
+    assert attached.spec.parameters == {"limit": 8}
+    assert attached("0123456789").passed is False
+    with pytest.raises(EvaluatorError, match="limit: it is required: int"):
+        attach(at_most)
+
+
+def test_the_identity_tells_options_and_code_apart() -> None:
+    """The same evaluator has the same identity; other code or options have another."""
+
+    def shorter(limit: int) -> Any:
+        def evaluate(output: str) -> bool:
+            return len(output) < limit
+
+        return made(evaluate, by=shorter, limit=limit)
+
+    things: list[Any] = [same, exact_match, shorter(3), shorter(4), at_most(3), Same(), failing]
+    identities = [attach(thing).spec.identity for thing in things]
+    assert len(set(identities)) == len(things)
+    assert identities == [attach(thing).spec.identity for thing in things]
+    options = [{"case_sensitive": False}, {"case_sensitive": True}, {}]
+    assert len({attach(contains, parameters=one).spec.identity for one in options}) == 3
+
+
+def test_an_attached_evaluator_can_be_renamed_and_nothing_else() -> None:
+    """Its threshold and parameters are settled."""
+    attached = attach(exact_match)
+    assert attach(attached, name="em").spec.name == "em"
+    assert attach(attached).spec == attached.spec
+    assert repr(attached) == "<evaluator 'exact_match', inline>"
+    with pytest.raises(EvaluatorError, match="attached already"):
+        attach(attached, threshold=0.7)
+    with pytest.raises(EvaluatorError, match="attached already"):
+        attach(attached, parameters={"case_sensitive": False})
+
+
+def test_faults_are_found_when_it_is_attached() -> None:
+    """Before anything runs, with what to do about it."""
+
+    def four(output: Any, expected: Any, session: Any, more: Any) -> None: ...
+
+    faults: list[Any] = [
+        lambda: attach(same_as),
+        lambda: attach(contains, parameters={"case_sensitve": False}),
+        lambda: attach(contains, parameters={"case_sensitive": "no"}),
+        lambda: attach(regex_match, parameters={"pattern": "(", "flags": "i"}),
+        lambda: attach(regex_match, parameters={"flags": "q"}),
+        lambda: attach(four),
+        lambda: attach(same, threshold=7),
+        lambda: attach(same, name=" "),
+        lambda: attach("exact_match"),
+        lambda: attach(3),
+        lambda: attach(within_tolerance),
+        lambda: attach(str),
+    ]
+    told = []
+    for fault in faults:
+        with pytest.raises(EvaluatorError) as caught:
+            fault()
+        told.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
+    assert told == snapshot([['same_as: its parameters do not fit', '  - fold: it is required: bool'], ['contains: its parameters do not fit', "  - case_sensitve: there is no such parameter: did you mean 'case_sensitive'?"], ['contains: its parameters do not fit', "  - case_sensitive: expected bool, got 'no'"], ["regex_match: '(' is not a regular expression: missing ), unterminated subpattern at position 0"], ["regex_match: there is no flag 'q'"], ["four: nothing can be given for its parameters after the first 3: 'more'"], ['same: a threshold is from 0 to 1, got 7'], ["the name of an evaluator is a word, got ' '"], ["'exact_match' is the name of an evaluator, not an evaluator"], ['int: int is neither callable nor has it an `evaluate` method'], ['within_tolerance: its parameters do not fit', '  - tolerance: it is required: float'], ['str: it does not tell which parameters it takes']])
+
+
+def test_a_set_of_evaluators_keeps_its_order_and_names() -> None:
+    """A list, one thing alone, a generator, or a mapping that names them."""
+    names = [one.spec.name for one in attach_all([exact_match, contains])]
+    assert names == ["exact_match", "contains"]
+    assert [one.spec.name for one in attach_all(exact_match)] == ["exact_match"]
+    assert [one.spec.name for one in attach_all(EvaluateLater())] == ["evaluate_later"]
+    assert [one.spec.name for one in attach_all(one for one in [contains])] == ["contains"]
+    assert [one.spec.name for one in attach_all({"a": contains, "b": contains})] == ["a", "b"]
+
+
+def test_all_faults_of_a_set_are_told_at_once() -> None:
+    """Clashing names among them, with how to rename."""
+    with pytest.raises(EvaluatorError) as caught:
+        attach_all([contains, contains, same_as, "exact_match"])
+    assert str(caught.value) == snapshot("""\
+some evaluators cannot be attached
+  - evaluator 3 (same_as), fold: it is required: bool
+  - evaluator 4: 'exact_match' is the name of an evaluator, not an evaluator (give the function itself, or Registry.standard().build('exact_match'))
+  - contains: 2 evaluators have this name; tell them apart with attach(…, name=…), a mapping {name: evaluator}, or `name:` in an eval file\
+""")
+
+
+@pytest.mark.parametrize("nothing", [[], {}, ()])
+def test_an_empty_set_is_refused(nothing: Any) -> None:
+    """A run without evaluators would say nothing."""
+    with pytest.raises(EvaluatorError, match="no evaluator was given"):
+        attach_all(nothing)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.floats(), st.text(), st.lists(st.integers())))
+def test_an_attached_evaluator_always_gives_a_score(returned: Any) -> None:
+    """Contract: whatever the function returns, a score comes out and nothing is raised."""
+    for thing in (lambda output: returned, lambda output, expected: returned):
+        score = attach(thing).score(trial("a", "b"))
+        assert isinstance(score, Score)
+
+
+def test_the_usual_call_costs_next_to_nothing() -> None:
+    """Less than half a microsecond over the bare call, ten times that left for slow machines."""
+    fixed = Score(1.0, True)
+
+    @evaluator(pure=True)
+    def constant(output: Any, expected: Any) -> Score:
+        return fixed
+
+    attached, one = attach(constant), trial("a", "b")
+    bare = min(_seconds(lambda: constant("a", "b")) for _ in range(5))
+    settled = min(_seconds(lambda: attached.score(one)) for _ in range(5))
+    assert (settled - bare) / 10_000 < 5e-6
+
+
+def _seconds(call: Any) -> float:
+    start = time.perf_counter()
+    for _ in range(10_000):
+        call()
+    return time.perf_counter() - start
+
+
+def test_attached_is_what_the_engine_asks_for() -> None:
+    """It satisfies the port."""
+    port: AttachedEvaluator = attach(same)
+    assert isinstance(port, Attached)

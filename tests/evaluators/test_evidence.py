@@ -1,0 +1,168 @@
+"""What an evaluator is called with is read from its parameters, once."""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Callable
+from typing import Any, Optional
+
+import pytest
+from inline_snapshot import snapshot
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.evidence import SHAPES_TAKEN, shape_of
+from proctor.evaluators.marking import needs_session
+from proctor.records import sample as sample_module
+from proctor.records.sample import Sample
+from proctor.records.session import Session
+
+Anything = Callable[..., Any]
+
+
+def with_optional(output: Any, given: Optional[Sample[str, str]]) -> None: ...  # noqa: UP045
+def with_union(output: Any, given: Sample[str, str] | None) -> None: ...
+def with_dotted(output: Any, given: sample_module.Sample[str, str]) -> None: ...
+def with_text(output: Any, given: "Sample[str, str]") -> None: ...  # noqa: UP037
+def with_session(output: Any, expected: Any, trace: Session | None = None) -> None: ...
+def with_session_second(output: Any, trace: Session) -> None: ...
+def with_list(output: Any, given: list[Sample[str, str]]) -> None: ...
+
+
+def with_live_annotation(output: Any, given: Any) -> None: ...
+
+
+with_live_annotation.__annotations__["given"] = typing.Optional[Sample[str, str]]  # noqa: UP045
+
+
+class Judge:
+    """A callable object with a method beside."""
+
+    def __call__(self, output: Any, expected: Any, session: Any) -> bool:
+        """Three pieces of evidence."""
+        return True
+
+    def look(self, output: Any) -> bool:
+        """One piece of evidence."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("function", "kinds"),
+    [
+        (lambda output: 0, ("output",)),
+        (lambda anything, reference: 0, ("output", "expected")),
+        (lambda anything, reference, trace: 0, ("output", "expected", "session")),
+        (lambda output, sample: 0, ("output", "sample")),
+        (lambda output, example, config=None: 0, ("output", "sample")),
+        (lambda output, example, config: 0, ("output", "sample", "nothing")),
+        (lambda output, expected, config=None: 0, ("output", "expected")),
+        (lambda output, session: 0, ("output", "session")),
+        (lambda output, expected, sample: 0, ("output", "expected", "sample")),
+        (lambda output, expected=None: 0, ("output", "expected")),
+        (lambda output, expected="x", session=None: 0, ("output", "expected", "session")),
+        (lambda output, limit=80: 0, ("output",)),
+        (lambda output, expected, limit=80: 0, ("output", "expected")),
+        (lambda *evidence: 0, ("output", "expected")),
+        (lambda output, *rest: 0, ("output", "expected")),
+        (lambda output, expected, *rest, **options: 0, ("output", "expected")),
+        (lambda output, /, *, limit: 0, ("output",)),
+        (with_optional, ("output", "sample")),
+        (with_union, ("output", "sample")),
+        (with_dotted, ("output", "sample")),
+        (with_text, ("output", "sample")),
+        (with_live_annotation, ("output", "sample")),
+        (with_session, ("output", "expected", "session")),
+        (with_session_second, ("output", "session")),
+        (with_list, ("output", "expected")),
+        (Judge(), ("output", "expected", "session")),
+        (Judge().look, ("output",)),
+        (functools.partial(lambda limit, output, expected: 0, 80), ("output", "expected")),
+        (functools.partial(lambda output, expected: 0, expected="x"), ("output",)),
+    ],
+)
+def test_evidence_goes_by_position_and_by_telling_names(
+    function: Anything, kinds: tuple[str, ...]
+) -> None:
+    """Ruling: what an evaluator wants is decided from its positional parameters."""
+    assert shape_of(function, "it").kinds == kinds
+
+
+def test_an_expected_value_is_needed_where_it_has_no_default() -> None:
+    """Only a second parameter without a default cannot do without."""
+    assert shape_of(lambda output, expected: 0, "it").expects is True
+    assert shape_of(lambda output, expected=None: 0, "it").expects is False
+    assert shape_of(lambda *evidence: 0, "it").expects is False
+    assert shape_of(lambda output, sample: 0, "it").expects is False
+
+
+def test_options_are_what_is_left() -> None:
+    """Keyword-only parameters, and positional ones with a default that is no evidence."""
+
+    def judge(output: Any, expected: Any, strict: bool = False, *, limit: int, **more: Any) -> None:
+        """Evidence, and options of all kinds."""
+
+    shape = shape_of(judge, "judge")
+    assert list(shape.options) == ["strict", "limit"]
+    assert shape.any_option is True
+
+
+@pytest.mark.parametrize(
+    ("function", "kinds"),
+    [
+        (lambda *evidence: 0, ("output", "expected", "session")),
+        (lambda output, *rest: 0, ("output", "expected", "session")),
+        (lambda output, expected, *rest: 0, ("output", "expected", "session")),
+        (lambda output, expected, trace=None: 0, ("output", "expected", "session")),
+        (lambda output, expected, trace, *rest: 0, ("output", "expected", "session")),
+    ],
+)
+def test_a_mark_tells_what_the_parameters_do_not(
+    function: Anything, kinds: tuple[str, ...]
+) -> None:
+    """Ruling: an explicit mark asks for the session, also through a partial."""
+    needs_session(function)
+    assert shape_of(function, "it").kinds == kinds
+    assert shape_of(functools.partial(function), "it").kinds == kinds
+
+
+def nothing() -> None: ...
+def only_options(*, limit: int) -> None: ...
+def four(output: Any, expected: Any, session: Any, extra: Any, more: Any) -> None: ...
+
+
+@needs_session
+def marked(output: Any, expected: Any) -> None: ...
+
+
+def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
+    """The error says what is wrong with this one and which shapes are taken."""
+    told = []
+    for function in (nothing, only_options, four, marked, max):
+        with pytest.raises(EvaluatorError) as caught:
+            shape_of(function, function.__name__)
+        told.append(str(caught.value).replace(SHAPES_TAKEN, "…"))
+    assert told == snapshot(
+        [
+            """\
+nothing: an evaluator takes at least the output, this one takes no positional parameter
+To mend it: …\
+""",
+            """\
+only_options: an evaluator takes at least the output, this one takes no positional parameter
+To mend it: …\
+""",
+            """\
+four: nothing can be given for its parameters after the first 3: 'extra', 'more'
+To mend it: …\
+""",
+            """\
+marked: it is marked as needing the session, but has no third parameter to take it
+To mend it: write it as (output, expected, session)\
+""",
+            """\
+max: it does not tell which parameters it takes
+To mend it: wrap it: lambda output, expected: ...\
+""",
+        ]
+    )

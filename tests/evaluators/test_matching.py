@@ -1,0 +1,357 @@
+"""The matching evaluators, case by case."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.matching import (
+    contains,
+    exact_match,
+    json_subset,
+    regex_match,
+    within_tolerance,
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@dataclasses.dataclass
+class City:
+    """A user's own dataclass."""
+
+    name: str
+    founded: int | None = None
+
+
+class CityModel(BaseModel):
+    """A user's own model."""
+
+    name: str
+
+
+class CityStruct(msgspec.Struct):
+    """A user's own struct."""
+
+    name: str
+
+
+class Opaque:
+    """An object that JSON cannot show."""
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("a", "a"),
+        (1, 1.0),
+        (True, True),
+        ([1, [2]], (1, (2,))),
+        ({"a": [1]}, {"a": [1]}),
+        ([], []),
+        ([1, 2], [1, 2]),
+        (["a", "b"], ["b", "c"]),
+        (["a", "b"], "b"),
+        (("a", "b"), ["b"]),
+        (City("Rome"), City("Rome")),
+        (City("Rome"), {"name": "Rome", "founded": None}),
+        (CityModel(name="Rome"), {"name": "Rome"}),
+        (CityStruct("Rome"), CityModel(name="Rome")),
+        (datetime.date(2024, 2, 29), "2024-02-29"),
+        ({1, 2}, [1, 2]),
+    ],
+)
+def test_exact_match_passes(output: Any, expected: Any) -> None:
+    """Equal as JSON sees it; of a list of answers one is enough."""
+    assert exact_match(output, expected).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("a", "A"),
+        ("a ", "a"),
+        (1, True),
+        (0, False),
+        (1, "1"),
+        ([True], [1]),
+        ([1, 2], [2, 1]),
+        ([1, 2], [1]),
+        ([1, 2], 2),
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": True}, {"a": 1}),
+        ([], ["a"]),
+        (["a"], []),
+        (math.nan, math.nan),
+        (City("Rome"), {"name": "Roma", "founded": None}),
+        (Opaque(), Opaque()),
+        (Opaque(), "x"),
+    ],
+)
+def test_exact_match_does_not_pass(output: Any, expected: Any) -> None:
+    """No surprise such as True being 1."""
+    score = exact_match(output, expected)
+    assert (score.value, score.passed, score.status) == (0.0, False, "ok")
+
+
+def test_exact_match_can_leave_case_aside() -> None:
+    """Ruling: "exact" has a case option; it holds for texts anywhere inside."""
+    assert exact_match("STRASSE", "straße", case_sensitive=False).passed
+    assert exact_match({"a": ["X"]}, {"a": ["x"]}, case_sensitive=False).passed
+    assert exact_match(["Why?"], ["WHY?"], case_sensitive=False).passed
+    assert not exact_match({"A": 1}, {"a": 1}, case_sensitive=False).passed
+
+
+def test_exact_match_tells_what_it_saw() -> None:
+    """In short."""
+    assert exact_match("b", "a").reason == "expected 'a', got 'b'"
+    assert len(exact_match("b" * 1000, "a" * 1000).reason) < 150
+
+
+@given(JSON)
+def test_everything_matches_itself(value: Any) -> None:
+    """Property: whatever JSON can hold equals itself, with case or without."""
+    assert exact_match(value, value).passed
+    assert exact_match(value, value, case_sensitive=False).passed
+
+
+@given(JSON, JSON)
+def test_exact_match_is_the_same_either_way_without_answers(left: Any, right: Any) -> None:
+    """Property: but for lists of answers, it does not matter which side is which."""
+    if not isinstance(left, list) and not isinstance(right, list):
+        assert exact_match(left, right).passed == exact_match(right, left).passed
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "value"),
+    [
+        ("The answer is 42.", "42", 1.0),
+        ("The answer is 42.", "43", 0.0),
+        ("anything", "", 1.0),
+        ("red, green", ["red", "green"], 1.0),
+        ("red, green", ["red", "blue"], 0.5),
+        ("red, green", ("red", "blue", "white", "grey"), 0.25),
+        (["an apple", "a pear"], "apple", 1.0),
+        (["an apple", "a pear"], ["apple", "plum"], 0.5),
+        ([1, 2], 2, 1.0),
+        ([1, 2], [2, 3], 0.5),
+        ([1], True, 0.0),
+        ([{"a": 1}], {"a": 1}, 1.0),
+        ({"x", "y"}, "x", 1.0),
+    ],
+)
+def test_contains_is_the_share_that_was_found(output: Any, expected: Any, value: float) -> None:
+    """All that is expected must be there to pass."""
+    score = contains(output, expected)
+    assert (score.value, score.passed) == (value, value == 1.0)
+
+
+def test_contains_can_leave_case_aside() -> None:
+    """In texts and in lists of texts."""
+    assert contains("PARIS, France", "paris", case_sensitive=False).passed
+    assert contains(["PARIS", 1], ["paris"], case_sensitive=False).passed
+    assert not contains("PARIS", "paris").passed
+
+
+def test_contains_names_what_is_missing() -> None:
+    """Each thing that was not found."""
+    assert contains("red", ["red", "green", "blue"]).reason == "missing: 'green', 'blue'"
+
+
+def test_contains_has_nothing_to_say_about_nothing() -> None:
+    """An empty list of things to find is a skip."""
+    assert contains("red", []).status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"), [(42, "4"), ({"a": 1}, "a"), ("42", 42), ("a", [1])]
+)
+def test_contains_looks_for_text_in_text(output: Any, expected: Any) -> None:
+    """Ruling 1: what cannot be judged is an error, not 0."""
+    assert contains(output, expected).status == "error"
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_text_contains_its_parts(before: str, part: str, after: str) -> None:
+    """Property."""
+    assert contains(before + part + after, part).value == 1.0
+
+
+def test_regex_match_looks_for_the_pattern() -> None:
+    """The option comes before the expected value."""
+    assert regex_match("order 66", pattern="[0-9]+").reason == "matched '66'"
+    assert regex_match("order 66", "[0-9]+").passed
+    assert regex_match("order 66", "never", pattern="order").passed
+    assert regex_match("order 66", pattern="^[0-9]").reason == "no match for '^[0-9]'"
+
+
+@pytest.mark.parametrize(
+    ("mode", "passed"), [("search", [True, True, True]), ("match", [True, True, False])]
+)
+def test_regex_match_has_modes(mode: Any, passed: list[bool]) -> None:
+    """Anywhere, or from the beginning."""
+    texts = ("ab", "abc", "xab")
+    assert [regex_match(text, pattern="ab", mode=mode).passed for text in texts] == passed
+
+
+def test_regex_match_can_ask_for_the_whole_text() -> None:
+    """With the mode "fullmatch"."""
+    assert regex_match("ab", pattern="ab", mode="fullmatch").passed
+    assert not regex_match("abc", pattern="ab", mode="fullmatch").passed
+
+
+def test_regex_match_has_flags() -> None:
+    """Letters, several at once."""
+    assert regex_match("ONE\ntwo", pattern="^TWO$", flags="im").passed
+    assert not regex_match("ONE\ntwo", pattern="^TWO$", flags="i").passed
+    assert regex_match("a\nb", pattern="a.b", flags="s").passed
+
+
+def test_regex_match_without_a_pattern_skips() -> None:
+    """Neither option nor expected value."""
+    assert regex_match("x").status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "flags"), [("x", "(", ""), ("x", "x", "q"), ("x", 3, ""), (3, "x", "")]
+)
+def test_regex_match_cannot_judge_everything(output: Any, expected: Any, flags: str) -> None:
+    """Ruling 1: a bad pattern, flag or output is an error, not 0."""
+    assert regex_match(output, expected, flags=flags).status == "error"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "value", "passed"),
+    [
+        (10, 10, 1.0, True),
+        (10.25, 10, 0.5, True),
+        (9.75, 10, 0.5, True),
+        (10.5, 10, 0.0, True),
+        (10.75, 10, 0.0, False),
+        (Fraction(41, 4), 10, 0.5, True),
+    ],
+)
+def test_within_tolerance_falls_to_nought_at_the_edge(
+    output: Any, expected: Any, value: float, passed: bool
+) -> None:
+    """Ruling: a difference of just the tolerance passes with value 0."""
+    score = within_tolerance(0.5)(output, expected)
+    assert (score.value, score.passed) == (value, passed)
+
+
+def test_the_edge_is_meant_in_decimal_numbers() -> None:
+    """1.1 and 1.0 differ by 0.1 for people, if not to the last binary digit."""
+    assert 1.1 - 1.0 > 0.1
+    assert within_tolerance(0.1)(1.1, 1.0).passed is True
+
+
+def test_no_tolerance_asks_for_equality() -> None:
+    """As the loop spec has it."""
+    assert within_tolerance(0)(3, 3).value == 1.0
+    assert within_tolerance(0)(3, 3.001).value == 0.0
+
+
+def test_a_relative_tolerance_is_a_share_of_the_expected_number() -> None:
+    """Nothing but 0 is near 0."""
+    near = within_tolerance(0.1, relative=True)
+    assert near(95, 100).value == pytest.approx(0.5)
+    assert near(-95, -100).passed is True
+    assert near(89, 100).passed is False
+    assert near(0, 0).value == 1.0
+    assert near(0.001, 0).passed is False
+
+
+@pytest.mark.parametrize("wrong", ["3", True, None, math.nan, math.inf, 10**400, [3]])
+def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
+    """Ruling 1: texts, booleans and what is not finite are errors, not 0."""
+    assert within_tolerance(1)(wrong, 3).status == "error"
+    assert within_tolerance(1)(3, wrong).status == "error"
+
+
+@pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
+def test_a_tolerance_is_a_number_from_nought_up(tolerance: Any) -> None:
+    """It is checked when the evaluator is made."""
+    with pytest.raises(EvaluatorError, match="a tolerance is a number from 0 up"):
+        within_tolerance(tolerance)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 1e6), st.booleans())
+def test_within_tolerance_always_gives_a_verdict_on_numbers(
+    output: float, expected: float, tolerance: float, relative: bool
+) -> None:
+    """Property: the value is within 0..1, and whatever has a value above 0 passes."""
+    score = within_tolerance(tolerance, relative=relative)(output, expected)
+    assert score.value is not None
+    assert score.passed or score.value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}),
+        ({"a": [1, 2]}, {"a": [1, 2]}),
+        ('{"a": 1, "b": 2}', {"a": 1}),
+        ({"a": 1}, '{"a": 1}'),
+        ({"a": 1}, {}),
+        (City("Rome", 1), {"name": "Rome"}),
+        ({"city": City("Rome", 1)}, {"city": {"name": "Rome"}}),
+    ],
+)
+def test_json_subset_passes(output: Any, expected: Any) -> None:
+    """Mappings may have more than is expected, at every depth."""
+    assert json_subset(output, expected).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "reason"),
+    [
+        ({}, {"a": 1}, "missing: a"),
+        ({"a": 2}, {"a": 1}, "wrong: a (expected 1, got 2)"),
+        ({"a": True}, {"a": 1}, "wrong: a (expected 1, got True)"),
+        ({"a": {"b": {}}}, {"a": {"b": {"c": 1}}}, "missing: a.b.c"),
+        ({"a": [1]}, {"a": [1, 2]}, "wrong: a (expected [1, 2], got [1])"),
+        ({"a": 1}, {"a": {"b": 1}}, "wrong: a (expected {'b': 1}, got 1)"),
+        ({"b": 2}, {"a": 1, "b": 3}, "missing: a; wrong: b (expected 3, got 2)"),
+        ([1], {"a": 1}, "the output is not a mapping: it is a list"),
+        ("[1]", {"a": 1}, "the output is not a mapping: it is a list"),
+    ],
+)
+def test_json_subset_names_what_is_missing_or_wrong(
+    output: Any, expected: Any, reason: str
+) -> None:
+    """By its path."""
+    score = json_subset(output, expected)
+    assert (score.value, score.passed, score.reason) == (0.0, False, reason)
+
+
+def test_json_subset_tells_a_bad_output_from_a_bad_sample() -> None:
+    """Output that is not JSON did not pass; an expected value that is none cannot be judged by."""
+    assert json_subset("{", {"a": 1}).status == "ok"
+    assert "not JSON" in json_subset("{", {"a": 1}).reason
+    assert json_subset({"a": 1}, "{").status == "error"
+    assert json_subset({"a": 1}, [1]).status == "error"
+
+
+@given(st.dictionaries(st.text(), JSON), st.dictionaries(st.text(), JSON))
+def test_a_mapping_with_more_in_it_still_holds_the_rest(
+    expected: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """Property."""
+    assert json_subset({**more, **expected}, expected).passed

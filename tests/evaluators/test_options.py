@@ -1,0 +1,172 @@
+"""Options are described, checked all at once, and kept as data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from inline_snapshot import snapshot
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.matching import contains
+from proctor.evaluators.options import (
+    address_of,
+    data_of,
+    hints_of,
+    make,
+    options_of_factory,
+    type_text,
+)
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Length:
+    """A class that is an evaluator once it is made."""
+
+    def __init__(self, limit: int, unit: Literal["word", "letter"] = "word") -> None:
+        self.limit, self.unit = limit, unit
+
+    def __call__(self, output: str, *, loud: bool = False) -> bool:
+        """Passes if the output is short enough."""
+        return len(output) <= self.limit
+
+
+def unresolved(amount: Decimal, limit: int) -> None: ...
+def spread(first: int, /, second: int = 2, *parts: int, third: int = 3, **more: int) -> Any:
+    """Gives back what it was called with."""
+    return first, second, parts, third, more
+
+
+def test_every_fault_is_named_at_once() -> None:
+    """Unknown, missing and wrong parameters, each with what is right."""
+    with pytest.raises(EvaluatorError) as caught:
+        make(Length, {"limits": 3, "unit": "line"}, "length")
+    assert str(caught.value) == snapshot("""\
+length: its parameters do not fit
+  - limits: there is no such parameter: did you mean 'limit'?
+  - limit: it is required: int
+  - unit: expected 'word' | 'letter', got 'line'
+To mend it: it takes limit: int, unit: 'word' | 'letter' = 'word'\
+""")
+
+
+@pytest.mark.parametrize(
+    "given", [{"limit": True}, {"limit": "3"}, {"limit": 1.5}, {"limit": None}, {"limit": [3]}]
+)
+def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
+    """A boolean is not a number, and neither is a text."""
+    with pytest.raises(EvaluatorError, match="limit: expected int, got"):
+        make(Length, given, "length")
+
+
+def test_integers_are_taken_for_floats() -> None:
+    """As JSON and people write them."""
+    assert make(float_, {"share": 1}, "it") == 1.0
+
+
+def float_(share: float) -> float:
+    """Gives back what it was called with."""
+    assert isinstance(share, float)
+    return share
+
+
+def test_types_that_cannot_be_resolved_are_not_checked() -> None:
+    """Names known to type checkers only are left to the evaluator."""
+    assert hints_of(unresolved) == {}
+    assert [p.type for p in options_of_factory(unresolved, "it").describe()] == ["Decimal", "int"]
+
+
+def test_types_that_only_python_can_check_are_not_checked() -> None:
+    """A union of foreign classes is left to the evaluator."""
+
+    def judge(output: str, *, by: Length | str = "x") -> bool:
+        return True
+
+    assert attach(judge, parameters={"by": 3}).spec.parameters == {"by": 3}
+
+
+def test_arguments_find_their_places() -> None:
+    """Positional-only, spread and open-ended parameters are all given by name."""
+    given = {"first": 1, "parts": [4, 5], "third": 6, "fourth": 7}
+    assert make(spread, given, "it") == (1, 2, (4, 5), 6, {"fourth": 7})
+    with pytest.raises(EvaluatorError, match="parts: expected list"):
+        make(spread, {"first": 1, "parts": 4}, "it")
+
+
+def test_a_factory_that_fails_is_told_as_such() -> None:
+    """Whatever it raises becomes an error about this evaluator."""
+
+    def broken(limit: int) -> None:
+        raise ValueError("limit must be even")
+
+    with pytest.raises(EvaluatorError, match="could not be made: ValueError: limit must be even"):
+        make(broken, {"limit": 3}, "it")
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        (int, "int"),
+        (str | None, "str | None"),
+        (list[str], "list[str]"),
+        (tuple[str, ...], "tuple[str]"),
+        (Mapping[str, float], "dict[str, float]"),
+        (Mapping, "dict"),
+        (Literal["a", 1], "'a' | 1"),
+        (Any, "any"),
+        ("Decimal", "Decimal"),
+        (Length, "Length"),
+        (None, "None"),
+    ],
+)
+def test_types_are_told_in_plain_words(hint: Any, text: str) -> None:
+    """As someone who writes an eval file would say them."""
+    assert type_text(hint) == text
+
+
+def test_hints_are_found_inside_partials_objects_and_classes() -> None:
+    """Whatever kind of callable it is."""
+    assert hints_of(functools.partial(float_))["share"] is float
+    assert hints_of(Length)["limit"] is int
+    assert hints_of(Length(3))["loud"] is bool
+
+
+def test_data_is_the_same_in_the_next_process() -> None:
+    """No address in memory, no order by chance; evaluators become their specs."""
+    value: dict[Any, Any] = {
+        "function": float_,
+        "class": Length,
+        "object": Length(3),
+        "set": {"b", "a"},
+        1: (1, 2),
+        "part": attach(contains, name="has"),
+    }
+    written = data_of(value)
+    assert written.pop("part")["uses"] == "contains"
+    assert written == {
+        "function": "tests.evaluators.test_options:float_",
+        "class": "tests.evaluators.test_options:Length",
+        "object": {"$type": "Length"},
+        "set": ["a", "b"],
+        "1": [1, 2],
+    }
+
+
+def test_an_object_is_found_by_its_class() -> None:
+    """It has no address of its own."""
+    assert address_of(Length(3)) == "tests.evaluators.test_options:Length"
+
+
+def test_open_ended_options_are_all_taken() -> None:
+    """An evaluator with `**options` takes any."""
+
+    def judge(output: str, **options: Any) -> bool:
+        return options == {"a": 1}
+
+    judge_typed: Callable[..., bool] = judge
+    assert attach(judge_typed, parameters={"a": 1})("x").passed

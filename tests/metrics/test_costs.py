@@ -1,0 +1,88 @@
+"""Latency and tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.metrics import LatencyMetric, TokensMetric
+from proctor.records.metric import MetricValue
+from proctor.records.results import ResultList
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult
+from proctor.statistics.intervals import clustered_mean_interval, mean_interval
+from tests.metrics.examples import failed, used
+
+
+def test_latency_is_measured_for_failures_too() -> None:
+    """Ruling 4: a time-out of 400 ms is in the mean: (100 + 100 + 400) / 3 = 200."""
+    results = ResultList([used("a", 1, 100), used("b", 1, 100), failed("c", latency_ms=400)])
+    found = LatencyMetric().compute(results)
+    interval = mean_interval([100, 100, 400])
+    assert found["mean"] == MetricValue(200.0, 3, interval=interval, kind="mean", unit="ms")
+    assert found["p50"] == MetricValue(100.0, 3, kind="quantile", unit="ms")
+    assert found["p95"].value == pytest.approx(370.0)
+    assert found["max"] == MetricValue(400.0, 3, unit="ms")
+
+
+def test_the_interval_of_a_latency_is_not_clipped() -> None:
+    """What Student's t gives is reported as it is, even below 0 ms."""
+    found = LatencyMetric().compute(ResultList([used("a", 1, 1), used("b", 1, 100)]))
+    assert found["mean"].interval is not None
+    assert found["mean"].interval[0] < 0
+
+
+def test_latency_of_nothing_is_none() -> None:
+    """Ruling 1: no trials, no numbers."""
+    found = LatencyMetric().compute(ResultList([]))
+    assert {value.value for value in found.values()} == {None}
+
+
+def test_tokens_are_of_the_trials_that_told() -> None:
+    """Ruling 1: of 10, 30 and unknown the mean is 20 and the total 40; the unknown is counted."""
+    found = TokensMetric().compute(ResultList([used("a", 10), used("b", 30), used("c", None)]))
+    assert found["mean"].value == 20.0
+    assert (found["mean"].n, found["mean"].skipped, found["mean"].unit) == (2, 1, "tokens")
+    assert found["total"] == MetricValue(40.0, 2, skipped=1, kind="count", unit="tokens")
+
+
+def test_unknown_usage_is_not_zero_tokens() -> None:
+    """Ruling 1: where nobody told, both numbers are None with n = 0."""
+    found = TokensMetric().compute(ResultList([used("a", None)]))
+    assert found["mean"] == MetricValue(None, 0, skipped=1, kind="mean", unit="tokens")
+    assert found["total"] == MetricValue(None, 0, skipped=1, kind="count", unit="tokens")
+
+
+def test_epochs_cluster_time_and_tokens() -> None:
+    """Long questions are slow each time they are asked: their latencies are one cluster."""
+    trials = [
+        used(name, tokens=10 * place, latency_ms=100.0 * place, epoch=epoch).trial
+        for place, name in enumerate("abcde")
+        for epoch in (0, 1)
+    ]
+    results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
+    latency = LatencyMetric().compute(results)["mean"]
+    tokens = TokensMetric().compute(results)["mean"]
+    clusters = "aabbccddee"
+    assert latency.interval == clustered_mean_interval([t.latency_ms for t in trials], clusters)
+    assert tokens.interval == clustered_mean_interval(
+        [0, 0, 10, 10, 20, 20, 30, 30, 40, 40], clusters
+    )
+    assert (latency.note, tokens.note) == ("clustered", "clustered")
+
+
+def test_clustered_trials_that_told_nothing_have_no_tokens() -> None:
+    """Repeated trials without usage give no number and no note about clusters."""
+    trials = [used("a", None, epoch=epoch).trial for epoch in (0, 1)]
+    results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
+    found = TokensMetric().compute(results)["mean"]
+    assert found == MetricValue(None, 0, skipped=2, kind="mean", unit="tokens")
+
+
+def test_only_some_of_the_clustered_trials_told() -> None:
+    """The mean rests on those that told; the others are counted."""
+    trials = [
+        used(name, 10 if name == "a" else None, epoch=e).trial for name in "ab" for e in (0, 1)
+    ]
+    results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
+    found = TokensMetric().compute(results)["mean"]
+    assert (found.value, found.n, found.skipped, found.interval) == (10.0, 2, 2, None)

@@ -1,0 +1,109 @@
+"""Success rate, pass rate and strict pass rate."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.metrics import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
+from proctor.records.metric import MetricValue
+from proctor.records.results import ResultList
+from proctor.statistics.intervals import clustered_mean_interval, wilson_interval
+from tests.metrics.examples import failed, mixed, repeated, scored
+
+METRICS = (SuccessRateMetric(), PassRateMetric(), PassRateMetric("exact"), StrictPassRateMetric())
+
+
+def test_the_success_rate_is_of_all_results() -> None:
+    """Six of seven targets gave an output; nothing is missing from that."""
+    found = SuccessRateMetric().compute(mixed())
+    assert found == MetricValue(6 / 7, 7, interval=wilson_interval(6, 7), kind="rate")
+
+
+@pytest.mark.parametrize("metric", [PassRateMetric(), PassRateMetric("exact")])
+def test_the_pass_rate_is_of_the_verdicts_with_errors_beside_it(metric: PassRateMetric) -> None:
+    """Ruling 3: three of four verdicts passed; two errors and a skip are counted beside it."""
+    found = metric.compute(mixed())
+    assert found == MetricValue(3 / 4, 4, 2, 1, wilson_interval(3, 4), kind="rate")
+
+
+def test_the_strict_pass_rate_holds_errors_against_the_target() -> None:
+    """Ruling 3: three of six, for the two errors count as not passed; only the skip is left out."""
+    found = StrictPassRateMetric().compute(mixed())
+    assert found == MetricValue(3 / 6, 6, 0, 1, wilson_interval(3, 6), kind="rate")
+
+
+def test_an_evaluator_that_nobody_used_has_no_rate() -> None:
+    """Ruling 1: without a verdict there is no number, and what was left out is counted."""
+    found = PassRateMetric("unheard_of").compute(mixed())
+    assert found == MetricValue(None, 0, 1, 6, kind="rate")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_rate_of_nothing_is_none(
+    metric: SuccessRateMetric | PassRateMetric | StrictPassRateMetric,
+) -> None:
+    """Ruling 1: a metric over nothing is None, never 0."""
+    assert metric.compute(ResultList([])) == MetricValue(None, 0, kind="rate")
+
+
+EPOCHS: dict[str, list[float | None]] = {
+    "a": [1.0, 1.0],
+    "b": [1.0, 0.0],
+    "c": [0.0, None],
+    "d": [0.7, 0.7],
+    "e": [0.2, 0.1],
+}
+VERDICTS = [1, 1, 1, 0, 0, 1, 1, 0, 0]
+
+
+def test_epochs_of_one_sample_widen_the_pass_rate() -> None:
+    """Verdicts on one sample are not independent: the interval is clustered, and says so."""
+    expected = clustered_mean_interval(VERDICTS, "aabbcddee")
+    assert expected is not None
+    for metric in (PassRateMetric(), PassRateMetric("exact")):
+        found = metric.compute(repeated(EPOCHS))
+        assert found.value == 5 / 9
+        assert (found.n, found.errors, found.skipped, found.note) == (9, 1, 0, "clustered")
+        assert found.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+
+
+def test_epochs_cluster_the_strict_and_the_success_rate_too() -> None:
+    """The time-out is a 0 in its own sample's cluster."""
+    results = repeated(EPOCHS)
+    strict = StrictPassRateMetric().compute(results)
+    expected = clustered_mean_interval([1, 1, 1, 0, 0, 0, 1, 1, 0, 0], "aabbccddee")
+    assert expected is not None
+    assert (strict.value, strict.n, strict.note) == (0.5, 10, "clustered")
+    assert strict.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+    success = SuccessRateMetric().compute(results)
+    assert (success.value, success.n, success.note) == (0.9, 10, "clustered")
+
+
+def test_clusters_that_all_agree_still_leave_doubt() -> None:
+    """Ten passes of five samples are five pieces of evidence, not certainty."""
+    results = repeated({name: [1.0, 1.0] for name in "abcde"})
+    found = PassRateMetric().compute(results)
+    assert (found.value, found.n) == (1.0, 10)
+    assert found.interval == wilson_interval(5, 5)
+
+
+def test_too_few_clusters_give_no_interval() -> None:
+    """Below five clusters the rate stands without an interval, and the note says why."""
+    found = PassRateMetric().compute(repeated({"a": [1.0, 0.0], "b": [1.0, 1.0]}))
+    assert (found.value, found.interval) == (0.75, None)
+    assert found.note == "clustered, with fewer than 5 clusters: no interval"
+
+
+def test_samples_of_one_document_are_clustered() -> None:
+    """A cluster named in the metadata counts like repeated samples do."""
+    results = ResultList([scored(f"{i}", i % 2, cluster=f"document {i // 2}") for i in range(12)])
+    found = PassRateMetric().compute(results)
+    assert (found.value, found.n, found.note) == (0.5, 12, "clustered")
+    assert found.interval == wilson_interval(3, 6)
+
+
+def test_a_run_of_errors_has_a_strict_rate_only() -> None:
+    """With errors alone nothing has a verdict; strictly, none passed."""
+    results = ResultList([failed("a"), failed("b")])
+    assert PassRateMetric().compute(results) == MetricValue(None, 0, errors=2, kind="rate")
+    assert StrictPassRateMetric().compute(results).value == 0.0

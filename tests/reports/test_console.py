@@ -1,0 +1,163 @@
+"""The report in the terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+
+from proctor.records.metric import MetricValue
+from proctor.records.report import EvalReport
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Trial
+from proctor.reports.console import render, show
+from tests.reports.examples import RIGHT, mixed_report, result, run, two_configurations
+
+
+def test_a_mixed_run_at_80_columns() -> None:
+    """The verdict first, with its interval and its errors; then numbers, errors, failures."""
+    assert render(mixed_report(), width=80) == snapshot("""\
+2 of 4 passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
+run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
+samples) · 45.2 seconds
+
+Metric              Value   95 % interval   n               Missing
+───────────────────────────────────────────────────────────────────
+pass_rate          50.0 %     15.0–85.0 %   4   2 errors, 1 skipped
+strict_pass_rate   33.3 %      9.7–70.0 %   6             1 skipped
+exact.mean          0.550     0.000–1.000   4   2 errors, 1 skipped
+latency_ms.mean    120 ms     88.4–152 ms   7                     0
+length                  —               —   0                     0
+pass_rate: 3 of 7 missing: 28.6–71.4 % whatever they would have been
+exact.mean: clustered
+length: the metric failed: ZeroDivisionError: division by zero
+
+Errors
+      1  TimeoutError
+      1  evaluation failed (no verdict)
+
+Worst failures (3 of 4)
+  q4  score 0.00
+    input     What is the capital of France?
+    output    Lyon
+    expected  Paris
+    because   expected 'Paris', found 'Lyon' (exact)
+  q2  score 0.20
+    input     What is the capital of France?
+    output    Lyon, ⏎ I think
+    expected  Paris
+    because   not the same (exact)
+  q6  unscored
+    input     What is the capital of France?
+    output    Lyon
+    expected  Paris
+    because   the judge gave no verdict (exact)
+""")
+
+
+def test_two_configurations_at_80_columns() -> None:
+    """Each metric has a row for each configuration, one below the other."""
+    assert render(two_configurations(), width=80) == snapshot("""\
+2 of 3 passed (66.7 %, 95 % interval 20.8–93.8), 1 error
+run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
+samples) · 45.2 seconds
+
+Metric            Configuration     Value   95 % interval   n   Missing
+───────────────────────────────────────────────────────────────────────
+pass_rate         careful         100.0 %    34.2–100.0 %   2         0
+                  fast              0.0 %      0.0–79.3 %   1   1 error
+latency_ms.mean   fast            12.5 ms               —   2         0
+fast: pass_rate: 1 of 2 missing: 0.0–50.0 % whatever they would have been
+
+Errors
+      1  TimeoutError
+
+Worst failures (2 of 2)
+  q1, configuration fast  score 0.00
+    input     What is the capital of France?
+    output    Lyon
+    expected  Paris
+    because   expected 'Paris', found 'Lyon' (exact)
+  q2, configuration fast  error
+    input     What is the capital of France?
+    expected  Paris
+    error     TimeoutError
+""")
+
+
+def test_an_unfinished_run_with_a_warning() -> None:
+    """A run that was interrupted says so, and how far it came."""
+    metadata = run(status="interrupted", warnings=("time-outs are cooperative",))
+    report = EvalReport([result("q1", {"exact": RIGHT})], metadata)
+    assert render(report) == snapshot("""\
+1 of 1 passed (100.0 %)
+run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
+samples) · 45.2 seconds
+This run is interrupted, with 1 of 7 results
+Warning: time-outs are cooperative
+""")
+
+
+def test_long_and_wide_values_are_cut_to_the_width() -> None:
+    """No line of a failure is wider than the terminal, in columns and not in characters."""
+    report = EvalReport([result("q1", {"exact": Score(0.0, False)}, output="東京" * 60)])
+    text = render(report, width=60)
+    assert max(map(cell_len, text.split("\n"))) <= 60
+    assert "\n    output    東京東京東京東京東京東京東京東京東京東京東京 …\n    expected" in text
+
+
+def test_only_a_terminal_gets_colours() -> None:
+    """Without colour there is no escape code; with it there is."""
+    assert "\x1b" not in render(mixed_report())
+    assert "\x1b[1m2 of 4 passed" in render(mixed_report(), color=True)
+
+
+def test_what_is_not_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printed into a file or a pipe, the report is the plain text at 80 columns."""
+    for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    out = io.StringIO()
+    show(mixed_report(), out)
+    assert out.getvalue() == render(mixed_report(), width=80)
+
+
+def test_it_prints_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a file the report goes where print goes."""
+    show(EvalReport([]))
+    assert capsys.readouterr().out == "No results\n"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=40), st.sampled_from(["", "[bold]", "[/]", "\x1b[2J", "\r", "\n"]))
+def test_no_data_reaches_the_terminal_as_a_command(text: str, piece: str) -> None:
+    """Neither markup nor control characters of the data have any effect."""
+    hostile = f"{piece}{text}{piece}"
+    report = EvalReport(
+        [result(hostile, {hostile: Score(0.0, False, hostile)}, output=hostile)],
+        run(run_id=hostile),
+        {hostile: MetricValue(0.5, 1, note=hostile)},
+    )
+    shown = render(report, width=80)
+    assert "\x1b" not in shown
+    assert "\r" not in shown
+    assert max(map(cell_len, shown.split("\n"))) <= 80
+
+
+def test_what_nobody_expected_is_not_shown() -> None:
+    """A sample without an expected value has no such line."""
+    trial = Trial(Sample("q1", "Say something"), "No")
+    report = EvalReport([EvalResult(trial, {"tone": Score(0.0, False, "rude")})])
+    shown = render(report).split("\n")
+    assert shown[4:6] == ["    input     Say something", "    output    No"]
+    assert shown[6:] == ["    because   rude (tone)", ""]
+
+
+def test_markup_in_the_data_is_shown_as_it_is() -> None:
+    """[bold] in an answer is four letters in brackets, not a style."""
+    report = EvalReport([result("q1", {"exact": Score(0.0, False)}, output="[bold]Lyon[/bold]")])
+    assert "    output    [bold]Lyon[/bold]\n" in render(report)

@@ -1,0 +1,52 @@
+"""Data as text: visible, cut, on one line."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.reports.excerpts import excerpt, line
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Paris", "Paris"),
+        (None, "null"),
+        ({"a": [1, True]}, '{"a":[1,true]}'),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("\x1b[31mred\x07", "␛[31mred␇"),
+        ("tab\tbed", "tab    bed"),
+        ("\u202eevil", "\N{REPLACEMENT CHARACTER}evil"),
+        ("half \ud800", "half \N{REPLACEMENT CHARACTER}"),
+        ({"half": "\ud800"}, r"{'half': '\ud800'}"),
+    ],
+)
+def test_values_are_shown_as_text(value: Any, text: str) -> None:
+    """Text as it is, other values as JSON, control characters as pictures."""
+    assert excerpt(value, 100) == text
+
+
+def test_long_values_are_cut_with_a_mark() -> None:
+    """The mark says how much is hidden."""
+    assert excerpt("x" * 1500, 10) == "xxxxxxxxxx… (1,490 more characters)"
+    assert excerpt("x" * 11, 10) == "xxxxxxxxxx… (1 more character)"
+    assert excerpt("x" * 10, 10) == "xxxxxxxxxx"
+
+
+def test_one_line_shows_where_lines_ended() -> None:
+    """Line ends become a sign, and blanks around them go."""
+    assert line("  to be \n\n or not\n", 100) == "to be ⏎  ⏎ or not"
+
+
+@given(st.text())
+def test_no_text_hides_a_control_character(text: str) -> None:
+    """Whatever the data is, one line is one line, and can be written as UTF-8."""
+    shown = line(text, 50)
+    assert all(unicodedata.category(character) not in ("Cc", "Cs") for character in shown)
+    assert shown.splitlines() in ([shown], [])
+    assert len(shown.encode()) >= len(shown)

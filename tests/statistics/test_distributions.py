@@ -1,0 +1,123 @@
+"""The normal distribution and Student's t, held against scipy and against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import betainc
+
+from proctor.statistics.beta import log_beta, log_incomplete_beta
+from proctor.statistics.distributions import (
+    normal_cdf,
+    normal_quantile,
+    student_t_cdf,
+    student_t_quantile,
+)
+
+PROBABILITIES = [1e-300, 1e-100, 1e-30, 1e-10, 1e-4, 0.025, 0.1, 0.2499, 0.25, 0.31, 0.45]
+DEGREES = [1, 1.5, 2, 3, 4, 9, 19, 20, 21, 59, 100, 1e3, 1e4, 1e5, 1.001e5, 1e6, 1e9]
+UPPER = [1 - p for p in PROBABILITIES if p > 1e-17]
+
+
+@pytest.mark.parametrize("p", [*PROBABILITIES, *UPPER, 0.5 - 1e-12, 0.5 + 1e-12])
+def test_normal_quantiles_agree_with_scipy(p: float) -> None:
+    """From the centre to the farthest tail the normal quantile is exact to rounding."""
+    assert normal_quantile(p) == pytest.approx(float(stats.norm.ppf(p)), rel=1e-14)
+
+
+@pytest.mark.parametrize("df", DEGREES)
+@pytest.mark.parametrize("p", [p for p in (*PROBABILITIES, *UPPER) if p > 1e-101])
+def test_student_quantiles_agree_with_scipy(p: float, df: float) -> None:
+    """Student's quantile is scipy's, from 1 degree of freedom to very many."""
+    expected = float(stats.t.ppf(p, df))
+    assert student_t_quantile(p, df) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("df", DEGREES)
+@pytest.mark.parametrize("t", [-1e20, -1e3, -37.0, -10.0, -2.0, -0.7, -1e-3, 0.0, 0.3, 1.96, 8.0])
+def test_student_probabilities_agree_with_scipy(t: float, df: float) -> None:
+    """Student's distribution function is scipy's, in the centre and far out."""
+    expected = float(stats.t.cdf(t, df))
+    assert student_t_cdf(t, df) == pytest.approx(expected, rel=1e-10, abs=1e-290)
+
+
+@pytest.mark.parametrize("p", [1e-300, 1e-20, 0.01, 0.25, 0.5 - 1e-9, 0.5, 0.5 + 1e-9, 0.99])
+def test_one_degree_of_freedom_is_the_cauchy_distribution(p: float) -> None:
+    """With df = 1 the quantile has the closed form tan(π(p - ½))."""
+    exact = -1 / math.tan(math.pi * p) if p < 0.25 else math.tan(math.pi * (p - 0.5))
+    assert student_t_quantile(p, 1) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [1e-280, 1e-20, 0.01, 0.3, 0.45, 0.9])
+def test_two_degrees_of_freedom_have_a_closed_form(p: float) -> None:
+    """With df = 2 the quantile is (2p - 1) / sqrt(2p(1 - p))."""
+    exact = (2 * p - 1) / math.sqrt(2 * p * (1 - p))
+    assert student_t_quantile(p, 2) == pytest.approx(exact, rel=1e-12)
+
+
+def test_a_quantile_too_large_for_a_float_is_infinite() -> None:
+    """Where t itself cannot be written down the quantile is infinity, not an error."""
+    assert student_t_quantile(1e-300, 0.5) == -math.inf
+
+
+@given(st.floats(1e-12, 1 - 1e-12), st.floats(1, 1e7))
+def test_quantile_and_probability_undo_each_other(p: float, df: float) -> None:
+    """The probability of the quantile is the probability that was asked for."""
+    assert student_t_cdf(student_t_quantile(p, df), df) == pytest.approx(p, rel=1e-9)
+
+
+@given(st.floats(1e-12, 0.5), st.floats(1, 1e7))
+def test_quantiles_are_symmetric(p: float, df: float) -> None:
+    """The lower quantile mirrors the upper one."""
+    mirrored = student_t_quantile(1 - p, df)
+    assert student_t_quantile(1 - (1 - p), df) == pytest.approx(-mirrored, rel=1e-12)
+
+
+@given(st.floats(-30, 5))
+def test_the_normal_probability_and_quantile_undo_each_other(z: float) -> None:
+    """The quantile of the probability is the number it started from."""
+    assert normal_quantile(normal_cdf(z)) == pytest.approx(z, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("b", [0.5, 3.0, 9.0, 11.0, 5e5, 1e12])
+def test_the_beta_function_has_its_closed_forms(b: float) -> None:
+    """B(1, b) = 1/b and B(2, b) = 1/(b(b + 1)), for small arguments and for huge ones."""
+    assert log_beta(1, b) == pytest.approx(-math.log(b), rel=1e-14)
+    assert log_beta(b, 2) == pytest.approx(-math.log(b) - math.log(b + 1), rel=1e-14)
+
+
+def test_the_beta_function_keeps_its_digits_where_gamma_functions_lose_them() -> None:
+    """ln B(½, 500000) = ½ ln π - ½ ln 500000 + 1/4000000, to the sixteenth digit."""
+    expected = 0.5 * math.log(math.pi) - 0.5 * math.log(5e5) + 1 / 4e6
+    assert log_beta(0.5, 5e5) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (3.0, 8.0), (40.0, 60.0), (0.5, 5e3)])
+@pytest.mark.parametrize("log_odds", [-40.0, -3.0, 0.0, 3.0])
+def test_the_incomplete_beta_function_agrees_with_scipy(
+    a: float, b: float, log_odds: float
+) -> None:
+    """I_x(a, b) is scipy's on both sides of its mean."""
+    x = 1 / (1 + math.exp(-log_odds))
+    found = math.exp(log_incomplete_beta(log_odds, a, b))
+    assert found == pytest.approx(float(betainc(a, b, x)), rel=1e-10)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
+def test_impossible_probabilities_are_refused(p: float) -> None:
+    """A quantile needs a probability strictly between 0 and 1."""
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        normal_quantile(p)
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        student_t_quantile(p, 3)
+
+
+@pytest.mark.parametrize("df", [0.0, -1.0, math.inf, math.nan])
+def test_impossible_degrees_of_freedom_are_refused(df: float) -> None:
+    """Degrees of freedom are positive and finite."""
+    with pytest.raises(ValueError, match="degrees of freedom"):
+        student_t_cdf(1.0, df)

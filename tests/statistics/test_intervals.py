@@ -1,0 +1,143 @@
+"""Confidence intervals: known figures, limits, and coverage by simulation."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from proctor.statistics.intervals import (
+    clustered_mean_interval,
+    mean_interval,
+    wilson_interval,
+)
+
+SCORE = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
+SCORES = st.lists(SCORE, min_size=2, max_size=40)
+
+
+def test_wilson_of_41_of_60() -> None:
+    """41 of 60: centre (41 + 1.9207) / 63.8415 = 0.6723, half width 0.1146."""
+    assert wilson_interval(41, 60) == pytest.approx((0.5577, 0.7869), abs=5e-5)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_agrees_with_scipy(counts: tuple[int, int]) -> None:
+    """Wilson's interval is scipy's for every count."""
+    passed, n = counts
+    expected = stats.binomtest(passed, n).proportion_ci(method="wilson")
+    assert wilson_interval(passed, n) == pytest.approx(
+        (float(expected.low), float(expected.high)), rel=1e-12, abs=1e-15
+    )
+
+
+def test_wilson_touches_the_ends() -> None:
+    """None of n starts at exactly 0, all of n ends at exactly 1, and neither is a point."""
+    none, every = wilson_interval(0, 7), wilson_interval(7, 7)
+    assert none is not None
+    assert every is not None
+    assert none[0] == 0.0 < none[1]
+    assert every[0] < every[1] == 1.0
+
+
+def test_a_higher_confidence_gives_a_wider_interval() -> None:
+    """99 % needs more room than 95 %."""
+    wide, narrow = wilson_interval(5, 10, confidence=0.99), wilson_interval(5, 10)
+    assert wide is not None
+    assert narrow is not None
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_a_rate_of_nothing_has_no_interval_and_nonsense_is_refused() -> None:
+    """0 of 0 is None; 3 of 2 cannot be."""
+    assert wilson_interval(0, 0) is None
+    with pytest.raises(ValueError, match="cannot be a rate"):
+        wilson_interval(3, 2)
+
+
+def test_wilson_covers_as_often_as_it_claims() -> None:
+    """With n = 20 and p = 0.9 the true rate lies inside 95.7 % of the time, to the digit."""
+    covering = [k for k in range(21) if _holds(wilson_interval(k, 20), 0.9)]
+    coverage = sum(float(stats.binom.pmf(k, 20, 0.9)) for k in covering)
+    assert covering == [16, 17, 18, 19, 20]
+    assert coverage == pytest.approx(0.9568, abs=5e-5)
+
+
+def test_a_mean_of_four_scores() -> None:
+    """0.2 … 0.8: mean 0.5, SE 0.12910, t(3) = 3.18245, so 0.5 ± 0.41085."""
+    assert mean_interval([0.2, 0.4, 0.6, 0.8]) == pytest.approx((0.08915, 0.91085), abs=1e-5)
+
+
+@given(SCORES)
+def test_mean_intervals_agree_with_scipy(values: list[float]) -> None:
+    """Student's interval is scipy's; values that do not vary give the point."""
+    found = mean_interval(values)
+    assert found is not None
+    if len(set(values)) == 1:
+        assert found == pytest.approx((values[0], values[0]), rel=1e-12)
+    else:
+        expected = stats.t.interval(
+            0.95, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values)
+        )
+        assert found == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
+
+
+def test_one_value_has_no_interval() -> None:
+    """Below two values nothing is known of their spread."""
+    assert mean_interval([0.5]) is None
+    assert mean_interval([]) is None
+
+
+def test_a_clustered_mean_worked_out_by_hand() -> None:
+    """Cluster sums .2 0 -.4 .4 -.2 give SE = √.4 / 10 · √(5/4) = .070711, times t(4) = 2.77645."""
+    scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
+    found = clustered_mean_interval(scores, "aabbccddee")
+    assert found == pytest.approx((0.75 - 0.196324, 0.75 + 0.196324), abs=1e-6)
+
+
+@given(st.lists(SCORE, min_size=5, max_size=40))
+def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
+    """Where every value is a cluster of its own, the interval is Student's."""
+    clustered = clustered_mean_interval(values, range(len(values)))
+    assert clustered == pytest.approx(mean_interval(values), rel=1e-6, abs=1e-9)
+
+
+@given(st.lists(SCORE, min_size=5, max_size=20, unique=True), st.integers(2, 4))
+def test_repeating_every_value_tells_nothing_new(values: list[float], times: int) -> None:
+    """Copies of the same values, clustered, give the interval of the values themselves."""
+    copies = clustered_mean_interval(values * times, list(range(len(values))) * times)
+    assert copies == pytest.approx(mean_interval(values), rel=1e-6, abs=1e-9)
+
+
+def test_too_few_clusters_have_no_interval() -> None:
+    """Four clusters are refused, five are not; nothing has none either."""
+    assert clustered_mean_interval([0.1, 0.2, 0.3, 0.4], "abcd") is None
+    assert clustered_mean_interval([0.1, 0.2, 0.3, 0.4, 0.5], "abcde") is not None
+    assert clustered_mean_interval([], []) is None
+
+
+def test_every_value_needs_its_cluster() -> None:
+    """Lists of different lengths are a mistake, not a guess."""
+    with pytest.raises(ValueError, match="zip"):
+        clustered_mean_interval([0.1, 0.2], "a")
+
+
+def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
+    """10 clusters of 5 with ICC 0.4: near 95 % clustered, far below when clusters are ignored."""
+    chance = random.Random(20240127)
+    clusters = [index // 5 for index in range(50)]
+    naive = clustered = 0
+    for _ in range(300):
+        shared = [chance.gauss(0, 0.4**0.5) for _ in range(10)]
+        values = [shared[cluster] + chance.gauss(0, 0.6**0.5) for cluster in clusters]
+        naive += _holds(mean_interval(values), 0.0)
+        clustered += _holds(clustered_mean_interval(values, clusters), 0.0)
+    assert naive / 300 == pytest.approx(0.754, abs=0.06)
+    assert clustered / 300 == pytest.approx(0.957, abs=0.03)
+
+
+def _holds(interval: tuple[float, float] | None, truth: float) -> bool:
+    return interval is not None and interval[0] <= truth <= interval[1]

@@ -1,0 +1,65 @@
+"""What many tests start from: samples, targets, a clock that is set by hand, real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from proctor import Sample
+
+ROOT = Path(__file__).parent.parent
+
+
+class ManualClock:
+    """A clock that moves only when it is told to, or when somebody sleeps on it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+def samples(count: int) -> list[Sample[str, str]]:
+    """`count` samples whose expected output is their input in capitals."""
+    return [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(count)]
+
+
+async def shout(text: str) -> str:
+    """A target that is always right on `samples`."""
+    return text.upper()
+
+
+def proctor(*args: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "proctor", *map(str, args)],
+        cwd=cwd,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def start(script: str, *args: Any, cwd: Path) -> subprocess.Popen[str]:
+    """Start a Python script in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, args)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,0 +1,332 @@
+"""HTTP endpoints as targets, with a real server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, NamedTuple
+
+import pytest
+
+from proctor.errors import CallFailed, TargetError
+from proctor.records.sample import Sample
+from proctor.records.session import Usage
+from proctor.records.trial import Reply
+from proctor.targets import wire
+from proctor.targets.http import HttpTarget, seconds_to_wait
+
+SAMPLE: Sample[str, str] = Sample("1", "hello", "never sent")
+NOON = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
+
+
+class Asked(NamedTuple):
+    """What the server was asked."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+class Answered(NamedTuple):
+    """What the server says."""
+
+    body: bytes
+    status: int = 200
+    kind: str | None = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    after: float = 0
+
+
+class Listener(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+class Server:
+    """An endpoint whose answer each test writes."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.answer: Callable[[Asked], Answered] = lambda asked: Answered(b'{"output": "hi"}')
+        self.http = Listener(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self.http.server_port}/answer"
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                asked = Asked(self.command, self.path, dict(self.headers), json.loads(body))
+                server.asked.append(asked)
+                said = server.answer(asked)
+                time.sleep(said.after)
+                self.send_response(said.status)
+                kind = [("Content-Type", said.kind)] if said.kind else []
+                for name, value in [*kind, *said.headers, ("Content-Length", str(len(said.body)))]:
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(said.body)
+
+            def do_PUT(self) -> None:
+                self.do_POST()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    thread = Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+    thread.join()
+
+
+def ask(target: HttpTarget, times: int = 1) -> Reply:
+    async def asked() -> Reply:
+        try:
+            replies = [await target.call(SAMPLE, {"model": "small"}) for _ in range(times)]
+        finally:
+            await target.close()
+        return replies[-1]
+
+    return asyncio.run(asked())
+
+
+def failure(target: HttpTarget) -> CallFailed:
+    with pytest.raises(CallFailed) as caught:
+        ask(target)
+    return caught.value
+
+
+def test_the_endpoint_gets_the_question_and_gives_the_output(server: Server) -> None:
+    """Id, input and options are posted as JSON; output and usage come back."""
+    server.answer = lambda asked: Answered(b'{"output": "hi", "usage": {"output_tokens": 2}}')
+    assert ask(HttpTarget(server.url)) == Reply("hi", Usage(output_tokens=2))
+    (asked,) = server.asked
+    assert asked.method == "POST"
+    assert asked.path == "/answer"
+    assert asked.headers["Content-Type"] == "application/json"
+    assert asked.body == {"id": "1", "input": "hello", "options": {"model": "small"}}
+
+
+def test_another_method_may_be_used(server: Server) -> None:
+    """Methods that carry a body are allowed, in any case."""
+    ask(HttpTarget(server.url, method="put"))
+    assert server.asked[0].method == "PUT"
+
+
+def test_plain_text_is_the_output(server: Server) -> None:
+    """A text/plain answer needs no JSON around it."""
+    server.answer = lambda asked: Answered(
+        "café".encode("latin-1"), kind="text/plain; charset=latin-1"
+    )
+    assert ask(HttpTarget(server.url)) == Reply("café")
+    server.answer = lambda asked: Answered("café".encode(), kind="text/plain")
+    assert ask(HttpTarget(server.url)) == Reply("café")
+
+
+@pytest.mark.parametrize("kind", [None, "application/problem+json", "Application/JSON"])
+def test_json_goes_by_several_names(server: Server, kind: str | None) -> None:
+    """An answer without a content type, or with a JSON-like one, is read as JSON."""
+    server.answer = lambda asked: Answered(b'{"output": 1}', kind=kind)
+    assert ask(HttpTarget(server.url)) == Reply(1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answered(b'{"answer": 1}'), "without an 'output': {\"answer\": 1}"),
+        (Answered(b"4"), "did not answer in JSON as expected"),
+        (Answered(b'{"error": "no such model"}'), "no such model"),
+        (Answered(b"<html>", kind="text/html"), "answered with 'text/html'; expected JSON"),
+        (Answered(b"zip", headers=(("Content-Encoding", "gzip"),)), "DecodingError"),
+        (Answered(b"", 302, headers=(("Location", "/other"),)), "answered 302 Found"),
+        (Answered(b'{"detail": "who?"}', 401), 'answered 401 Unauthorized: {"detail": "who?"}'),
+    ],
+)
+def test_final_failures_say_what_came(server: Server, answer: Answered, message: str) -> None:
+    """An answer that is none fails the call for good, and shows the beginning of it."""
+    server.answer = lambda asked: answer
+    found = failure(HttpTarget(server.url))
+    assert message in str(found)
+    assert not found.retryable
+
+
+def test_only_the_beginning_of_a_long_refusal_is_told(server: Server) -> None:
+    """200 characters of the body are enough."""
+    server.answer = lambda asked: Answered(b"x" * 5000, 400)
+    assert str(failure(HttpTarget(server.url, name="it"))) == (
+        "it answered 400 Bad Request: " + "x" * 200 + "…"
+    )
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_trouble_that_may_pass_can_be_tried_again(server: Server, status: int) -> None:
+    """Too many requests and server errors are retryable, after the time the server names."""
+    server.answer = lambda asked: Answered(b"", status, headers=(("Retry-After", "7"),))
+    found = failure(HttpTarget(server.url))
+    assert found.retryable
+    assert found.retry_after == 7.0
+
+
+def test_a_date_to_wait_for_is_understood(server: Server) -> None:
+    """Retry-After may be a date; the wait is what is left until then."""
+    until = (datetime.now(UTC) + timedelta(seconds=60)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    server.answer = lambda asked: Answered(b"", 503, headers=(("Retry-After", until),))
+    wait = failure(HttpTarget(server.url)).retry_after
+    assert wait is not None
+    assert 30 < wait <= 60
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("", None),
+        ("soon", None),
+        ("-3", None),
+        (" 12 ", 12.0),
+        ("Wed, 01 May 2024 12:01:00 GMT", 60.0),
+        ("Wed, 01 May 2024 12:01:00", 60.0),
+        ("Wed, 01 May 2024 11:00:00 GMT", 0.0),
+    ],
+)
+def test_the_time_to_wait_is_read_or_unknown(header: str, seconds: float | None) -> None:
+    """Seconds and dates are read, the past is no wait, and anything else is unknown."""
+    assert seconds_to_wait(header, NOON) == seconds
+
+
+def test_a_lost_connection_may_be_tried_again() -> None:
+    """Where nobody listens, the call fails and may succeed later."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        found = failure(HttpTarget(f"http://127.0.0.1:{deaf.getsockname()[1]}", name="it"))
+    assert str(found).startswith("it could not be asked: ConnectError")
+    assert found.retryable
+
+
+def test_a_time_out_may_be_tried_again(server: Server) -> None:
+    """An answer that takes longer than the timeout is a failure that may pass."""
+    server.answer = lambda asked: Answered(b"", after=0.3)
+    found = failure(HttpTarget(server.url, timeout=0.05))
+    assert "ReadTimeout" in str(found)
+    assert found.retryable
+
+
+def test_an_endless_answer_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a small compressed answer unfolds to is counted, too."""
+    monkeypatch.setattr(wire, "MOST_BYTES", 100_000)
+    bomb = gzip.compress(b" " * 1_000_000)
+    server.answer = lambda asked: Answered(bomb, headers=(("Content-Encoding", "gzip"),))
+    assert "answered with more than 100,000 bytes" in str(failure(HttpTarget(server.url)))
+
+
+def test_header_values_are_sent_and_never_shown(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token from the environment reaches the server and no error, spec or representation."""
+    monkeypatch.setenv("TOKEN", "sk-12345")
+    target = HttpTarget(server.url, headers={"Authorization": "Bearer $TOKEN"})
+    for status, body in ((401, b"sk-12345 is no good"), (200, b'{"error": "sk-12345"}')):
+        server.answer = lambda asked, say=(body, status): Answered(*say)  # type: ignore[misc]
+        assert "sk-12345" not in str(failure(target))
+    assert server.asked[0].headers["Authorization"] == "Bearer sk-12345"
+    assert "sk-12345" not in repr(target) + repr(target.spec)
+
+
+def test_a_proxy_is_not_asked_about_this_machine(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An endpoint on this machine is reached though the environment names a proxy."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert ask(HttpTarget(server.url)) == Reply("hi")
+
+
+def test_cookies_are_not_kept(server: Server) -> None:
+    """One sample's call leaves nothing that the next would carry along."""
+    server.answer = lambda asked: Answered(b'{"output": 1}', headers=(("Set-Cookie", "who=me"),))
+    ask(HttpTarget(server.url), times=2)
+    assert ["Cookie" in asked.headers for asked in server.asked] == [False, False]
+
+
+def test_a_closed_target_can_be_used_again(server: Server) -> None:
+    """Closing gives back the connections; the next run, in another loop, opens its own."""
+    target = HttpTarget(server.url)
+    asyncio.run(target.close())
+    assert [ask(target), ask(target)] == [Reply("hi"), Reply("hi")]
+
+
+def test_many_calls_run_at_once(server: Server) -> None:
+    """Calls do not wait for each other."""
+    server.answer = lambda asked: Answered(json.dumps({"output": asked.body["id"]}).encode())
+    target = HttpTarget(server.url)
+
+    async def all_of_them() -> list[Any]:
+        samples = [Sample[str, str](str(number), "hello") for number in range(30)]
+        replies = await asyncio.gather(*(target.call(sample, {}) for sample in samples))
+        await target.close()
+        return [reply.output for reply in replies]
+
+    assert asyncio.run(all_of_them()) == [str(number) for number in range(30)]
+
+
+def test_the_name_is_the_place_without_passwords() -> None:
+    """User, password and query are in neither the name nor the representation."""
+    target = HttpTarget("https://me:secret@example.com:8443/v1/answer?key=secret")
+    assert target.spec.name == "example.com:8443/v1/answer"
+    assert target.spec.kind == "http"
+    assert "secret" not in repr(target) + repr(target.spec)
+    assert HttpTarget("https://example.com", name="atlas").spec.name == "atlas"
+
+
+def test_the_identity_is_method_and_place_and_never_a_header() -> None:
+    """Another path, query or method is another target; another token is not."""
+    url = "https://example.com/answer"
+    identities = [
+        HttpTarget(url).spec.identity,
+        HttpTarget(url, method="PUT").spec.identity,
+        HttpTarget(url + "?model=b").spec.identity,
+        HttpTarget(url + "/b").spec.identity,
+    ]
+    assert len(set(identities)) == 4
+    assert HttpTarget(url, headers={"X-Key": "abc"}).spec.identity == identities[0]
+
+
+@pytest.mark.parametrize("url", ["example.com", "ftp://example.com", "http://", "http://[", 7])
+def test_what_is_no_address_is_refused(url: Any) -> None:
+    """Only http and https URLs with a host are endpoints."""
+    with pytest.raises(TargetError, match="not an http or https URL"):
+        HttpTarget(url)
+
+
+def test_other_faults_are_told_when_the_target_is_made() -> None:
+    """A method without a body and a timeout that is none are usage errors."""
+    with pytest.raises(TargetError, match="'GET' is not a method to ask with") as caught:
+        HttpTarget("https://example.com", method="GET")
+    assert caught.value.fix == "known: PATCH, POST, PUT"
+    for timeout in (0, -1, True, "5"):
+        with pytest.raises(TargetError, match="number of seconds"):
+            HttpTarget("https://example.com", timeout=timeout)  # type: ignore[arg-type]
+
+
+def test_options_are_the_endpoints_own() -> None:
+    """Any option is accepted: the endpoint alone knows what it takes."""
+    target = HttpTarget("https://example.com")
+    assert target.check_options({"anything": 1}) == []
+    assert not target.blocking

@@ -1,0 +1,125 @@
+"""What a callable takes, and what is wrong with options before a run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.errors import TargetError
+from proctor.targets.parameters import parameters_of
+
+
+def answer(question: str, model: str, *, temperature: float = 0.0) -> str:
+    return f"{question} {model} {temperature}"
+
+
+def test_good_options_have_no_faults() -> None:
+    """Options that the function takes, with every needed one given, are accepted."""
+    parameters = parameters_of(answer, "answer")
+    assert parameters.check({"model": "small", "temperature": 1.0}) == []
+
+
+def test_every_fault_is_told_at_once() -> None:
+    """A misspelt option, a clash with the input and a missing option come in one list."""
+    assert parameters_of(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
+        "there is no option 'temprature': did you mean 'temperature'?",
+        "the option 'question' clashes with the parameter that takes the input",
+        "the option 'model' is needed and not given",
+    ]
+
+
+def test_a_target_without_options_says_so() -> None:
+    """Where there is nothing to suggest, the fault says that no option is taken."""
+    assert parameters_of(len, "len").check({"model": "small"}) == [
+        "there is no option 'model': the target takes no options"
+    ]
+
+
+def test_keyword_arguments_take_anything() -> None:
+    """A function with **kwargs takes every option but one named like its input."""
+
+    def anything(question: str, **options: Any) -> Any:
+        return options
+
+    parameters = parameters_of(anything, "anything")
+    assert parameters.check({"zzz": 1}) == []
+    assert parameters.check({"question": 1}) != []
+
+
+def test_a_positional_only_input_leaves_its_name_free() -> None:
+    """An option may be named like an input that has no name to callers."""
+
+    def anything(question: str, /, **options: Any) -> Any:
+        return options
+
+    assert parameters_of(anything, "anything").check({"question": 1}) == []
+
+
+def test_the_input_may_come_among_many() -> None:
+    """`*args` takes the input and gives no option to clash with."""
+
+    def many(*inputs: str, loud: bool = False) -> Any:
+        return inputs
+
+    assert parameters_of(many, "many").check({"loud": True}) == []
+    assert parameters_of(many, "many").check({"inputs": 1}) != []
+
+
+def test_a_partial_has_given_its_options() -> None:
+    """An option bound by a partial is no longer needed and can still be changed."""
+    bound = functools.partial(answer, model="small")
+    assert parameters_of(bound, "answer").check({}) == []
+    assert parameters_of(bound, "answer").check({"model": "large"}) == []
+
+
+def test_a_function_that_tells_nothing_takes_anything() -> None:
+    """Some functions written in C have no signature; their options are theirs to check."""
+    assert parameters_of(max, "max").check({"key": len}) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda: None, lambda *, question: question, lambda **options: options],
+    ids=["nothing", "keyword only", "kwargs only"],
+)
+def test_a_function_without_a_place_for_the_input_is_refused(function: Any) -> None:
+    """The input goes by place, so a positional parameter must be there."""
+    with pytest.raises(TargetError, match="nothing takes the input") as caught:
+        parameters_of(function, "mine")
+    assert caught.value.where == "mine"
+    assert "def answer(question)" in caught.value.fix
+
+
+def test_a_parameter_that_cannot_be_reached_is_refused() -> None:
+    """A second positional-only parameter without a default can never be given an option."""
+
+    def unreachable(question: str, model: str, /) -> str:
+        return question + model
+
+    with pytest.raises(TargetError, match="'model' cannot be given"):
+        parameters_of(unreachable, "mine")
+
+
+def test_a_parameter_that_need_not_be_reached_is_left_alone() -> None:
+    """A second positional-only parameter with a default does no harm and is no option."""
+
+    def reachable(question: str, model: str = "small", /) -> str:
+        return question + model
+
+    assert parameters_of(reachable, "mine").check({}) == []
+    assert parameters_of(reachable, "mine").check({"model": "large"}) != []
+
+
+@given(st.dictionaries(st.sampled_from(["question", "model", "temperature", "top"]), st.floats()))
+def test_accepted_options_can_be_called(options: dict[str, Any]) -> None:
+    """Options are faultless exactly when the call does not raise a TypeError."""
+    faults = parameters_of(answer, "answer").check(options)
+    if faults:
+        with pytest.raises(TypeError):
+            answer("why?", **options)
+    else:
+        assert answer("why?", **options).startswith("why?")

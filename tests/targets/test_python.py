@@ -1,0 +1,144 @@
+"""Python callables as targets."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from proctor.errors import TargetError
+from proctor.records.sample import Sample
+from proctor.records.trial import Reply
+from proctor.targets.python import from_function, is_async
+
+SAMPLE: Sample[str, str] = Sample("1", "hello", "never shown to the target")
+
+
+def shout(text: str, *, mark: str = "!") -> str:
+    return text.upper() + mark
+
+
+async def whisper(text: str, *, mark: str = ".") -> str:
+    return text.lower() + mark
+
+
+class Shouter:
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+
+    def __call__(self, text: str) -> str:
+        return text.upper() + self.mark
+
+    def say(self, text: str) -> str:
+        return text + self.mark
+
+
+class Whisperer:
+    async def __call__(self, text: str) -> str:
+        return text.lower()
+
+
+@pytest.mark.parametrize(
+    ("function", "output"),
+    [
+        (shout, "HELLO!"),
+        (lambda text: text[::-1], "olleh"),
+        (functools.partial(shout, mark="?"), "HELLO?"),
+        (Shouter("!!"), "HELLO!!"),
+        (Shouter("!!").say, "hello!!"),
+        (str.title, "Hello"),
+        (len, 5),
+    ],
+    ids=["function", "lambda", "partial", "callable object", "method", "descriptor", "builtin"],
+)
+def test_sync_callables_are_called_with_the_input_and_block(function: Any, output: Any) -> None:
+    """Whatever can be called gets the bare input, and is marked to run in a thread."""
+    target = from_function(function, "it")
+    assert target.blocking
+    assert target.call(SAMPLE, {}) == output
+
+
+@pytest.mark.parametrize(
+    "function",
+    [whisper, functools.partial(whisper, mark=""), Whisperer(), functools.partial(Whisperer())],
+    ids=["function", "partial", "callable object", "partial of an object"],
+)
+def test_async_callables_give_something_to_await(function: Any) -> None:
+    """An async callable is recognised through partials and objects, and does not block."""
+    target = from_function(function, "it")
+    assert not target.blocking
+    assert asyncio.run(target.call(SAMPLE, {})).startswith("hello")
+
+
+def test_a_call_is_the_functions_own_coroutine() -> None:
+    """Nothing is wrapped around an async function: its coroutine is what comes back."""
+    coroutine = from_function(whisper, "it").call(SAMPLE, {})
+    assert inspect.iscoroutine(coroutine)
+    assert coroutine.cr_code is whisper.__code__
+    coroutine.close()
+
+
+def test_options_arrive_as_keyword_arguments() -> None:
+    """A configuration's options reach the function by name."""
+    target = from_function(shout, "it")
+    assert target.call(SAMPLE, {"mark": "?!"}) == "HELLO?!"
+    assert target.check_options({"mrak": "?"}) == [
+        "there is no option 'mrak': did you mean 'mark'?"
+    ]
+
+
+def test_a_reply_passes_through() -> None:
+    """A function that returns a reply keeps what it says about usage and latency."""
+    reply = Reply("hi", latency_ms=3.0)
+    assert from_function(lambda text: reply, "it").call(SAMPLE, {}) is reply
+
+
+def test_something_to_await_is_never_taken_for_the_output() -> None:
+    """A plain function around an async one is told to become async, and is no silent success."""
+    for function in (lambda text: whisper(text), lambda text: Waiting()):
+        with pytest.raises(TargetError, match="gave something to await") as caught:
+            from_function(function, "it").call(SAMPLE, {})
+        assert "async def" in caught.value.fix
+
+
+class Waiting:
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+def pieces(text: str) -> Iterator[str]:
+    yield text
+
+
+async def pieces_later(text: str) -> AsyncIterator[str]:
+    yield text
+
+
+@pytest.mark.parametrize("function", [pieces, pieces_later, functools.partial(pieces)])
+def test_generators_are_refused(function: Any) -> None:
+    """A target that yields has no single output to score, which is told when it is attached."""
+    with pytest.raises(TargetError, match="piece by piece"):
+        from_function(function, "it")
+
+
+def test_the_identity_follows_the_code_and_what_is_bound() -> None:
+    """Two functions with other code or other bound values are told apart."""
+    identities = [
+        from_function(function, "it").spec.identity
+        for function in (shout, whisper, Shouter("!"), Shouter("?"))
+    ]
+    assert len(set(identities)) == 4
+    assert from_function(Shouter("!"), "it").spec.identity == identities[2]
+
+
+def test_closing_and_showing_need_nothing() -> None:
+    """The callable is its owner's to close; the target shows its kind and name."""
+    target = from_function(shout, "shout")
+    asyncio.run(target.close())
+    assert repr(target) == "function target 'shout'"
+    assert is_async(whisper)
+    assert not is_async(shout)

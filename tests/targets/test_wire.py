@@ -1,0 +1,87 @@
+"""The JSON that goes to programs and endpoints and comes back from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import codec
+from proctor.errors import CallFailed
+from proctor.records.sample import Sample
+from proctor.records.session import Session, ToolCall, Usage
+from proctor.records.trial import Reply
+from proctor.targets.wire import beginning, failure_in, question, reply_from
+
+texts = st.text(max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(values, values)
+def test_what_is_asked_and_answered_is_what_was_meant(asked: Any, answered: Any) -> None:
+    """Any JSON value goes out as the input and comes back as the output unchanged."""
+    sent = codec.decode(question(Sample("1", asked), {"a": 1}), dict)
+    assert sent == {"id": "1", "input": asked, "options": {"a": 1}}
+    assert reply_from(codec.encode({"output": answered}), "it") == Reply(answered)
+
+
+def test_the_expected_value_is_never_sent() -> None:
+    """A program under test must not see what it should answer."""
+    assert b"secret" not in question(Sample("1", "?", "secret", {"note": "secret"}), {})
+
+
+def test_usage_and_session_come_along() -> None:
+    """An answer may tell what it cost and what happened; unknown fields are ignored."""
+    answer = b"""{"output": null, "usage": {"input_tokens": 2}, "trace": 7,
+                  "session": {"events": [{"type": "tool_call", "name": "search"}]}}"""
+    assert reply_from(answer, "it") == Reply(None, Usage(2), Session([ToolCall("search")]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"  \n", "it answered nothing; expected JSON with an 'output'"),
+        (b"{}", "it answered without an 'output': {}"),
+        (b'{"error": ""}', 'it answered without an \'output\': {"error": ""}'),
+        (b'{"error": "too tired"}', "too tired"),
+        (b'{"error": {"code": 7}, "output": 1}', '{"code":7}'),
+    ],
+)
+def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
+    """An answer without an output fails with a reason, and an error in it is that reason."""
+    with pytest.raises(CallFailed) as caught:
+        reply_from(answer, "it")
+    assert str(caught.value) == message
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"Traceback", b"[1]", b'{"output": 1, "usage": {"inputs": 2}}', b'{"output": "\xff"}'],
+)
+def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
+    """Text, other JSON and unknown kinds of usage are not read as an output."""
+    with pytest.raises(CallFailed, match="it did not answer in JSON as expected"):
+        reply_from(answer, "it")
+
+
+def test_an_error_may_be_tried_again_if_it_says_so() -> None:
+    """A program that knows that its trouble may pass can say so."""
+    failure = failure_in(b'{"error": "busy", "retryable": true}')
+    assert failure is not None
+    assert failure.retryable
+    assert failure_in(b"Traceback") is None
+    assert failure_in(b'{"output": 1}') is None
+
+
+def test_secrets_are_hidden_before_a_text_is_cut() -> None:
+    """No beginning of a secret is left at the edge of a shortened text."""
+    text = ("x" * 5 + "secret").encode()
+    assert beginning(text, lambda said: said.replace("secret", "-"), length=8) == "xxxxx-"
+    assert beginning(text, length=8) == "xxxxxsec…"

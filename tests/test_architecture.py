@@ -1,0 +1,104 @@
+"""The floors of ARCHITECTURE.md hold: no upward import, no door between rooms, no circle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+
+
+def floors() -> dict[str, tuple[int, int]]:
+    """Every room's floor, and its step within the floor (higher steps see lower ones)."""
+    block = re.search(r"```floors\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
+    assert block is not None
+    found = {}
+    for line in block[1].splitlines():
+        number, _, *rest = line.split()
+        for step, group in enumerate(reversed(" ".join(rest).split("<"))):
+            found |= {room: (int(number), step) for room in group.split()}
+    return found
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package and its file."""
+    names = {}
+    for file in (SOURCE / "proctor").rglob("*.py"):
+        if "templates" in file.parts:
+            continue  # files that are copied into a user's project
+        parts = file.relative_to(SOURCE).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return names
+
+
+def imports(file: Path, known: dict[str, Path]) -> set[str]:
+    """What a file imports from the package, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            module = node.module or ""
+            for alias in node.names:
+                whole = f"{module}.{alias.name}"
+                found.add(whole if whole in known else module)
+    return {name for name in found if name in known}
+
+
+def room(module: str) -> str:
+    """The room a module belongs to."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def test_every_room_has_a_floor() -> None:
+    """The drawing names every room that exists, and none that does not."""
+    assert {room(name) for name in modules()} == set(floors()) | {"__init__"}
+
+
+def test_no_import_goes_up_or_through_a_wall() -> None:
+    """A file sees lower floors, its own folder, and what its floor's line allows."""
+    known, level = modules(), floors()
+    wrong = [
+        f"{name} imports {other}"
+        for name, file in known.items()
+        for other in imports(file, known)
+        if room(other) != room(name) and not level[room(other)] < level[room(name)]
+    ]
+    assert wrong == []
+
+
+def test_there_is_no_circle() -> None:
+    """Imports of modules form no circle, those inside functions counted."""
+    known = modules()
+    graph = {name: imports(file, known) - {name} for name, file in known.items()}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {error.args[1]}")
+
+
+def test_files_and_functions_stay_small() -> None:
+    """Files have fewer than 400 lines and functions fewer than 60."""
+    too_long = []
+    for name, file in modules().items():
+        text = file.read_text()
+        if text.count("\n") >= 400:
+            too_long.append(f"{name}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or 0) - node.lineno
+                if length >= 60:
+                    too_long.append(f"{name}.{node.name}: {length} lines")
+    assert too_long == []
+
+
+def test_no_room_has_a_name_that_says_nothing() -> None:
+    """Nothing is called utils, common, base, helpers or manager."""
+    empty_words = {"utils", "util", "common", "base", "helpers", "helper", "manager", "misc"}
+    assert not [name for name in modules() if empty_words & set(name.split("."))]
