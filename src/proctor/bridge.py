@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import functools
 import threading
 from collections.abc import Callable, Coroutine
@@ -52,7 +54,8 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
             task.cancel()
         if leftovers:
             loop.run_until_complete(asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS))
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        generators = loop.create_task(loop.shutdown_asyncgens())
+        loop.run_until_complete(asyncio.wait({generators}, timeout=LEFTOVER_SECONDS))
         asyncio.set_event_loop(None)
         loop.close()
 
@@ -60,15 +63,36 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
+    cancel: list[Callable[[], object]] = []
+    over = threading.Event()
+
+    async def cancellable() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await coroutine
 
     def work() -> None:
         try:
-            outcome.append(_run_here(coroutine))
+            outcome.append(_run_here(cancellable()))
         except BaseException as error:
             failure.append(error)
+        finally:
+            over.set()
 
-    thread = threading.Thread(target=work, name="proctor-loop")
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="proctor-loop")
     thread.start()
+    try:
+        # Not `join`: an interrupted one takes the thread for ended.
+        over.wait()
+    except KeyboardInterrupt:
+        # Ctrl-C reaches the thread that waits; the one that works has to be told.
+        with contextlib.suppress(IndexError, RuntimeError):
+            cancel[0]()
+        over.wait()
+        raise
     thread.join()
     if failure:
         raise failure[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -19,16 +19,54 @@ def _foreign(value: Any) -> Any:
     """What stands in JSON for an object that msgspec does not know."""
     pydantic = extras.loaded("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        return value.model_dump(mode="json")
+        return _dumped(value)
+    for kind, bare in _BARE.items():
+        if isinstance(value, kind):
+            return bare(value)
+    if callable(getattr(type(value), "tolist", None)):
+        # Numbers and arrays of numpy and its kin.
+        return value.tolist()
     if isinstance(value, Mapping):
-        return dict(value)
+        return {_key(key): item for key, item in value.items()}
     if isinstance(value, Set):
         return sorted(value, key=repr)
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {value}"
-    return {"$repr": repr(value), "$type": type(value).__qualname__}
+    return {"$repr": _described(value), "$type": type(value).__qualname__}
+
+
+# msgspec takes these types themselves, but not what is derived from them.
+_BARE: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    BaseException: lambda error: f"{type(error).__name__}: {_described(error, str)}",
+}
+
+
+def _dumped(model: Any) -> Any:
+    """A pydantic model as data; fields of types that it cannot write are left for us."""
+    try:
+        return model.model_dump(mode="json")
+    except ValueError:
+        return model.model_dump()
+
+
+def _described(value: Any, describe: Callable[[Any], str] = repr) -> str:
+    """What an object says of itself; the words are the user's own code and may fail."""
+    try:
+        return describe(value)
+    except Exception as error:
+        return f"<{type(value).__qualname__}, which cannot be shown: {type(error).__name__}>"
+
+
+def _key(key: Any) -> str:
+    """A mapping's key as text: JSON knows no others."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or isinstance(key, bool):
+        return {None: "null", True: "true", False: "false"}[key]
+    return str(key) if isinstance(key, int | float | PurePath) else _described(key)
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_foreign)
@@ -58,21 +96,47 @@ def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
     try:
         return msgspec.json.decode(data, type=as_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"not a valid {as_type.__name__}: {error}", where=where) from None
+        kind = getattr(as_type, "__name__", str(as_type))
+        raise UsageError(f"not a valid {kind}: {error}", where=where) from None
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON would give back: mappings, lists, strings, numbers, booleans and None.
+    """A value in the words of JSON: mappings, lists or tuples, strings, numbers, booleans, None.
 
     >>> plain({1, 2})
     [1, 2]
     """
-    return msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True)
+    try:
+        return msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True)
+    except TypeError:
+        # A key that msgspec does not take; written as JSON it goes through our hook.
+        return msgspec.json.decode(encode(value))
 
 
 def canonical(value: Any) -> bytes:
-    """JSON that is the same for equal content, whatever the order of keys."""
-    return _sorted_encoder.encode(value)
+    """JSON that is the same for equal content, whatever the order of keys.
+
+    >>> canonical({"b": {3, 1, 2}, "a": None})
+    b'{"a":null,"b":[1,2,3]}'
+    """
+    try:
+        return _sorted_encoder.encode(value)
+    except TypeError:
+        return _sorted_encoder.encode(_orderly(value))
+
+
+def _orderly(value: Any) -> Any:
+    """The same content with string keys and ordered sets, where msgspec cannot order it itself."""
+    names = getattr(value, "__struct_fields__", getattr(value, "__dataclass_fields__", None))
+    if names is not None and not isinstance(value, type):
+        return {name: _orderly(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {_key(key): _orderly(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_orderly(item) for item in value]
+    if isinstance(value, Set):
+        return [msgspec.Raw(data) for data in sorted(map(canonical, value))]
+    return value
 
 
 def digest(*values: Any) -> str:

@@ -78,11 +78,10 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """An eval file, read: what to evaluate, and what belongs to the command around it."""
+    """An eval file, read: what to evaluate, and which plugins it takes for that."""
 
     evaluation: Evaluation
     plugins: tuple[str, ...] = ()
-    fail_under: dict[str, float] = {}
 
 
 def schema() -> dict[str, Any]:
@@ -209,14 +208,16 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
     evaluation = Evaluation(
         target=_relative(file.target, folder),
         dataset=dataset,
-        evaluators=file.evaluators,
+        evaluators=[_evaluator(entry, folder) for entry in file.evaluators],
         configurations=file.configurations,
-        metrics=file.metrics,
+        metrics=[_located(metric, folder) for metric in file.metrics],
         name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
         tags=file.tags,
         options=msgspec.to_builtins(file.run),
+        fail_under=thresholds(file.fail_under),
     )
-    return Loaded(evaluation, tuple(file.plugins), thresholds(file.fail_under))
+    plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
+    return Loaded(evaluation, plugins)
 
 
 def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
@@ -227,14 +228,30 @@ def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
 def _relative(target: str | dict[str, Any], folder: Path) -> Any:
     """Paths in an eval file are seen from the file's folder."""
     if isinstance(target, str):
-        name, colon, attribute = target.rpartition(":")
-        return f"{folder / name}:{attribute}" if colon and name.endswith(".py") else target
+        return _located(target, folder)
     moved = dict(target)
     if isinstance(moved.get("recorded"), str):
         moved["recorded"] = str(folder / moved["recorded"])
     if "command" in moved:
-        moved.setdefault("cwd", str(folder))
+        moved["cwd"] = str(folder / moved.get("cwd", "."))
     return moved
+
+
+def _located(address: Any, folder: Path) -> Any:
+    """`file.py:attribute` as seen from a folder; anything else as it is."""
+    if not isinstance(address, str):
+        return address
+    name, colon, attribute = address.rpartition(":")
+    return f"{folder / name}:{attribute}" if colon and name.endswith(".py") else address
+
+
+def _evaluator(entry: Any, folder: Path) -> Any:
+    """An evaluator's entry with its address seen from the file's folder."""
+    if not isinstance(entry, dict):
+        return _located(entry, folder)
+    if "uses" in entry:
+        return {**entry, "uses": _located(entry["uses"], folder)}
+    return {_located(name, folder): parameters for name, parameters in entry.items()}
 
 
 def _from_module(path: Path) -> Loaded:
@@ -258,10 +275,9 @@ def _from_module(path: Path) -> Loaded:
         name=found.get("name") or path.stem,
         tags=found.get("tags", {}),
         options=msgspec.to_builtins(options),
+        fail_under=thresholds(found.get("fail_under", {})),
     )
-    return Loaded(
-        evaluation, tuple(found.get("plugins", ())), thresholds(found.get("fail_under", {}))
-    )
+    return Loaded(evaluation, tuple(found.get("plugins", ())))
 
 
 def _look_alike(path: Path) -> str:

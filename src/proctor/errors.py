@@ -9,6 +9,7 @@ ProctorError                  what happened, where, and how to mend it
 │   ├── MissingExtra          an optional package is not installed
 │   ├── RunNotFound           no such run in the history
 │   └── ResumeRefused         the run to be resumed is not the one described now
+├── CallFailed                a command or HTTP endpoint failed; becomes the error of its trial
 ├── HistoryError              the history cannot be opened, read or written
 └── RunStopped                a run ended early because it was told to (on_error, max_errors)
 
@@ -128,7 +129,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant, or list them all.
+    """Say which known name was probably meant, or list them.
 
     >>> nearest("exact_macth", ["exact_match", "contains"])
     "did you mean 'exact_match'?"
@@ -139,4 +140,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return "known: " + ", ".join(names) if names else "none are known"
+    if not names:
+        return "none are known"
+    more = f", … and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
+    return "known: " + ", ".join(names[:SHOWN_AT_MOST]) + more

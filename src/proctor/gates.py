@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from proctor.errors import ConfigError, nearest
 from proctor.records.metric import MetricValue
@@ -17,7 +17,7 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     A metric without a value (nothing could be scored) is below any threshold.
     """
     tables = report.by_configuration or {"": report.metrics}
-    check_names(report, thresholds)
+    refuse_unknown(thresholds, report.metrics)
     return [
         f"{metric}{f' of {configuration}' if configuration else ''} is {_say(table[metric])}, "
         f"below {least:g}"
@@ -27,14 +27,18 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     ]
 
 
-def check_names(report: EvalReport, thresholds: Mapping[str, float]) -> None:
-    """Refuse a threshold for a metric that the run does not have."""
+def refuse_unknown(
+    thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()
+) -> None:
+    """Refuse a threshold for a metric that there is not.
+
+    What a custom metric will give is not known before it has; anything under its name is let be.
+    """
+    names, beginnings = set(known), tuple(f"{name}." for name in custom)
     for metric in thresholds:
-        if metric not in report.metrics:
+        if metric not in names and not f"{metric}.".startswith(beginnings):
             raise ConfigError(
-                f"there is no metric {metric!r}",
-                where="fail_under",
-                fix=nearest(metric, report.metrics),
+                f"there is no metric {metric!r}", where="fail_under", fix=nearest(metric, names)
             )
 
 

@@ -22,16 +22,18 @@ def load(address: str) -> Any:
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write it as module:attribute")
     found: Any = module(module_name)
+    place = module_name
     for attribute in attributes.split("."):
         try:
             found = getattr(found, attribute)
         except AttributeError:
             public = [name for name in dir(found) if not name.startswith("_")]
             raise UsageError(
-                f"{module_name!r} has no attribute {attribute!r}",
+                f"{place!r} has no attribute {attribute!r}",
                 where=address,
                 fix=nearest(attribute, public),
             ) from None
+        place += f".{attribute}" if ":" in place else f":{attribute}"
     return found
 
 
@@ -43,9 +45,13 @@ def module(name: str) -> ModuleType:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
+    if name.startswith("."):
+        raise UsageError(f"{name!r} is not a module's full name", fix="leave out the leading dot")
     here = add_folder(Path.cwd())
     try:
         return importlib.import_module(name)
+    except SyntaxError as error:
+        raise _explained(error) from error
     except ModuleNotFoundError as error:
         if error.name is None or not (name + ".").startswith(error.name + "."):
             raise
@@ -68,11 +74,44 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
     add_folder(path.parent)
-    name = path.stem
+    name = _name_for(path)
+    before = sys.modules.get(name)
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{str(path)!r} cannot be loaded as Python")
+    assert spec is not None
+    assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     sys.modules[name] = made
-    spec.loader.exec_module(made)
+    try:
+        spec.loader.exec_module(made)
+    except BaseException as error:
+        # Half a module must not be found by the next import.
+        sys.modules.pop(name, None)
+        if before is not None:
+            sys.modules[name] = before
+        if isinstance(error, SyntaxError):
+            raise _explained(error) from error
+        raise
     return made
+
+
+def _name_for(path: Path) -> str:
+    """The file's own name, unless another module has it: `json.py` must not take json's place."""
+    name = path.stem
+    while name in sys.modules and not _is_file_of(path, sys.modules[name]):
+        name = f"_{name}"
+    return name
+
+
+def _is_file_of(path: Path, loaded: ModuleType) -> bool:
+    file = getattr(loaded, "__file__", None)
+    return file is not None and Path(file).resolve() == path.resolve()
+
+
+def _explained(error: SyntaxError) -> Exception:
+    """A file that is not Python, told by its place; text that a module parses is its own affair."""
+    if not (error.filename or "").endswith(".py"):
+        return error
+    return UsageError(
+        f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}",
+        fix="mend the line",
+    )

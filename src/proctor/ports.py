@@ -19,7 +19,7 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetS
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session
-from proctor.records.trial import EvalResult, Outcome, Trial
+from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
 
 
 @runtime_checkable
@@ -142,8 +142,8 @@ ProgressCallback = Callable[[ProgressEvent], object]
 class ResultWriter(Protocol):
     """Where a run's results go, one by one; each is durable soon after."""
 
-    def add(self, position: int, result: EvalResult) -> None:
-        """Take a finished result. Returns at once."""
+    def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
+        """Take a finished result, with its verdict if it is known already. Returns at once."""
         ...
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:

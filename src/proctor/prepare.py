@@ -11,9 +11,12 @@ import msgspec
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan
 from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.gates import refuse_unknown
+from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import AttachedEvaluator, Metric, Target
+from proctor.records.results import ResultList
 from proctor.records.run import RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
@@ -35,6 +38,7 @@ class Evaluation:
     name: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    fail_under: Mapping[str, float] = field(default_factory=dict)
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
@@ -54,6 +58,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     options = made(lambda: _options(evaluation.options))
     configurations = made(lambda: _configurations(evaluation.configurations, target))
     metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or ()))
+    if evaluators is not None and metrics is not None:
+        made(lambda: _check_thresholds(evaluation.fail_under, evaluators, metrics))
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -135,8 +141,24 @@ def load_metrics(
     given: Iterable[Metric | Callable[..., Any] | str], evaluators: Sequence[AttachedEvaluator]
 ) -> tuple[Any, ...]:
     """Metrics by address or as they are; names that clash are refused before anything runs."""
-    loaded = tuple(load(metric) if isinstance(metric, str) else metric for metric in given)
+    loaded = tuple(_addressed(metric) if isinstance(metric, str) else metric for metric in given)
     registry = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
     for metric in loaded:
         registry.register(metric)
     return loaded
+
+
+def _check_thresholds(
+    thresholds: Mapping[str, float],
+    evaluators: Sequence[AttachedEvaluator],
+    metrics: Sequence[Any],
+) -> None:
+    """Refuse a misspelt metric before the run, not after it: the standard ones are known."""
+    standard = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
+    refuse_unknown(thresholds, standard.compute_all(ResultList(())), map(name_of, metrics))
+
+
+def _addressed(address: str) -> Any:
+    """The metric at an address; a class is made without arguments."""
+    found = load(address)
+    return found() if isinstance(found, type) else found

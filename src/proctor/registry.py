@@ -74,7 +74,7 @@ class Registry:
                 # A broken plugin must not keep the others, or the built-ins, from being used.
                 registry.warnings.append(
                     f"the plugin {entry_point.name!r} ({entry_point.value}) cannot be loaded: "
-                    f"{type(error).__name__}: {error}"
+                    + f"{type(error).__name__}: {error}".partition("\n")[0]
                 )
         return registry
 
@@ -202,8 +202,8 @@ class Registry:
         if info.parts not in parameters:
             return parameters
         inside = parameters[info.parts]
-        several = isinstance(inside, list | tuple)
-        given = list(inside) if several else [inside]
+        several = any(p.name == info.parts and p.type.startswith("list") for p in info.parameters)
+        given = list(inside) if isinstance(inside, list | tuple) else [inside]
         built, problems = self._each(((None, _evaluator_in(part)) for part in given), info.parts)
         if problems:
             raise EvaluatorError("its parts cannot be built", where=info.name, problems=problems)

@@ -133,7 +133,18 @@ def test_items_that_are_no_records_are_refused_by_index() -> None:
     """What has no fields cannot be a sample."""
     with pytest.raises(DatasetError) as caught:
         Dataset.of(["text", 3, Sample, {1: 2}, Sample("", 1), {"id": "1", "input": 1}])
-    assert str(caught.value) == snapshot()
+    assert str(caught.value) == snapshot("""\
+memory: 7 problems in the dataset
+  - item 0: expected a mapping, a Sample or an object with an input, found a string
+  - item 1: expected a mapping, a Sample or an object with an input, found a number
+  - item 2: expected a mapping, a Sample or an object with an input, found StructMeta
+  - item 3: keys are strings, found a number: 1
+  - item 3: id: is missing
+  - item 3: input: is missing
+  - item 4: id: must not be empty
+To mend it: give every sample an id, or pass generate_ids=True;
+  give every sample an input, or map a key to it\
+""")
 
 
 def test_items_are_read_into_types_and_mapped_like_files() -> None:

@@ -159,7 +159,7 @@ def test_a_value_of_the_wrong_type_stops_the_stream(tmp_path: Path) -> None:
     """Typed streaming names the line and the field."""
     dataset = JSONLDataset(written(tmp_path / "qa.jsonl", QA), str, int)
     with pytest.raises(DatasetError, match=r"qa\.jsonl:1: expected: expected a whole number"):
-        list(dataset)
+        next(iter(dataset))
 
 
 def test_the_full_text_of_an_error_in_a_file(

@@ -116,6 +116,13 @@ BAD: dict[str, Bad] = {
         ("is used already at a.jsonl:1", "samples with equal inputs"),
         AUTO,
     ),
+    "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input: is missing",), AUTO),
+    "neither of the mapped keys": Bad(
+        "a.jsonl",
+        b'{"querry": 1}',
+        ("id: is missing", "there is no 'query'", "did you mean 'querry'?"),
+        Rules(mapping={"key": "id", "query": "input"}),
+    ),
     "an input of another type": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 42, "expected": "x"}',
@@ -238,7 +245,13 @@ def test_a_malformed_file_cannot_be_loaded_or_read_to_its_end(
         load(bad)
     if "used already" not in " ".join(bad.parts):
         with pytest.raises(DatasetError):
-            list(open_file(bad.name, bad.rules))
+            read_to_the_end(bad)
+
+
+def read_to_the_end(bad: Bad) -> None:
+    # A list would ask for the length first, and with it for an inspection.
+    for _ in open_file(bad.name, bad.rules):
+        pass
 
 
 def load(bad: Bad) -> Dataset[Any, Any]:

@@ -227,5 +227,5 @@ def test_what_cannot_be_called_is_refused() -> None:
     """A name is not an evaluator, nor is a number."""
     with pytest.raises(EvaluatorError, match="'exact_match' is the name of an evaluator"):
         call_of("exact_match", "it")
-    with pytest.raises(EvaluatorError, match="int is neither callable nor has it an `evaluate`"):
+    with pytest.raises(EvaluatorError, match="3 is neither callable nor has it an `evaluate`"):
         call_of(3, "it")

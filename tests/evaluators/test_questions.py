@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -131,6 +131,7 @@ def test_rules_can_be_set() -> None:
     assert question_format("Why not now?", max_words=2).reason == "1 of 1 not as wanted: max_words"
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), st.lists(st.text(), max_size=5)))
 def test_any_text_gets_a_verdict(output: Any) -> None:
     """Property: whatever the texts are, the share is told and nothing is raised."""

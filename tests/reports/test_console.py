@@ -26,15 +26,16 @@ def test_a_mixed_run_at_80_columns() -> None:
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
-Metric              Value   95 % interval   n               Missing
-───────────────────────────────────────────────────────────────────
-pass_rate          50.0 %     15.0–85.0 %   4   2 errors, 1 skipped
-strict_pass_rate   33.3 %      9.7–70.0 %   6             1 skipped
-exact.mean          0.550     0.000–1.000   4   2 errors, 1 skipped
-latency_ms.mean    120 ms     88.4–152 ms   7                     0
-length                  —               —   0                     0
+Metric                        n = 4, 2 errors, 1 skipped
+────────────────────────────────────────────────────────
+pass_rate                           50.0 % (15.0–85.0 %)
+strict_pass_rate   33.3 % (9.7–70.0 %), n = 6, 1 skipped
+exact.mean                           0.550 (0.000–1.000)
+latency_ms.mean              120 ms (88.4–152 ms), n = 7
+length                                          —, n = 0
 pass_rate: 3 of 7 missing: 28.6–71.4 % whatever they would have been
-exact.mean: clustered
+In brackets: 95 % intervals, allowing for results that belong together
+(clusters, epochs)
 length: the metric failed: ZeroDivisionError: division by zero
 
 Errors
@@ -63,16 +64,18 @@ Worst failures (3 of 4)
 def test_two_configurations_at_80_columns() -> None:
     """Each metric has a row for each configuration, one below the other."""
     assert render(two_configurations(), width=80) == snapshot("""\
-2 of 3 passed (66.7 %, 95 % interval 20.8–93.8), 1 error
+careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
+fast: 0 of 1 passed (0.0 %, 95 % interval 0.0–79.3), 1 error
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
-Metric            Configuration     Value   95 % interval   n   Missing
-───────────────────────────────────────────────────────────────────────
-pass_rate         careful         100.0 %    34.2–100.0 %   2         0
-                  fast              0.0 %      0.0–79.3 %   1   1 error
-latency_ms.mean   fast            12.5 ms               —   2         0
+                                 careful                 fast
+Metric                             n = 2       n = 1, 1 error
+─────────────────────────────────────────────────────────────
+pass_rate         100.0 % (34.2–100.0 %)   0.0 % (0.0–79.3 %)
+latency_ms.mean                        —       12.5 ms, n = 2
 fast: pass_rate: 1 of 2 missing: 0.0–50.0 % whatever they would have been
+In brackets: 95 % intervals
 
 Errors
       1  TimeoutError

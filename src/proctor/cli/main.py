@@ -71,14 +71,14 @@ def outcome(args: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except click.Abort:
-        return INTERRUPTED
-    except RunInterrupted as interrupted:
-        click.echo(
-            f"\ninterrupted: what was finished is kept; add --resume {interrupted.run_id} "
-            "to the same command to go on",
-            err=True,
-        )
+    except click.Abort as abort:
+        # click turns every KeyboardInterrupt into this, ours included.
+        if isinstance(abort.__cause__, RunInterrupted):
+            click.echo(
+                "interrupted: what was finished is kept; "
+                f"add --resume {abort.__cause__.run_id} to the same command to go on",
+                err=True,
+            )
         return INTERRUPTED
     except ProctorError as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)

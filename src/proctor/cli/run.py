@@ -84,7 +84,7 @@ def command(file: Path | None, **options: Any) -> int:
     )
     return conclude(
         report,
-        thresholds=loaded.fail_under | thresholds(options["fail_under"]),
+        thresholds=loaded.evaluation.fail_under,
         output=options["output"],
         quiet=options["quiet"],
         as_json=options["as_json"],
@@ -149,6 +149,7 @@ def _overridden(evaluation: Any, options: dict[str, Any]) -> Any:
     )  # fmt: skip
     given = {name: options[name] for name in names if options[name] is not None}
     changes["options"] = {**evaluation.options, **given}
+    changes["fail_under"] = {**evaluation.fail_under, **thresholds(options["fail_under"])}
     return dataclasses.replace(evaluation, **changes)
 
 
@@ -173,6 +174,7 @@ def with_parameters(evaluators: list[Any], given: tuple[str, ...]) -> list[Any]:
 
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:
+    """What --fail-under says: a bare number is for the strict pass rate."""
     from proctor.gates import DEFAULT_METRIC
 
     found = {}

@@ -30,7 +30,7 @@ class Fingerprint:
 
     def add(self, sample: Sample[Any, Any]) -> None:
         """Take in the next sample."""
-        text = written(sample)
+        text = written(_told(sample))
         if _is_unstable(text):
             self._stable = False
         self._state.update(text)
@@ -57,13 +57,19 @@ def generated_id(value: Any) -> str:
 def written(value: Any) -> bytes:
     """A value as canonical JSON, or a fault if JSON cannot hold it."""
     try:
-        try:
-            return codec.canonical(value)
-        except TypeError:
-            # Keys that are not strings cannot be sorted as they are: write them as strings first.
-            return codec.canonical(codec.plain(value))
+        return codec.canonical(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unfit([Fault("", f"it cannot be written as JSON: {error}")]) from None
+
+
+def _told(sample: Sample[Any, Any]) -> dict[str, Any]:
+    """What a sample says: no expected value and empty metadata are nothing, however written."""
+    told = {"id": sample.id, "input": sample.input}
+    if sample.expected is not None:
+        told["expected"] = sample.expected
+    if sample.metadata:
+        told["metadata"] = sample.metadata
+    return told
 
 
 def _is_unstable(text: bytes) -> bool:

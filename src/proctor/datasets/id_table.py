@@ -9,8 +9,6 @@ SEGMENTS = 64
 SEGMENT_BITS = 6
 SMALLEST = 16
 MASK_64 = (1 << 64) - 1
-# A slot that holds 0 is free; the number 0 itself is kept as this.
-STAND_IN_FOR_ZERO = 0x9E3779B97F4A7C15
 
 
 class IdTable:
@@ -24,10 +22,15 @@ class IdTable:
     def __init__(self) -> None:
         self._segments = [array("Q", bytes(8 * SMALLEST)) for _ in range(SEGMENTS)]
         self._free = [_room(SMALLEST)] * SEGMENTS
+        # A slot that holds 0 is free, so the number 0 is remembered here.
+        self._has_zero = False
 
     def add(self, number: int) -> bool:
         """Remember a number; False if it was there already."""
-        number = number & MASK_64 or STAND_IN_FOR_ZERO
+        number &= MASK_64
+        if not number:
+            new, self._has_zero = not self._has_zero, True
+            return new
         which = number & (SEGMENTS - 1)
         segment = self._segments[which]
         slot = _slot(segment, number)

@@ -81,7 +81,10 @@ class RecordReader:
         return _read(self._input, value, faults), _read(self._expected, expected, faults)
 
     def _arranged(self, record: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
-        """The values of a record at their places in a sample; unknown keys go to "extras"."""
+        """The values of a record at their places in a sample.
+
+        Single keys of metadata are "extras", beside whatever metadata the record has itself.
+        """
         fields: dict[str, Any] = {}
         for key, value in record.items():
             path = self.paths.get(key)
@@ -91,7 +94,10 @@ class RecordReader:
                     faults += slips
                     continue
                 path = (key,) if key in FIELDS else ("metadata", key)
-            _put(fields, ("extras", *path[1:]) if _is_extra(path) else path, value)
+            if len(path) == 1:
+                fields[path[0]] = value
+            else:
+                _put(fields, path if path[0] != "metadata" else ("extras", *path[1:]), value)
         return fields
 
     def key_faults(self, key: Any, keys: Container[str]) -> list[Fault]:
@@ -99,9 +105,10 @@ class RecordReader:
 
         Most unknown keys are metadata; one that looks like a field which is not there is a slip.
         """
+        if key in self._claimed:
+            return [Fault(key, "is given by this key and by the mapping, too")]
         if key in FIELDS:
-            twice = Fault(key, "is given by this key and by the mapping, too")
-            return [twice] if key in self._claimed else []
+            return []
         if not isinstance(key, str):
             return [Fault("", f"keys are strings, found {found(key)}")]
         field = near_field(key)
@@ -195,11 +202,6 @@ def _read(read: Read | None, value: Any, faults: list[Fault]) -> Any:
     except Unfit as unfit:
         faults += unfit.faults
         return None
-
-
-def _is_extra(path: tuple[str, ...]) -> bool:
-    """True if a place is one key of metadata, beside whatever metadata the record has itself."""
-    return path[0] == "metadata" and len(path) > 1
 
 
 def _put(spot: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

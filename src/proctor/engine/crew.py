@@ -100,8 +100,9 @@ class Crew:
 
     def _keep(self, position: int, result: EvalResult) -> None:
         """Give a result to the history, count it, and decide whether to go on."""
-        self._writer.add(position, result)
-        outcome = result.outcome
+        verdict = result.verdict()
+        self._writer.add(position, result, verdict)
+        outcome = verdict[0]
         progress = self._progress
         progress.count(outcome)
         if progress.has_listeners:

@@ -148,8 +148,8 @@ def name_clashes(attached: Iterable[Attached]) -> list[Problem]:
     return [
         Problem(
             name,
-            f"{count} evaluators have this name; tell them apart with attach(…, name=…), "
-            "a mapping {name: evaluator}, or `name:` in an eval file",
+            f"{count} evaluators have this name; give each its own: "
+            "attach(…, name=…), {name: evaluator}, or `name:` in an eval file",
         )
         for name, count in counts.items()
         if count > 1

@@ -12,6 +12,7 @@ import msgspec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.evidence import SESSION_MARK, shape_of
 from proctor.evaluators.options import ParameterInfo, options_of_factory, options_of_function
+from proctor.evaluators.verdict import shown
 from proctor.identity import name_of
 from proctor.records.run import EvaluatorSpec
 
@@ -186,7 +187,7 @@ def call_of(thing: Any, label: str) -> Callable[..., Any]:
             fix=f"give the function itself, or Registry.standard().build({thing!r})",
         )
     raise EvaluatorError(
-        f"{type(thing).__name__} is neither callable nor has it an `evaluate` method", where=label
+        f"{shown(thing)} is neither callable nor has it an `evaluate` method", where=label
     )
 
 

@@ -138,7 +138,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
         for role, number in (("output", output), ("expected value", expected)):
             if not is_number(number):
                 return Score.error(f"the {role} is not a finite number: {shown(number)}")
-        difference = abs(output - expected)
+        difference = float(abs(output - expected))
         if relative and difference:
             difference = difference / abs(expected) if expected else math.inf
         near = math.isclose(difference, tolerance, rel_tol=_ROUNDING)

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,23 +15,27 @@ from proctor.errors import ResumeRefused
 # Windows has no flock; the lock is then not taken.
 fcntl = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
 
+# Somebody who only looks whether a run is held has the lock for a moment too.
+ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
+
 
 @contextlib.contextmanager
 def claim(folder: Path, run_id: str) -> Iterator[None]:
     """Hold a run for this process until the block ends or the process dies."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{run_id}.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = _take(path)
+    if handle is None:
+        raise ResumeRefused(
+            f"run {run_id} is being worked on by another process",
+            fix="wait for it to end, or stop that process first",
+        )
     try:
-        if not _lock(handle):
-            raise ResumeRefused(
-                f"run {run_id} is being worked on by another process",
-                fix="wait for it to end, or stop that process first",
-            )
         yield
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
     finally:
+        # A file that stays behind does no harm: what counts is the lock, which ends here.
+        with contextlib.suppress(OSError):
+            path.unlink()
         os.close(handle)
 
 
@@ -41,16 +46,36 @@ def is_claimed(folder: Path, run_id: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _lock(handle)
+        return not _lock(handle, shared=True)
     finally:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
+def _take(path: Path) -> int | None:
+    """The locked file, or None if another process has it."""
+    for _ in range(ATTEMPTS):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if _lock(handle) and _is_still(handle, path):
+            return handle
+        os.close(handle)
+        time.sleep(ATTEMPT_SECONDS)
+    return None
+
+
+def _is_still(handle: int, path: Path) -> bool:
+    """False if the file was removed by its last holder between our opening and locking it."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _lock(handle: int, *, shared: bool = False) -> bool:
+    """Lock a file without waiting; to look is to ask for a shared lock, so that lookers pass."""
     if fcntl is None:  # pragma: no cover - only on Windows
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -11,6 +11,7 @@ from proctor import resources
 from proctor.errors import HistoryError
 
 BUSY_SECONDS = 30.0
+OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -22,12 +23,14 @@ def open_database(path: Path) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = connect(path)
-        _migrate(connection, path)
+        try:
+            _migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     except (sqlite3.Error, OSError) as error:
         raise HistoryError(
-            f"the history cannot be opened: {error}",
-            where=str(path),
-            fix="choose another file with PROCTOR_HISTORY or --history, or move this one away",
+            f"the history cannot be opened: {error}", where=str(path), fix=OTHER_FILE
         ) from error
     return connection
 
@@ -37,10 +40,24 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
+    try:
+        _refuse_foreign(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Another program's database is left as it is, its journal mode too."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if tables and not _version(connection):
+        raise HistoryError(
+            "this is a database, but not a history of Proctor's", where=str(path), fix=OTHER_FILE
+        )
 
 
 @contextlib.contextmanager
@@ -49,10 +66,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # A full disk may have ended the transaction already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -66,8 +85,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     newest = steps[-1][0]
     if _version(connection) == newest:
         return
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
+    with transaction(connection):
         version = _version(connection)
         if version > newest:
             raise HistoryError(
@@ -80,10 +98,6 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
                 for statement in _statements(sql):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _version(connection: sqlite3.Connection) -> int:

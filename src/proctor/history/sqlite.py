@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from proctor import codec
-from proctor.errors import RunNotFound, nearest
+from proctor.errors import HistoryError, RunNotFound, nearest
 from proctor.history.claim import claim, is_claimed
 from proctor.history.database import connect, open_database, transaction
 from proctor.history.stored_results import BATCH, StoredResults
@@ -53,7 +53,8 @@ class SQLiteHistory:
 
     def begin(self, metadata: RunMetadata) -> None:
         """Open a new run."""
-        with transaction(self._connection):
+        data = _encoded(metadata)
+        with self._changing():
             cursor = self._connection.execute(
                 "INSERT INTO runs (run_id, name, status, started_at, metadata) "
                 "VALUES (?, ?, ?, ?, ?)",
@@ -62,7 +63,7 @@ class SQLiteHistory:
                     metadata.name,
                     metadata.status,
                     metadata.started_at.isoformat(),
-                    codec.encode(metadata),
+                    data,
                 ),
             )
             self._connection.executemany(
@@ -86,11 +87,14 @@ class SQLiteHistory:
         )
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
-        with transaction(self._connection):
-            self._connection.execute(
+        data = _encoded(metadata)
+        with self._changing():
+            changed = self._connection.execute(
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE run_id = ?",
-                (metadata.status, codec.encode(metadata), metrics, metadata.run_id),
+                (metadata.status, data, metrics, metadata.run_id),
             )
+        if not changed.rowcount:
+            raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; refused while another works on it."""
@@ -116,25 +120,25 @@ class SQLiteHistory:
 
     def find(self, reference: str) -> RunMetadata:
         """A run by its id, the beginning of its id, its name (the newest), or "latest"."""
-        if not self.path.exists():
+        known = [run.run_id for run in self.runs(limit=10)]
+        if not known:
             raise RunNotFound(f"there is no run {reference!r}: the history is empty")
+        # An id before a name, a name before the beginning of an id; then the newest.
         rows = self._connection.execute(
-            "SELECT run_id, name, metadata FROM runs WHERE ?1 IN (run_id, name, 'latest') "
-            "OR substr(run_id, 1, length(?1)) = ?1 ORDER BY id DESC LIMIT 50",
+            "SELECT run_id, ?1 IN (run_id, name, 'latest') AS exact, metadata FROM runs "
+            "WHERE exact OR substr(run_id, 1, length(?1)) = ?1 AND ?1 <> '' "
+            "ORDER BY run_id = ?1 DESC, exact DESC, id DESC LIMIT 50",
             (reference,),
         ).fetchall()
-        exact = rows if reference == "latest" else [row for row in rows if reference in row[:2]]
         if not rows:
-            known = self._connection.execute("SELECT run_id FROM runs ORDER BY id DESC LIMIT 10")
-            raise RunNotFound(
-                f"there is no run {reference!r}", fix=nearest(reference, [row[0] for row in known])
-            )
+            raise RunNotFound(f"there is no run {reference!r}", fix=nearest(reference, known))
+        _, exact, metadata = rows[0]
         if not exact and len(rows) > 1:
             raise RunNotFound(
                 f"{reference!r} could be any of {len(rows)} runs",
                 fix="give more of the id: " + ", ".join(row[0] for row in rows[:5]),
             )
-        return msgspec.json.decode((exact or rows)[0][2], type=RunMetadata)
+        return msgspec.json.decode(metadata, type=RunMetadata)
 
     def report(self, run_id: str) -> EvalReport:
         """A stored run; its results are read as they are asked for."""
@@ -159,11 +163,12 @@ class SQLiteHistory:
         low = last = run_key << POSITION_BITS
         last -= 1
         names = [c.name for c in metadata.configurations]
-        without = "0, 1, 4" if retry_errors else ", ".join(map(str, range(len(OUTCOMES))))
+        again = ("error", "unscored") if retry_errors else ()
+        kept = ", ".join(str(i) for i, outcome in enumerate(OUTCOMES) if outcome not in again)
         while True:
             rows = self._connection.execute(
                 "SELECT id, sample_id, configuration, epoch FROM results WHERE id > ? AND id < ? "
-                f"AND outcome IN ({without}) ORDER BY id LIMIT {BATCH}",
+                f"AND outcome IN ({kept}) ORDER BY id LIMIT {BATCH}",
                 (last, low + (1 << POSITION_BITS)),
             ).fetchall()
             for key, sample_id, configuration, epoch in rows:
@@ -190,24 +195,41 @@ class SQLiteHistory:
     def delete(self, run_id: str) -> None:
         """Remove a run and everything that belongs to it."""
         run_key, _ = self._row(run_id)
-        with transaction(self._connection):
+        with self._changing():
             self._connection.execute("DELETE FROM runs WHERE id = ?", (run_key,))
 
     def cached(self, key: str) -> bytes | None:
         """An output kept under a key, or None."""
+        if not self.path.exists():
+            return None
         row = self._connection.execute("SELECT reply FROM outputs WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. It is opened again when it is needed again."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A transaction; what goes wrong in the file is told as an error of the history."""
+        try:
+            with transaction(self._connection):
+                yield
+        except sqlite3.Error as error:
+            raise HistoryError(
+                f"the history cannot be written: {error}",
+                where=str(self.path),
+                fix="see that the disk has room and the file may be written",
+            ) from error
 
     @property
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             self._opened = open_database(self.path)
+            # Of a history that nobody closes, the file is closed with its last user.
+            weakref.finalize(self, self._opened.close)
         return self._opened
 
     @property
@@ -215,9 +237,18 @@ class SQLiteHistory:
         return self.path.with_name(self.path.name + ".locks")
 
     def _row(self, run_id: str) -> tuple[int, RunMetadata]:
-        row = self._connection.execute(
-            "SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,)
-        ).fetchone()
+        row = None
+        if self.path.exists():
+            row = self._connection.execute(
+                "SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,)
+            ).fetchone()
         if row is None:
             raise RunNotFound(f"there is no run {run_id!r}")
         return row[0], msgspec.json.decode(row[1], type=RunMetadata)
+
+
+def _encoded(metadata: RunMetadata) -> bytes:
+    """A run's metadata as JSON that can be read back: one bad value would hide the whole run."""
+    data = codec.encode(metadata)
+    codec.decode(data, RunMetadata, where=metadata.run_id)
+    return data

@@ -5,19 +5,21 @@ from __future__ import annotations
 import sqlite3
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
-import msgspec
-
+from proctor.history.payload import read
 from proctor.history.writer import POSITION_BITS
-from proctor.records.results import Column, Counts
+from proctor.records.results import Column, Counts, shared_clusters
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 BATCH = 2_000
 # Up to this many results, columns that were read once are kept for the next question.
 KEPT_UP_TO = 200_000
+NO_CONFIGURATION = -1
+CLUSTER = "coalesce(cluster, sample_id)"
 
 MARK_OF: dict[Outcome, str] = {
     "passed": "p",
@@ -27,7 +29,13 @@ MARK_OF: dict[Outcome, str] = {
     "error": "x",
 }
 
-_decode = msgspec.json.Decoder(EvalResult).decode
+
+class _Scores(NamedTuple):
+    """All evaluators' marks and numbers, result by result, and the results' clusters if wanted."""
+
+    marks: str
+    numbers: array[float]
+    clusters: list[str] | None
 
 
 class StoredResults:
@@ -65,7 +73,7 @@ class StoredResults:
                 (last,),
             ).fetchall()
             for _, data in rows:
-                yield _decode(data)
+                yield read(data)
             if len(rows) < BATCH:
                 return
             last = rows[-1][0]
@@ -76,28 +84,26 @@ class StoredResults:
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
     def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
         if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step == 1:
-                return self._select("", "id", start, max(0, stop - start))
-            return [self[position] for position in range(start, stop, step)]
-        position = index + len(self) if index < 0 else index
-        found = self._select("", "id", position, 1) if position >= 0 else []
-        if not found:
-            raise IndexError(f"result {index} of {len(self)}")
-        return found[0]
+            positions = range(*index.indices(len(self)))
+            first, last = min(positions, default=0), max(positions, default=-1)
+            rows = self._payloads("", "id", first, last - first + 1)
+            return [read(rows[position - first]) for position in positions]
+        length = len(self)
+        position = index + length if index < 0 else index
+        if not 0 <= position < length:
+            raise IndexError(f"result {index} of {length}")
+        return self._select("", "id", position, 1)[0]
 
     def only(self, configuration: str) -> StoredResults:
         names = [c.name for c in self._run.configurations]
-        return StoredResults(
-            self._connection, self._run_key, self._run, names.index(configuration), self._keep_alive
-        )
+        which = names.index(configuration) if configuration in names else NO_CONFIGURATION
+        return StoredResults(self._connection, self._run_key, self._run, which, self._keep_alive)
 
     def counts(self) -> Counts:
         kept = self._kept.get("counts")
         if not isinstance(kept, Counts):
             rows = self._query("outcome, count(*)", " GROUP BY outcome")
-            tally = dict(rows.fetchall())
-            kept = Counts(*(tally.get(index, 0) for index in range(len(OUTCOMES))))
+            kept = _counts(dict(rows.fetchall()))
             if self._run.status != "running":
                 self._kept["counts"] = kept
         return kept
@@ -105,16 +111,16 @@ class StoredResults:
     def column(self, evaluator: str) -> Column:
         names = [spec.name for spec in self._run.evaluators]
         if evaluator not in names:
-            return Column(array("d"), skipped=len(self))
-        marks, numbers = self._scores()
+            counts = self.counts()
+            return Column(array("d"), errors=counts.error, skipped=counts.total - counts.error)
+        marks, numbers, clusters = self._scores()
         which, width = names.index(evaluator), len(names)
         mine = marks[which::width]
-        values = array("d", [value for value in numbers[which::width] if value == value])
-        clusters = None
-        if (groups := self._groups()) is not None:
-            clusters = [g for g, mark in zip(groups, mine, strict=True) if mark in "pf"]
+        if clusters is not None:
+            known = (name for name, mark in zip(clusters, mine, strict=True) if mark in "pf")
+            clusters = shared_clusters(known)
         return Column(
-            values,
+            array("d", [value for value in numbers[which::width] if value == value]),
             passed=mine.count("p"),
             errors=mine.count("e") + mine.count("x"),
             skipped=mine.count("s"),
@@ -122,25 +128,31 @@ class StoredResults:
         )
 
     def overall(self) -> Column:
-        counts = self.counts()
-        rows = self._query("value", " AND value IS NOT NULL ORDER BY id")
-        clusters = None
-        if (groups := self._groups()) is not None:
-            known = self._query("value IS NOT NULL", " ORDER BY id")
-            clusters = [g for g, (is_known,) in zip(groups, known, strict=True) if is_known]
+        # One query, so that all figures are of the same moment while a run goes on.
+        grouped = self._is_grouped()
+        cursor = self._query(f"outcome, value, {CLUSTER if grouped else 'NULL'}", " ORDER BY id")
+        tally: Counter[int] = Counter()
+        values, clusters = array("d"), []
+        while rows := cursor.fetchmany(BATCH):
+            tally.update([outcome for outcome, _, _ in rows])
+            values.extend([value for _, value, _ in rows if value is not None])
+            if grouped:
+                clusters += [cluster for _, value, cluster in rows if value is not None]
+        counts = _counts(tally)
         return Column(
-            array("d", (value for (value,) in rows)),
+            values,
             passed=counts.passed,
             errors=counts.error + counts.unscored,
             skipped=counts.skipped,
-            clusters=clusters,
+            clusters=shared_clusters(clusters) if grouped else None,
         )
 
     def latencies(self) -> array[float]:
-        return array("d", (value for (value,) in self._query("latency_ms")))
+        return array("d", (value for (value,) in self._query("latency_ms", " ORDER BY id")))
 
     def tokens(self) -> array[float]:
-        return array("d", (value for (value,) in self._query("tokens", " AND tokens IS NOT NULL")))
+        rows = self._query("tokens", " AND tokens IS NOT NULL ORDER BY id")
+        return array("d", (value for (value,) in rows))
 
     def error_kinds(self) -> dict[str, int]:
         return dict(
@@ -161,8 +173,7 @@ class StoredResults:
         condition = ""
         if outcome is not None and evaluator is not None:
             names = [spec.name for spec in self._run.evaluators]
-            which = names.index(evaluator) + 1 if evaluator in names else 0
-            condition = f" AND substr(marks, {which}, 1) = '{MARK_OF[outcome]}'"
+            condition = f" AND {_mark_of(evaluator, names)} = '{MARK_OF[outcome]}'"
         elif outcome is not None:
             condition = f" AND run = {self._run_key} AND outcome = {OUTCOMES.index(outcome)}"
             if outcome != "passed":
@@ -175,44 +186,59 @@ class StoredResults:
             "ORDER BY id",
             (self._run_key, sample_id),
         )
-        return [_decode(data) for (data,) in rows]
+        return [read(data) for (data,) in rows]
 
     def _select(self, condition: str, order: str, offset: int, limit: int) -> list[EvalResult]:
-        rows = self._query(
-            "payload", f"{condition} ORDER BY {order} LIMIT {int(limit)} OFFSET {int(offset)}"
-        )
-        return [_decode(data) for (data,) in rows]
+        return [read(data) for data in self._payloads(condition, order, offset, limit)]
+
+    def _payloads(self, condition: str, order: str, offset: int, limit: int) -> list[bytes]:
+        part = f"LIMIT {max(0, limit)} OFFSET {max(0, offset)}"
+        rows = self._query("payload", f"{condition} ORDER BY {order} {part}")
+        return [data for (data,) in rows]
 
     def _query(self, columns: str, rest: str = "") -> sqlite3.Cursor:
         return self._connection.execute(f"SELECT {columns} FROM results WHERE {self._where}{rest}")
 
-    def _scores(self) -> tuple[str, array[float]]:
-        """All evaluators' marks and numbers, result by result."""
-        kept: tuple[str, array[float]] | None = self._kept.get("scores")
+    def _scores(self) -> _Scores:
+        kept: _Scores | None = self._kept.get("scores")
         if kept is None:
             marks: list[str] = []
             numbers = array("d")
-            cursor = self._query("marks, numbers", " ORDER BY id")
+            clusters: list[str] | None = [] if self._is_grouped() else None
+            columns = "marks, numbers" if clusters is None else f"marks, numbers, {CLUSTER}"
+            cursor = self._query(columns, " ORDER BY id")
             while rows := cursor.fetchmany(BATCH):
-                marks.extend(mark for mark, _ in rows)
-                numbers.frombytes(b"".join(data for _, data in rows))
+                marks.append("".join([row[0] for row in rows]))
+                numbers.frombytes(b"".join([row[1] for row in rows]))
+                if clusters is not None:
+                    clusters += [row[2] for row in rows]
             if sys.byteorder == "big":  # pragma: no cover - what is stored is little-endian
                 numbers.byteswap()
-            kept = "".join(marks), numbers
-            if len(marks) <= KEPT_UP_TO and self._run.status != "running":
+            kept = _Scores("".join(marks), numbers, clusters)
+            if len(kept.marks) <= KEPT_UP_TO and self._run.status != "running":
                 self._kept["scores"] = kept
         return kept
 
-    def _groups(self) -> list[str] | None:
-        """Which cluster each result belongs to, if any share one."""
-        if "groups" not in self._kept:
-            named = self._query("1", " AND cluster IS NOT NULL LIMIT 1").fetchone()
-            repeated = self._run.options.epochs > 1 or (
-                self._configuration is None and len(self._run.configurations) > 1
-            )
-            groups = None
-            if named or repeated:
-                rows = self._query("coalesce(cluster, sample_id)", " ORDER BY id")
-                groups = [name for (name,) in rows]
-            self._kept["groups"] = groups
-        return self._kept["groups"]  # type: ignore[no-any-return]
+    def _is_grouped(self) -> bool:
+        """True if two results may belong to one cluster."""
+        several = self._configuration is None and len(self._run.configurations) > 1
+        if several or self._run.options.epochs > 1:
+            return True
+        kept: bool | None = self._kept.get("grouped")
+        if kept is None:
+            named = self._query("1", " AND (epoch > 0 OR cluster IS NOT NULL) LIMIT 1")
+            kept = named.fetchone() is not None
+            if self._run.status != "running":
+                self._kept["grouped"] = kept
+        return kept
+
+
+def _counts(tally: Mapping[int, int]) -> Counts:
+    return Counts(*(tally.get(index, 0) for index in range(len(OUTCOMES))))
+
+
+def _mark_of(evaluator: str, names: Sequence[str]) -> str:
+    """The SQL for one evaluator's mark; one that the run does not have said nothing."""
+    if evaluator in names:
+        return f"substr(marks, {names.index(evaluator) + 1}, 1)"
+    return "iif(error_kind IS NULL, 's', 'x')"

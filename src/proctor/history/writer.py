@@ -7,22 +7,22 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
-from proctor import codec
 from proctor.errors import HistoryError
 from proctor.history.database import transaction
+from proctor.history.payload import written
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
-from proctor.records.trial import OUTCOMES, EvalResult
+from proctor.records.session import Usage
+from proctor.records.trial import OUTCOMES, EvalResult, Verdict
 
 # A result waits a moment for company, and a longer moment when they come thick and fast.
-FEW_SECONDS, MANY_SECONDS, MANY_ROWS = 0.002, 0.05, 256
-BEHIND_AT = 20_000
+FEW_SECONDS, MANY_SECONDS, MANY_ROWS = 0.0005, 0.05, 256
+BEHIND_AT = 5_000
 POSITION_BITS = 32
+LARGEST_INTEGER = 2**63 - 1
 
 COLUMNS = (
     "id, run, sample_id, configuration, epoch, cluster, outcome, value, marks, numbers, "
@@ -32,12 +32,14 @@ WIDTH = COLUMNS.count(",") + 1
 # Many rows in one statement: sqlite3 lets go of the interpreter at every statement, and under load
 # a writer that did so for every row would wait for its turn each time.
 ROWS_A_STATEMENT = (512, 64, 8, 1)
-# A second result for the same trial counts only if the first has no verdict: a success wins over an
-# error, and nothing is ever counted twice.
+# A second result for the same trial counts only if the first has no verdict and the second is no
+# worse: a success wins over an error, and nothing is ever counted twice.
 ON_CONFLICT = (
     " ON CONFLICT DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ")[5:])
-    + f" WHERE results.outcome IN ({OUTCOMES.index('error')}, {OUTCOMES.index('unscored')})"
+    + f" WHERE results.outcome = {OUTCOMES.index('error')} OR "
+    + f"(results.outcome = {OUTCOMES.index('unscored')} "
+    + f"AND excluded.outcome <> {OUTCOMES.index('error')})"
 )
 
 _OUTCOME_INDEX = {outcome: index for index, outcome in enumerate(OUTCOMES)}
@@ -59,11 +61,11 @@ class GroupWriter:
         self._thread = threading.Thread(target=self._work, name="proctor-history", daemon=True)
         self._thread.start()
 
-    def add(self, position: int, result: EvalResult) -> None:
-        """Take a finished result. Returns at once."""
+    def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
+        """Take a finished result, with its verdict if it is known already. Returns at once."""
         if self._failure is not None:
             self._raise()
-        self._pending.append(self._row(position, result))
+        self._pending.append(self._row(position, result, verdict or result.verdict()))
         if not self._wake.is_set():
             self._wake.set()
 
@@ -74,6 +76,8 @@ class GroupWriter:
 
     def behind(self) -> bool:
         """True if results come faster than they can be kept."""
+        if self._failure is not None:
+            self._raise()
         return len(self._pending) > BEHIND_AT
 
     def flush(self) -> None:
@@ -148,7 +152,9 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
             start += size
 
 
-def _row_maker(run_key: int, run: RunMetadata) -> Callable[[int, EvalResult], tuple[Any, ...]]:
+def _row_maker(
+    run_key: int, run: RunMetadata
+) -> Callable[[int, EvalResult, Verdict], tuple[Any, ...]]:
     """The function that turns a result into a row; what is the same for all is settled here."""
     base = run_key << POSITION_BITS
     names = tuple(spec.name for spec in run.evaluators)
@@ -156,12 +162,15 @@ def _row_maker(run_key: int, run: RunMetadata) -> Callable[[int, EvalResult], tu
     pack = struct.Struct(f"<{len(names)}d").pack
     no_marks, no_numbers = "x" * len(names), pack(*[_MISSING] * len(names))
 
-    def row(position: int, result: EvalResult) -> tuple[Any, ...]:
+    def row(position: int, result: EvalResult, verdict: Verdict) -> tuple[Any, ...]:
+        data, result = written(result)
         trial = result.trial
         sample = trial.sample
-        outcome, value = result.verdict()
         if trial.error is None:
-            marks, numbers = _marks(names, result.scores), pack(*_numbers(names, result.scores))
+            get = result.scores.get
+            scores = [get(name) for name in names]
+            marks = "".join([_mark(score) for score in scores])
+            numbers = pack(*[_number(score) for score in scores])
             error_kind = None
         else:
             marks, numbers, error_kind = no_marks, no_numbers, trial.error.kind
@@ -171,44 +180,32 @@ def _row_maker(run_key: int, run: RunMetadata) -> Callable[[int, EvalResult], tu
             sample.id,
             configurations[trial.configuration],
             trial.epoch,
-            sample.metadata.get("cluster"),
-            _OUTCOME_INDEX[outcome],
-            value,
+            sample.cluster or None,
+            _OUTCOME_INDEX[verdict[0]],
+            verdict[1],
             marks,
             numbers,
             error_kind,
             trial.latency_ms,
-            None if trial.usage is None else trial.usage.total_tokens,
-            payload(result),
+            None if trial.usage is None else _tokens(trial.usage),
+            data,
         )
 
     return row
 
 
-def _marks(names: Iterable[str], scores: dict[str, Score]) -> str:
-    return "".join([_mark(scores.get(name)) for name in names])
-
-
 def _mark(score: Score | None) -> str:
-    if score is None or score.status == "skipped":
+    if score is None:
         return "s"
-    if score.status == "error":
-        return "e"
+    if score.value is None:
+        return "e" if score.status == "error" else "s"
     return "p" if score.passed else "f"
 
 
-def _numbers(names: Iterable[str], scores: dict[str, Score]) -> list[float]:
-    return [
-        _MISSING if (score := scores.get(name)) is None or score.value is None else score.value
-        for name in names
-    ]
+def _number(score: Score | None) -> float:
+    return _MISSING if score is None or score.value is None else score.value
 
 
-def payload(result: EvalResult) -> bytes:
-    """A result as JSON; an output that JSON cannot hold is kept as its repr."""
-    try:
-        return codec.encode(result)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        written = {"$repr": repr(result.trial.output)[:10_000], "$type": "unwritable"}
-        trial = msgspec.structs.replace(result.trial, output=written, session=None)
-        return codec.encode(EvalResult(trial, result.scores))
+def _tokens(usage: Usage) -> int | None:
+    total = usage.total_tokens
+    return None if total is None or abs(total) > LARGEST_INTEGER else total

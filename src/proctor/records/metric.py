@@ -34,8 +34,8 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Of a rate or mean: its value if everything missing were 0, and if it were 1."""
-        if self.value is None or self.unit or self.kind not in ("rate", "mean"):
-            return None
         total = self.n + self.missing
+        if self.value is None or self.unit or self.kind not in ("rate", "mean") or not total:
+            return None
         known = self.value * self.n
         return known / total, (known + self.missing) / total

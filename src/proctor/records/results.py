@@ -60,7 +60,7 @@ class Results(Protocol):
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
 
     def only(self, configuration: str) -> Results:
-        """The results of one configuration."""
+        """The results of one configuration; none if the run has no such configuration."""
         ...
 
     def counts(self) -> Counts:
@@ -84,7 +84,7 @@ class Results(Protocol):
         ...
 
     def error_kinds(self) -> dict[str, int]:
-        """How often each kind of target error happened, most frequent first."""
+        """How often each kind of target error happened, most frequent first, ties by name."""
         ...
 
     def page(
@@ -95,7 +95,10 @@ class Results(Protocol):
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        """Some of the results: by outcome, or by the outcome of one evaluator; worst first."""
+        """Some of the results: by outcome, or by the outcome of one evaluator; worst first.
+
+        Results without a value stand before those with the lowest; ties keep the plan's order.
+        """
         ...
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
@@ -134,7 +137,7 @@ class ResultList:
         return Counts(*(tally[outcome] for outcome in OUTCOMES))
 
     def column(self, evaluator: str) -> Column:
-        scored = [(r, r.scores.get(evaluator)) for r in self._results]
+        scored = [(r, r.scores.get(evaluator) if r.success else None) for r in self._results]
         valued = [(r, s) for r, s in scored if s is not None and s.ok]
         errors = sum(not r.success or (s is not None and s.status == "error") for r, s in scored)
         return Column(
@@ -142,7 +145,7 @@ class ResultList:
             passed=sum(s.passed for _, s in valued),
             errors=errors,
             skipped=len(scored) - len(valued) - errors,
-            clusters=self._clusters([r for r, _ in valued]),
+            clusters=shared_clusters(_cluster(r) for r, _ in valued),
         )
 
     def overall(self) -> Column:
@@ -153,7 +156,7 @@ class ResultList:
             passed=counts.passed,
             errors=counts.error + counts.unscored,
             skipped=counts.skipped,
-            clusters=self._clusters([r for r, _ in valued]),
+            clusters=shared_clusters(_cluster(r) for r, _ in valued),
         )
 
     def latencies(self) -> array[float]:
@@ -166,7 +169,8 @@ class ResultList:
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
-        return dict(Counter(f.kind for f in failures if f is not None).most_common())
+        tally = Counter(f.kind for f in failures if f is not None)
+        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 
     def page(
         self,
@@ -179,14 +183,21 @@ class ResultList:
         chosen: Iterable[EvalResult] = self._results
         if outcome is not None:
             chosen = (r for r in chosen if outcome_for(r, evaluator) == outcome)
-        return sorted(chosen, key=_worst_first)[offset : offset + limit]
+        first = max(0, offset)
+        return sorted(chosen, key=_worst_first)[first : first + max(0, limit)]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
 
-    def _clusters(self, results: Sequence[EvalResult]) -> list[str] | None:
-        names = [r.trial.sample.cluster or r.sample_id for r in results]
-        return names if len(set(names)) < len(names) else None
+
+def shared_clusters(clusters: Iterable[str]) -> list[str] | None:
+    """The clusters of some values, one by one, or None if no two values share one.
+
+    >>> shared_clusters(["a", "b", "a"]), shared_clusters(["a", "b"])
+    (['a', 'b', 'a'], None)
+    """
+    names = list(clusters)
+    return names if len(set(names)) < len(names) else None
 
 
 def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
@@ -199,6 +210,10 @@ def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
     if score.status == "error":
         return "unscored"
     return "passed" if score.passed else "failed"
+
+
+def _cluster(result: EvalResult) -> str:
+    return result.trial.sample.cluster or result.sample_id
 
 
 def _worst_first(result: EvalResult) -> float:

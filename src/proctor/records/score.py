@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import fsum
+from numbers import Real
 from typing import Any, Literal
 
 import msgspec
@@ -29,15 +31,26 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     status: Status = "ok"
 
     def __post_init__(self) -> None:
-        value = self.value
+        value: Any = self.value
         if self.status == "ok":
-            if value is None or not 0.0 <= value <= 1.0:
+            other_number = type(value) is not float and isinstance(value, Real)
+            if other_number and 0 <= value <= 1:
+                # A boolean, or a number of numpy's, becomes what JSON and the history can hold.
+                value = float(value)
+                msgspec.structs.force_setattr(self, "value", value)
+            if type(value) is not float or not 0.0 <= value <= 1.0:
                 raise ValueError(
                     f"a score's value must be a number from 0 to 1, got {value!r}; "
                     "use Score.error or Score.skipped when there is no verdict"
                 )
+        elif self.status not in ("error", "skipped"):
+            raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
         elif value is not None or self.passed:
             raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
+        if type(self.reason) is not str and not isinstance(self.reason, str):
+            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
+        if type(self.details) is not dict and not isinstance(self.details, Mapping):
+            raise ValueError(f"a score's details must be a mapping, got {self.details!r}")
 
     @property
     def ok(self) -> bool:
@@ -71,7 +84,7 @@ def combine_all(scores: Mapping[str, Score]) -> Score:
         return Score.error(_reasons(told.values()), _details(scores, errors))
     values = [score.value for score in told.values() if score.value is not None]
     return Score(
-        sum(values) / len(values),
+        fsum(values) / len(values),
         all(score.passed for score in told.values()),
         _reasons(told.values()),
         _details(scores),

@@ -118,8 +118,8 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
         return tuple(
             found
-            for event in self.events
-            for found in (event, event.data if isinstance(event, CustomEvent) else None)
+            for event in self
+            for found in ((event, event.data) if isinstance(event, CustomEvent) else (event,))
             if isinstance(found, kind)
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import fsum
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from proctor.records.session import Session, Usage
 DEFAULT_CONFIGURATION = "default"
 
 Outcome = Literal["passed", "failed", "error", "unscored", "skipped"]
+Verdict = tuple[Outcome, float | None]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "unscored", "skipped")
 
 
@@ -119,18 +121,17 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """How it came out, in one word."""
         return self.verdict()[0]
 
-    def verdict(self) -> tuple[Outcome, float | None]:
+    def verdict(self) -> Verdict:
         """The outcome and the value of `score`, without building it."""
         if self.trial.error is not None:
             return "error", None
-        total, count, passed = 0.0, 0, True
+        values, passed = [], True
         for score in self.scores.values():
             if score.value is not None:
-                total += score.value
-                count += 1
+                values.append(score.value)
                 passed = passed and score.passed
             elif score.status == "error":
                 return "unscored", None
-        if not count:
+        if not values:
             return "skipped", None
-        return ("passed" if passed else "failed"), total / count
+        return ("passed" if passed else "failed"), fsum(values) / len(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.metric import MetricValue
@@ -12,7 +12,7 @@ from proctor.records.report import EvalReport
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.excerpts import line
-from proctor.reports.figures import bounds, count, duration, figure, interval, missing
+from proctor.reports.figures import DASH, bounds, count, duration, figure, interval, missing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 3
 LINE_LIMIT = 500
+SIDE_BY_SIDE = 3
+
+Tables = dict[str, dict[str, MetricValue]]
 
 
 def show(report: EvalReport, file: TextIO | None = None) -> None:
@@ -56,7 +59,8 @@ def render(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
 
 
 def _parts(report: EvalReport) -> Iterator[RenderableType]:
-    yield _text(summary.headline(report), "bold", wrap=True)
+    for sentence in summary.headlines(report):
+        yield _text(sentence, "bold", wrap=True)
     yield from _run_lines(report)
     if report.metrics:
         yield ""
@@ -85,30 +89,55 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
 
 
 def _metric_table(report: EvalReport) -> Table:
-    """One row a metric; with several configurations, one for each of them below it."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    """One row a metric, one column a configuration; too many of those get a row each instead."""
+    tables = summary.essential(_tables(report))
+    if len(tables) <= SIDE_BY_SIDE:
+        return _side_by_side(tables)
+    return _one_below_the_other(tables)
 
-    tables = _tables(report)
-    several = len(tables) > 1
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    grid.add_column("Metric", overflow="fold")
-    if several:
-        grid.add_column("Configuration", overflow="fold")
+
+def _side_by_side(tables: Tables) -> Table:
+    from rich.text import Text
+
+    grid = _grid("Metric")
+    usual = {name: _basis(metrics) for name, metrics in tables.items()}
+    for name in tables:
+        heading = f"{name}\n{usual[name]}" if name else usual[name]
+        grid.add_column(Text(heading), justify="right")
+    for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
+        cells = [
+            _cell(metrics[metric], usual[name]) if metric in metrics else DASH
+            for name, metrics in tables.items()
+        ]
+        grid.add_row(*(_text(cell) for cell in (metric, *cells)))
+    return grid
+
+
+def _one_below_the_other(tables: Tables) -> Table:
+    grid = _grid("Metric", "Configuration")
     for title in ("Value", "95 % interval", "n", "Missing"):
         grid.add_column(title, justify="right")
-    names = dict.fromkeys(name for metrics in tables.values() for name in metrics)
-    for name in names:
-        shown = name
-        for configuration, metrics in tables.items():
-            if name in metrics:
-                first = [shown, configuration] if several else [shown]
-                grid.add_row(*(_text(cell) for cell in (*first, *_cells(metrics[name]))))
+    for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
+        shown = metric
+        for name, metrics in tables.items():
+            if (value := metrics.get(metric)) is not None:
+                cells = (figure(value), interval(value), f"{value.n:,}", missing(value))
+                grid.add_row(*(_text(cell) for cell in (shown, name, *cells)))
                 shown = ""
     return grid
 
 
-def _tables(report: EvalReport) -> dict[str, Mapping[str, MetricValue]]:
+def _grid(*titles: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title in titles:
+        grid.add_column(title, overflow="fold")
+    return grid
+
+
+def _tables(report: EvalReport) -> Tables:
     """The metrics to show, by configuration; all together where there is only one."""
     if len(report.by_configuration) < 2:
         return {"": summary.table_metrics(report.metrics)}
@@ -116,19 +145,44 @@ def _tables(report: EvalReport) -> dict[str, Mapping[str, MetricValue]]:
     return {name: summary.table_metrics(metrics) for name, metrics in tables}
 
 
-def _cells(metric: MetricValue) -> tuple[str, ...]:
-    return figure(metric), interval(metric), f"{metric.n:,}", missing(metric)
+def _basis(metrics: Mapping[str, MetricValue]) -> str:
+    """What the numbers of a column rest on, where they do not say otherwise."""
+    usual = metrics.get("pass_rate") or next(iter(metrics.values()), None)
+    return "" if usual is None else _rests_on(usual)
+
+
+def _cell(metric: MetricValue, usual: str) -> str:
+    """Value and interval; what they rest on, where that is not what is usual in the column."""
+    span = f" ({interval(metric)})" if metric.interval else ""
+    own = _rests_on(metric)
+    return f"{figure(metric)}{span}{'' if own == usual else f', {own}'}"
+
+
+def _rests_on(metric: MetricValue) -> str:
+    absent = f", {missing(metric)}" if metric.missing else ""
+    return f"n = {metric.n:,}{absent}"
 
 
 def _remarks(report: EvalReport) -> Iterator[Text]:
     """What is noted of any metric; of what is missing, only what the pass rate would make of it."""
-    for configuration, metrics in _tables(report).items():
+    tables = _tables(report)
+    for configuration, metrics in tables.items():
         prefix = f"{configuration}: " if configuration else ""
         rate = metrics.get("pass_rate")
         if rate is not None and (said := bounds(rate)):
             yield _text(f"{prefix}pass_rate: {said}", "dim", wrap=True)
-        for note, names in summary.notes(metrics).items():
-            yield _text(f"{prefix}{names}: {note}", "dim", wrap=True)
+    told = [summary.notes(metrics) for metrics in tables.values()]
+    yield _text(_about_intervals(told), "dim", wrap=True)
+    for note, names in {note: names for notes in told for note, names in notes.items()}.items():
+        if not note.startswith("clustered"):
+            yield _text(f"{names}: {note}", "dim", wrap=True)
+
+
+def _about_intervals(told: Sequence[Mapping[str, str]]) -> str:
+    notes = {note for notes in told for note in notes if note.startswith("clustered")}
+    allowing = ", allowing for results that belong together (clusters, epochs)" if notes else ""
+    few = next((f"; {note}" for note in notes if "fewer" in note), "")
+    return f"In brackets: 95 % intervals{allowing}{few}"
 
 
 def _error_lines(report: EvalReport) -> Iterator[RenderableType]:

@@ -21,12 +21,12 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("run", "name", "status", "results", "pass rate", "errors", "tags"):
         right = heading in ("results", "pass rate", "errors")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "tags")
     for run, report in runs:
         total = f"{report.total:,}" + (
             f" of {run.total:,}" if run.status != "completed" and run.total else ""
         )
-        tags = " ".join(f"{key}={value}" for key, value in run.tags.items())
+        tags = ", ".join(f"{key}={value}" for key, value in run.tags.items())
         table.add_row(
             run.run_id,
             run.name,

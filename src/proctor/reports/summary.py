@@ -13,6 +13,19 @@ from proctor.reports.figures import count, interval, percent
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
+def headlines(report: EvalReport) -> list[str]:
+    """The run in one sentence, or one for each configuration: they are not to be mixed.
+
+    >>> headlines(EvalReport([]))
+    ['No results']
+    """
+    tables = report.by_configuration
+    if len(tables) < 2:
+        return [headline(report)]
+    parts = {name: EvalReport(report.results.only(name), None, tables[name]) for name in tables}
+    return [f"{name}: {headline(part)}" for name, part in parts.items()]
+
+
 def headline(report: EvalReport) -> str:
     """The run in one sentence, errors and skips always beside the pass rate.
 
@@ -104,6 +117,34 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
         for name, metric in metrics.items()
         if not is_distribution(metric) and (metric.n or not metric.unit)
     }
+
+
+def essential(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:
+    """Metrics by configuration without those that only repeat another one.
+
+    The mean of yes-or-no scores is their pass rate, the strict pass rate is the pass rate where
+    nothing failed, and a success rate of 100 % goes without saying.
+    """
+    names = {name for metrics in tables.values() for name in metrics}
+    needless = {name for name in names if all(_repeats(name, m) for m in tables.values())}
+    return {
+        configuration: {name: m for name, m in metrics.items() if name not in needless}
+        for configuration, metrics in tables.items()
+    }
+
+
+def _repeats(name: str, metrics: Mapping[str, MetricValue]) -> bool:
+    metric = metrics.get(name)
+    if metric is None or name == "latency_ms.max":
+        return True
+    if name == "success_rate":
+        return metric.value == 1.0
+    stem, _, last = name.rpartition(".")
+    twin = {"strict_pass_rate": "pass_rate", "mean_score": "pass_rate"}.get(name)
+    if last == "mean":
+        twin = f"{stem}.pass_rate"
+    other = metrics.get(twin or "")
+    return other is not None and (other.value, other.n) == (metric.value, metric.n)
 
 
 def notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:

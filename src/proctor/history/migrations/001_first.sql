@@ -1,7 +1,8 @@
 -- Runs, their tags and results, and outputs kept for reuse.
 
+-- An id is never given twice: what a deleted run's process still writes must not reach another run.
 CREATE TABLE runs (
-    id          INTEGER PRIMARY KEY,
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id      TEXT NOT NULL UNIQUE,
     name        TEXT NOT NULL,
     status      TEXT NOT NULL,

@@ -1,0 +1,114 @@
+"""A result as the JSON that is stored: whatever it holds, it can be written and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+import msgspec
+
+from proctor import codec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Session, Usage
+from proctor.records.trial import EvalResult, Failure
+
+T = TypeVar("T")
+
+LONGEST_REPR = 10_000
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+read = msgspec.json.Decoder(EvalResult).decode
+
+
+def written(result: EvalResult) -> tuple[bytes, EvalResult]:
+    """A result as JSON, and the result that this JSON holds.
+
+    Both come back as they went in, but for parts that JSON cannot hold or that are not of their
+    type: such an output is kept as its repr, such a session or usage is left out.
+    """
+    try:
+        data = codec.encode(result)
+        trial = result.trial
+        if trial.usage is not None or trial.session is not None or not isfinite(trial.latency_ms):
+            # Users make these by hand, and nothing has looked at their fields' types yet.
+            read(data)
+    except UNWRITABLE:
+        result = _sound(result)
+        return codec.encode(result), result
+    return data, result
+
+
+def _sound(result: EvalResult) -> EvalResult:
+    """The same with every part that cannot be written made into one that can."""
+    trial = result.trial
+    sample = trial.sample
+    trial = msgspec.structs.replace(
+        trial,
+        sample=Sample(
+            _text(sample.id),
+            _value(sample.input),
+            _value(sample.expected),
+            _mapping(sample.metadata),
+        ),
+        output=_value(trial.output),
+        error=None if trial.error is None else _failure(trial.error),
+        latency_ms=_finite(trial.latency_ms),
+        usage=_kept(trial.usage, Usage),
+        session=_kept(trial.session, Session),
+    )
+    return EvalResult(trial, {name: _score(score) for name, score in result.scores.items()})
+
+
+def _score(score: Score) -> Score:
+    if _kept(score, Score) is not None:
+        return score
+    return Score(
+        score.value, bool(score.passed), _text(score.reason), _mapping(score.details), score.status
+    )
+
+
+def _finite(number: Any) -> float:
+    return float(number) if isinstance(number, int | float) and isfinite(number) else 0.0
+
+
+def _failure(failure: Failure) -> Failure:
+    return Failure(*map(_text, (failure.kind, failure.message, failure.traceback)))
+
+
+def _kept(part: T | None, kind: type[T]) -> T | None:
+    """The part if it can be written and read back, else None."""
+    try:
+        msgspec.json.decode(codec.encode(part), type=kind | None)
+    except UNWRITABLE:
+        return None
+    return part
+
+
+def _mapping(values: Any) -> dict[str, Any]:
+    """A mapping whose values can be written."""
+    if not isinstance(values, Mapping):
+        return {} if values is None else {"value": _value(values)}
+    return {_text(key): _value(value) for key, value in values.items()}
+
+
+def _value(value: Any) -> Any:
+    """A value if it can be written, else what it says of itself."""
+    try:
+        codec.encode(value)
+    except UNWRITABLE:
+        return {"$repr": _text(_shown(value))[:LONGEST_REPR], "$type": type(value).__qualname__}
+    return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__qualname__}, which cannot be shown: {type(error).__name__}>"
+
+
+def _text(value: Any) -> str:
+    """A text without the halves of characters that UTF-8 cannot hold."""
+    return str(value).encode(errors="backslashreplace").decode()

@@ -1,0 +1,152 @@
+"""Bad input: one screen that says what, where and how to mend it; exit code 2; nothing written."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from tests.cli.project import Project
+
+
+class Case(NamedTuple):
+    """A file with a fault, and what must be said of it."""
+
+    name: str
+    file: str
+    content: str | bytes
+    said: tuple[str, ...]
+
+
+def dataset(name: str, content: str | bytes, *said: str, ending: str = "jsonl") -> Case:
+    return Case(name, f"data.{ending}", content, said)
+
+
+def config(name: str, content: str, *said: str) -> Case:
+    return Case(name, "eval.yaml", content, said)
+
+
+GOOD = '{"id": "a", "input": "x", "expected": "X"}\n'
+REST = "target: app.py:shout\nevaluators: [exact_match]\n"
+WHOLE = "dataset: data.jsonl\n" + REST
+
+CASES = [
+    dataset("empty file", "", "data.jsonl", "no samples"),
+    dataset("only blank lines", "\n\n  \n", "no samples"),
+    dataset("truncated object", GOOD + '{"id": "b", "input": ', "data.jsonl:2"),
+    dataset("not JSON", GOOD + "hello\n", "data.jsonl:2"),
+    dataset("a list", GOOD + "[1, 2]\n", "data.jsonl:2", "mapping"),
+    dataset("a bare string", '"hello"\n', "data.jsonl:1"),
+    dataset("no id", '{"input": "x"}\n', "data.jsonl:1", "id", "generate"),
+    dataset("no input", '{"id": "a", "expected": "x"}\n', "data.jsonl:1", "input"),
+    dataset("null input", '{"id": "a", "input": null}\n', "data.jsonl:1", "input"),
+    dataset("empty id", '{"id": "", "input": "x"}\n', "data.jsonl:1", "id"),
+    dataset("id is a list", '{"id": ["a"], "input": "x"}\n', "data.jsonl:1", "id"),
+    dataset("duplicate ids", GOOD + GOOD, "data.jsonl:2", "'a'"),
+    dataset("misspelt key", '{"id": "a", "input": "x", "expcted": "X"}\n', "expected"),
+    dataset("metadata is text", '{"id": "a", "input": "x", "metadata": "m"}\n', "metadata"),
+    dataset("tags are text", '{"id":"a","input":"x","metadata":{"tags":"t"}}\n', "metadata.tags"),
+    dataset("cluster is a number", '{"id":"a","input":"x","metadata":{"cluster":1}}\n', "cluster"),
+    dataset("NaN", '{"id": "a", "input": NaN}\n', "data.jsonl:1"),
+    dataset("invalid UTF-8", GOOD.encode() + b'{"id": "b", "input": "\xff"}\n', "data.jsonl:2"),
+    dataset("two objects a line", '{"id":"a","input":"x"}{"id":"b"}\n', "data.jsonl:1"),
+    dataset("single quotes", "{'id': 'a', 'input': 'x'}\n", "data.jsonl:1"),
+    config("not a mapping", "- dataset\n- target\n", "mapping"),
+    config("empty", "", "mapping"),
+    config("broken YAML", "dataset: [data.jsonl\n" + REST, "eval.yaml:"),
+    config("a tab", "dataset: data.jsonl\n\ttarget: x\n", "eval.yaml:2"),
+    config("unknown key", WHOLE + "evaluator: [x]\n", "eval.yaml:4", "did you mean 'evaluators'?"),
+    config("no dataset", REST, "dataset is missing"),
+    config("no target", "dataset: data.jsonl\nevaluators: [exact_match]\n", "target is missing"),
+    config("no evaluators", "dataset: data.jsonl\ntarget: app.py:shout\n", "evaluators is missing"),
+    config("empty evaluators", WHOLE.replace("[exact_match]", "[]"), "eval.yaml:3", "evaluators"),
+    config("dataset is a number", "dataset: 3\n" + REST, "eval.yaml:1", "dataset"),
+    config("dataset is not there", "dataset: dta.jsonl\n" + REST, "data.jsonl"),
+    config("unknown kind of dataset", "dataset: app.py\n" + REST, ".jsonl", ".csv"),
+    config("bad mapping", "dataset: {path: data.jsonl, mapping: {x: inptu}}\n" + REST, "input"),
+    config("unknown evaluator", WHOLE.replace("exact_match", "exact_mtch"), "'exact_match'"),
+    config("unknown parameter", WHOLE.replace("[exact_match]", "[{exact_match: {case: 1}}]"),
+           "case_sensitive"),
+    config("wrong parameter", WHOLE.replace("[exact_match]",
+           "[{within_tolerance: {tolerance: wide}}]"), "tolerance"),
+    config("missing parameter", WHOLE.replace("[exact_match]", "[within_tolerance]"), "tolerance"),
+    config("bad pattern", WHOLE.replace("[exact_match]", "[{regex_match: {pattern: '('}}]"), "("),
+    config("the same twice", WHOLE.replace("[exact_match]", "[contains, contains]"), "contains"),
+    config("no such module", WHOLE.replace("app.py:shout", "nowhere.app:shout"), "nowhere"),
+    config("no such file", WHOLE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
+    config("no such attribute", WHOLE.replace("app.py:shout", "app.py:shuot"), "'shout'"),
+    config("target is no address", WHOLE.replace("app.py:shout", "shout"), "module:attr"),
+    config("target of no kind", WHOLE.replace("app.py:shout", "{comand: [x]}"), "command"),
+    config("command not there", WHOLE.replace("app.py:shout", "{command: [no-such-program]}"),
+           "no-such-program"),
+    config("bad configuration", WHOLE + "configurations: {a: {sufix: x}}\n", "did you mean 'suffix'?"),
+    config("configuration is text", WHOLE + "configurations: {a: x}\n", "eval.yaml:4"),
+    config("bad concurrency", WHOLE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
+    config("bad timeout", WHOLE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
+    config("unknown option", WHOLE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
+    config("repeated key", WHOLE + "target: app.py:other\n", "eval.yaml:4", "repeated"),
+    config("tags are a list", WHOLE + "tags: [a]\n", "eval.yaml:4"),
+    config("metric not there", WHOLE + "metrics: ['app.py:Nothing']\n", "Nothing"),
+    config("plugin not there", WHOLE + "plugins: ['app.py:nothing']\n", "nothing"),
+    config("threshold is text", WHOLE + "fail_under: high\n", "eval.yaml:4"),
+]  # fmt: skip
+
+
+def test_there_are_many_cases() -> None:
+    """At least forty, each with a name of its own."""
+    assert len(CASES) >= 40
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_is_told_on_one_screen_and_nothing_is_written(project: Project, case: Case) -> None:
+    """Exit code 2, what and where, no traceback, at most a screen, and no file made."""
+    project.write(case.file, case.content)
+    before = project.files()
+    told = project.proctor("run", "eval.yaml", "--output", "out")
+    assert told.code == 2, told.err
+    for part in case.said:
+        assert part in told.err, told.err
+    assert told.err.startswith("error: ")
+    assert "Traceback" not in told.err
+    assert len(told.err.splitlines()) <= 24
+    assert told.out == ""
+    assert project.files() == before
+
+
+def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
+    """A dataset with fifty bad lines names twenty and counts the rest."""
+    project.write("data.jsonl", '{"id": "a"}\n' * 50)
+    told = project.proctor("run", "eval.yaml")
+    assert told.err.count("data.jsonl:") >= 20
+    assert "more" in told.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["run"], "nothing to run: give an eval file, or --dataset, --target, --evaluator"),
+        (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
+        (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
+        (["run", "data.jsonl"], "eval files end in .yaml"),
+        (["run", "app.py"], "does not define dataset, target, evaluators"),
+        (["run", "eval.yaml", "--tag", "main"], "expected key=value, found 'main'"),
+        (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
+        (["run", "eval.yaml", "--set", "other.least=3"], "not among the evaluators"),
+        (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
+        (["run", "eval.yaml", "--map", "a=input"], "--map and --generate-ids go with --dataset"),
+        (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
+        (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
+        (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),
+        (["run", "eval.yaml", "--resume", "20260101"], "there is no run '20260101'"),
+        (["run", "eval.yaml", "--concurrency", "many"], "not a valid integer"),
+        (["run", "eval.yaml", "--dataset", "nothing.jsonl"], "nothing.jsonl"),
+    ],
+)
+def test_bad_options_are_told(project: Project, args: list[str], said: str) -> None:
+    """Options are checked before anything is run or written."""
+    before = project.files()
+    told = project.proctor(*args)
+    assert told.code == 2
+    assert said in told.err
+    assert project.files() == before

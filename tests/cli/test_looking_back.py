@@ -1,0 +1,226 @@
+"""runs, show, rescore, delete, evaluators, init, demo: everything around a run."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from proctor.cli.main import COMMANDS, outcome
+from tests.cli.project import Project
+
+
+@pytest.fixture
+def run_id(project: Project) -> str:
+    """A run in the project's history."""
+    told = project.proctor("run", "eval.yaml", "--json", "--tag", "branch=main")
+    return str(told.json["run_id"])
+
+
+def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
+    """Id, name, status, results, rate, errors and tags; --tag and --limit narrow it."""
+    project.proctor("run", "eval.yaml", "-q", "--name", "second")
+    lines = project.proctor("runs").out.splitlines()
+    assert lines[0].split()[:3] == ["run", "name", "status"]
+    assert ("second" in lines[1], "exam" in lines[2]) == (True, True)
+    assert "100.0 %" in lines[2]
+    assert "branch=m" in lines[2]
+    tagged = json.loads(project.proctor("runs", "--tag", "branch=main", "--json").out)
+    assert [run["run_id"] for run in tagged] == [run_id]
+    assert len(project.proctor("runs", "--limit", "1").out.splitlines()) == 2
+
+
+def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
+    """Looking makes no file."""
+    assert project.proctor("runs").out == "no runs yet; `proctor demo` makes one\n"
+    told = project.proctor("show")
+    assert (told.code, "the history is empty" in told.err) == (2, True)
+    assert not (project.folder / ".proctor").exists()
+
+
+def test_a_killed_run_is_shown_as_interrupted(project: Project, run_id: str) -> None:
+    """A run that says it is running while no process holds it was interrupted."""
+    import msgspec
+
+    from proctor import SQLiteHistory
+
+    history = SQLiteHistory(".proctor/history.db")
+    history.update(msgspec.structs.replace(history.find(run_id), status="running"))
+    assert "interrupted" in project.proctor("runs").out
+    with history.hold(run_id):
+        assert "running" in project.proctor("runs").out
+
+
+def test_show_gives_the_report_again(project: Project, run_id: str) -> None:
+    """By default the latest run; the text is the same as after the run."""
+    told = project.proctor("show")
+    assert told.out.startswith("4 of 4 passed")
+    assert project.proctor("show", run_id[:17]).out == told.out
+    assert project.proctor("show", "exam", "--json").json["total"] == 5
+    written = project.proctor("show", "exam", "--output", "out")
+    assert "wrote out/report.json" in written.out
+
+
+def test_show_narrows_to_results(project: Project, run_id: str) -> None:
+    """One sample, or results by outcome; every reason is there."""
+    told = project.proctor("show", "latest", "--sample", "s3")
+    assert told.out.startswith("s3  error  (default, ")
+    assert "ValueError: no threes" in told.out
+    assert 'raise ValueError("no threes")' in told.out
+    passed = project.proctor("show", "latest", "--outcome", "passed", "--limit", "2").out
+    assert passed.count("exact_match 1 passed") == 2
+    found = project.proctor(
+        "show", "exam", "--outcome", "passed", "--evaluator", "contains", "--json"
+    )
+    assert len(found.json) == 4
+    assert project.proctor("show", "exam", "--outcome", "failed").out == "no such results\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--sample", "s99"], "has no sample 's99'"),
+        (["--configuration", "defalt"], "did you mean 'default'?"),
+        (["--evaluator", "exact", "--outcome", "failed"], "the run has no evaluator 'exact'"),
+        (["--outcome", "bad"], "Invalid value for '--outcome'"),
+    ],
+)
+def test_show_names_what_is_not_there(
+    project: Project, run_id: str, args: list[str], said: str
+) -> None:
+    """Unknown samples, configurations, evaluators and outcomes are faults of the call."""
+    told = project.proctor("show", "latest", *args)
+    assert told.code == 2
+    assert said in told.err
+
+
+def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:
+    """New evaluators by option or from a file; the target is not called; gates hold here too."""
+    project.write("app.py", "raise SystemExit('the target must not be loaded')")
+    told = project.proctor(
+        "rescore", run_id, "-e", "regex_match", "--set", "regex_match.pattern=[02]$", "--json",
+        "--tag", "again=yes",
+    )  # fmt: skip
+    assert told.json["pass_rate"] == 0.5
+    assert told.json["metadata"]["rescored_from"] == run_id
+    assert told.json["metadata"]["tags"] == {"branch": "main", "again": "yes"}
+    gated = project.proctor(
+        "rescore", run_id, "-q", "-e", "not-contains", "--fail-under", "0.5", "--output", "out"
+    )
+    assert gated.code == 1
+    assert (project.folder / "out" / "report.md").exists()
+    project.write(
+        "e.yaml", "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [json_subset]\n"
+    )
+    by_file = project.proctor("rescore", run_id, "--file", "e.yaml", "--json")
+    assert by_file.json["metrics"]["json_subset.mean"]["errors"] == 5
+    assert project.proctor("rescore", run_id).code == 2
+
+
+def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A no leaves everything; --yes deletes the run and its results."""
+    monkeypatch.setattr("sys.stdin", __import__("io").StringIO("n\n"))
+    assert project.proctor("delete", run_id).code == 130
+    assert run_id in project.proctor("runs", "--json").out
+    told = project.proctor("delete", run_id[:18], "exam", "--yes")
+    assert told.out == f"deleted {run_id} (exam)\n"
+    assert project.proctor("runs", "--json").json == []
+
+
+def test_the_catalogue_names_every_evaluator(project: Project) -> None:
+    """All, one, or with a plugin; JSON for programs; unknown names come with the nearest."""
+    names = [info["name"] for info in project.proctor("evaluators", "--json").json]
+    for name in ("exact_match", "contains", "regex_match", "within_tolerance", "json_subset",
+                 "starter_phrase", "question_format", "all_of", "any_of", "weighted"):  # fmt: skip
+        assert name in names
+    told = project.proctor("evaluators", "contains")
+    assert "case_sensitive: bool, default True" in told.out
+    assert "did you mean 'contains'?" in project.proctor("evaluators", "contain").err
+    assert "long_enough" in project.proctor("evaluators", "--plugin", "app.py:long_enough").out
+
+
+def test_init_writes_a_project_that_runs(project: Project) -> None:
+    """The scaffold runs as it is, its schema is there, and nothing is overwritten."""
+    told = project.proctor("init", "mine")
+    assert told.code == 0
+    assert "cd mine && proctor run eval.yaml" in told.out
+    schema = json.loads((project.folder / "mine/.proctor/eval.schema.json").read_text())
+    assert "evaluators" in json.dumps(schema)
+    first = (project.folder / "mine/eval.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=.proctor/eval.schema.json"
+    run = project.proctor("run", "mine/eval.yaml", "--json")
+    assert (run.code, run.json["total"]) == (0, 10)
+    again = project.proctor("init", "mine")
+    assert again.code == 2
+    assert "nothing was written" in again.err
+
+
+def test_the_demo_runs_and_says_what_next(project: Project) -> None:
+    """Two configurations, both reports, and the way on."""
+    told = project.proctor("demo")
+    assert told.code == 0
+    assert "bm25: 102 of 120 passed" in told.out
+    assert "overlap: 71 of 120 passed" in told.out
+    assert "What next:" in told.out
+    assert (project.folder / "eval_results" / "report.md").exists()
+    assert (project.folder / "eval_results" / "report.json").exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(project: Project, name: str) -> None:
+    """--help says what a command does, with the words of the overview."""
+    told = project.proctor(name, "--help")
+    assert told.code == 0
+    assert told.out.startswith(f"Usage: proctor {name}")
+
+
+def test_a_misspelt_command_is_recognised(project: Project) -> None:
+    """The nearest command is named."""
+    told = project.proctor("rnu")
+    assert told.code == 2
+    assert "did you mean 'run'?" in told.err
+
+
+def test_version_and_overview(project: Project) -> None:
+    """`proctor` alone shows the commands; --version the version."""
+    from proctor import __version__
+
+    assert project.proctor("--version").out == f"proctor, version {__version__}\n"
+    assert "Commands:" in project.proctor("--help").out
+    assert all(name in project.proctor("--help").out for name in COMMANDS)
+
+
+def test_trouble_is_told_apart_from_usage(project: Project) -> None:
+    """A history that is not a database is trouble (3), not usage (2)."""
+    project.write("broken.db", "this is not a database at all, " * 100)
+    told = project.proctor("runs", "--history", "broken.db")
+    assert told.code == 3
+    assert "the history cannot be opened" in told.err
+
+
+def test_an_interrupted_command_says_how_to_go_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run id and the option are there; the exit code is 130."""
+    from proctor.cli import main
+    from proctor.errors import RunInterrupted
+
+    @click.command("stop")
+    def stop() -> None:
+        raise RunInterrupted("20260101-000000-abcdef")
+
+    monkeypatch.setattr(main.LazyCommands, "resolve_command", lambda *_: ("stop", stop, []))
+    told = project.proctor("stop")
+    assert told.code == 130
+    assert "--resume 20260101-000000-abcdef" in told.err
+
+
+def test_main_exits_with_the_code() -> None:
+    """The script's entry point turns the outcome into an exit."""
+    from proctor.cli.main import main
+
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert outcome(["run", "--no-such-option"]) == 2

@@ -1,0 +1,285 @@
+"""Several evaluators as one: all, any, weighted, negated, by threshold, or your own way."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.combination import all_of, any_of, combine, negate, threshold, weighted
+from proctor.evaluators.matching import contains, exact_match, within_tolerance
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Session, ToolCall
+from proctor.records.trial import Trial
+
+
+def failing(output: Any, expected: Any) -> bool:
+    """An evaluator that fails."""
+    raise ValueError("no")
+
+
+def silent(output: Any) -> None:
+    """An evaluator that has nothing to say."""
+
+
+def half(output: Any) -> Score:
+    """An evaluator that is of two minds."""
+    return Score(0.5, False, "half")
+
+
+def searched(output: Any, expected: Any, session: Session) -> bool:
+    """An evaluator that wants the session."""
+    return any(call.name == "search" for call in session[ToolCall])
+
+
+async def same_later(output: Any, expected: Any) -> bool:
+    """An evaluator that is awaited."""
+    await asyncio.sleep(0)
+    return bool(output == expected)
+
+
+def test_all_must_pass_and_the_value_is_the_mean() -> None:
+    """Ruling 5: all_of."""
+    score = all_of(exact_match, contains, half)("hello", "hello")
+    assert (score.value, score.passed) == (2.5 / 3, False)
+    assert score.reason == "half"
+    assert list(score.details["parts"]) == ["exact_match", "contains", "half"]
+
+
+def test_one_must_pass_and_the_value_is_the_greatest() -> None:
+    """Ruling 5: any_of."""
+    score = any_of(half, contains)("hello world", "hello")
+    assert (score.value, score.passed) == (1.0, True)
+
+
+def test_a_failing_part_fails_all_of() -> None:
+    """Ruling 5: as an error, for nothing is known; the details name the part."""
+    score = all_of(contains, failing)("a", "a")
+    assert (score.status, score.reason) == ("error", "ValueError: no")
+    assert score.details["errors"] == ["failing"]
+
+
+def test_a_failing_part_does_not_pass_in_any_of() -> None:
+    """Ruling 5: it counts as not passed, and the details say so."""
+    score = any_of(failing, contains)("a", "a")
+    assert score.passed is True
+    assert score.details["errors"] == ["failing"]
+    assert any_of(failing, half)("a", "a").passed is False
+    assert any_of(failing)("a", "a").status == "error"
+
+
+def test_parts_that_skip_are_left_out() -> None:
+    """Having nothing to say is not a verdict."""
+    assert all_of(silent, exact_match)("a", "a").value == 1.0
+    assert all_of(silent, exact_match)("a").status == "skipped"
+
+
+@pytest.mark.parametrize("combinator", [all_of, any_of, weighted, lambda: combine([], len)])
+def test_empty_combinations_are_refused_when_they_are_made(combinator: Any) -> None:
+    """Ruling 5."""
+    with pytest.raises(EvaluatorError, match="a combination of no evaluators says nothing"):
+        combinator()
+
+
+def test_combinations_work_with_and_without_a_session() -> None:
+    """Ruling: the session reaches the parts that want it; without one they see an empty one."""
+    session = Session()
+    session.append(ToolCall("search"))
+    both = all_of(exact_match, searched)
+    assert both("a", "a", session).passed is True
+    assert both("a", "a").passed is False
+
+
+def test_parts_may_want_the_whole_sample() -> None:
+    """An attached combination hands the trial on as it is."""
+
+    def from_input(output: Any, sample: Sample[Any, Any]) -> bool:
+        return bool(output == sample.input)
+
+    both = attach(all_of(from_input, exact_match))
+    assert both.score(Trial(Sample("1", "echo", "echo"), "echo")).passed is True
+
+
+def test_parts_of_the_same_name_are_told_apart() -> None:
+    """The second gets a number, and a name that is taken is passed over."""
+    score = all_of(contains, attach(half, name="contains_2"), contains, contains)("a", "a")
+    assert list(score.details["parts"]) == ["contains", "contains_2", "contains_3", "contains_4"]
+
+
+def test_a_combination_is_as_quick_as_its_slowest_part() -> None:
+    """Pure parts make a pure whole, one that may block makes it block, one async makes it async."""
+    assert all_of(exact_match, contains).mode == "inline"
+    assert all_of(exact_match, half).mode == "thread"
+    assert all_of(exact_match, half, same_later).mode == "async"
+    assert negate(same_later).mode == "async"
+
+
+def test_an_async_combination_gives_something_to_await() -> None:
+    """Its parts run side by side: those that block in threads, the quick ones at once."""
+    main = threading.get_ident()
+
+    def in_a_thread(output: Any) -> bool:
+        return threading.get_ident() != main
+
+    both = all_of(same_later, exact_match, in_a_thread)
+    score = asyncio.run(both("a", "a"))
+    assert score.passed is True
+    assert list(score.details["parts"]) == ["same_later", "exact_match", "in_a_thread"]
+
+
+def test_async_parts_wait_together() -> None:
+    """Each waits for the other, which only works side by side."""
+
+    async def go() -> Score:
+        first, second = asyncio.Event(), asyncio.Event()
+
+        async def one(output: Any) -> bool:
+            first.set()
+            await second.wait()
+            return True
+
+        async def two(output: Any) -> bool:
+            second.set()
+            await first.wait()
+            return True
+
+        return await all_of(one, two)("a")  # type: ignore[no-any-return]
+
+    assert asyncio.run(asyncio.wait_for(go(), 5)).passed is True
+
+
+def test_combinations_can_be_combined() -> None:
+    """And negated."""
+    nested = any_of(all_of(exact_match, half), negate(exact_match))
+    assert nested("a", "b").passed is True
+    assert nested("a", "a").passed is False
+
+
+def test_weights_make_the_mean() -> None:
+    """(1 x 0 + 3 x 1) / 4 = 0.75, from pairs, from a mapping, and from an eval file's list."""
+    ways = [
+        weighted((exact_match, 1), (contains, 3)),
+        weighted({exact_match: 1, contains: 3}),
+        weighted({"evaluator": exact_match, "weight": 1}, {"evaluator": contains, "weight": 3}),
+    ]
+    for way in ways:
+        score = way("hello world", "hello")
+        assert (score.value, score.passed) == (0.75, True)
+        assert score.details["weights"] == {"exact_match": 1.0, "contains": 3.0}
+    assert ways[0].spec == ways[1].spec == ways[2].spec
+
+
+def test_a_weighted_mean_passes_from_its_threshold_on() -> None:
+    """0.75 is enough for 0.75 and not for 0.8."""
+    pairs = ((exact_match, 1), (contains, 3))
+    assert weighted(*pairs, threshold=0.75)("hello world", "hello").passed is True
+    assert weighted(*pairs, threshold=0.8)("hello world", "hello").passed is False
+
+
+def test_weights_of_parts_that_skip_do_not_count() -> None:
+    """Ruling 1: what has no value is left out; an error makes the whole an error."""
+    assert weighted((silent, 9), (exact_match, 1))("a", "a").value == 1.0
+    assert weighted((failing, 1), (exact_match, 1))("a", "a").status == "error"
+
+
+@pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, True, "1"])
+def test_weights_are_numbers_above_nought(weight: Any) -> None:
+    """It is checked when the combination is made."""
+    with pytest.raises(EvaluatorError, match="a weight is a number above 0"):
+        weighted((exact_match, weight))
+
+
+def test_an_evaluator_without_a_weight_is_refused() -> None:
+    """With how to write it."""
+    with pytest.raises(EvaluatorError, match="an evaluator without a weight"):
+        weighted(exact_match)
+
+
+def test_negation_flips_the_verdict_and_nothing_else() -> None:
+    """Ruling 1: errors and skips stay; not knowing is not a pass."""
+    assert negate(contains)("red", ["red", "blue"]).value == 0.5
+    assert negate(contains)("red", ["red", "blue"]).passed is True
+    assert negate(exact_match)("a", "b").reason == "negated: expected 'b', got 'a'"
+    assert negate(exact_match)("a", "a").reason == ""
+    assert negate(failing)("a", "a").status == "error"
+    assert negate(silent)("a").status == "skipped"
+    assert negate(contains).spec.name == "not-contains"
+
+
+def test_a_threshold_changes_what_passes_and_nothing_else() -> None:
+    """The value stays."""
+    strict = threshold(within_tolerance(1.0), 0.75)
+    assert [strict(2.25, 2).passed, strict(2.5, 2).passed] == [True, False]
+    assert strict(2.5, 2).value == 0.5
+    assert strict("x", 2).status == "error"
+    assert strict.spec.name == "within_tolerance"
+
+
+@pytest.mark.parametrize("at_least", [-0.1, 1.1, "0.5", True])
+def test_thresholds_are_from_nought_to_one(at_least: Any) -> None:
+    """It is checked when the combination is made."""
+    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+        threshold(contains, at_least)
+    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+        weighted((contains, 1), threshold=at_least)
+
+
+def test_a_combination_of_your_own_gets_the_scores_by_name() -> None:
+    """Ruling 5: it returns a score, or what makes one."""
+
+    def judge(scores: Mapping[str, Score]) -> Any:
+        assert list(scores) == ["first", "second"]
+        return {"passed": scores["first"].passed, "score": 0.25, "message": "as I like it"}
+
+    score = combine({"first": contains, "second": half}, judge)("hello", "hell")
+    assert score == Score(0.25, True, "as I like it")
+
+
+def test_a_combination_of_your_own_is_validated() -> None:
+    """Ruling 5: what is no score becomes an error, and so does what it raises."""
+    assert combine([contains], lambda scores: 7)("a", "a").status == "error"
+    assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
+    with pytest.raises(EvaluatorError, match="a combination is a function of the scores"):
+        combine([contains], "mean")  # type: ignore[arg-type]
+
+
+def test_a_combination_is_written_down_with_its_parts() -> None:
+    """Name and parameters as data, the parts as specs; other parts make another identity."""
+    spec = all_of(contains, within_tolerance(0.5)).spec
+    assert (spec.name, spec.uses) == ("all_of", "all_of")
+    parts = spec.parameters["evaluators"]
+    assert [part["uses"] for part in parts] == ["contains", "within_tolerance"]
+    assert parts[1]["parameters"] == {"tolerance": 0.5, "relative": False}
+    others = [
+        all_of(contains, within_tolerance(0.6)),
+        any_of(contains, within_tolerance(0.5)),
+        combine([contains, within_tolerance(0.5)], lambda scores: True, name="all_of"),
+        combine([contains, within_tolerance(0.5)], lambda scores: False, name="all_of"),
+    ]
+    assert len({spec.identity, *(other.spec.identity for other in others)}) == 5
+    assert all_of(contains, within_tolerance(0.5)).spec == spec
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
+def test_combined_values_lie_between_their_parts(values: list[float], data: st.DataObject) -> None:
+    """Property: a mean, weighted or not, lies between the least and the greatest part."""
+    weights = data.draw(st.lists(st.floats(0.01, 100), min_size=len(values), max_size=len(values)))
+    parts = [_fixed(value) for value in values]
+    for mean in (all_of(*parts), weighted(*zip(parts, weights, strict=True))):
+        found = mean("x").value
+        assert min(values) - 1e-9 <= found <= max(values) + 1e-9
+    assert any_of(*parts)("x").value == max(values)
+
+
+def _fixed(value: float) -> Any:
+    return lambda output: value

@@ -1,0 +1,61 @@
+"""Small ground: the clock, optional packages, files that ship with the package."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from proctor import extras, resources
+from proctor.clock import SystemClock
+from proctor.errors import MissingExtra
+
+
+def test_ruling_8_the_wall_clock_is_aware_utc_and_durations_are_monotonic() -> None:
+    """Ruling 8: wall time is aware UTC; the monotonic clock never runs backwards."""
+    clock = SystemClock()
+    assert clock.now().tzinfo is UTC
+    before = clock.monotonic()
+    asyncio.run(clock.sleep(0.01))
+    assert 0.009 <= clock.monotonic() - before < 5.0
+
+
+def test_an_optional_package_that_is_there_is_imported() -> None:
+    """`require` gives the module, also a nested one."""
+    assert extras.require("json.decoder", extra="none", why="a test").__name__ == "json.decoder"
+
+
+@pytest.mark.parametrize("module", ["no_such_package", "no_such_package.inner"])
+def test_a_missing_package_names_the_extra_to_install(module: str) -> None:
+    """The error says what needs it, which package, and the command that installs it."""
+    with pytest.raises(MissingExtra) as caught:
+        extras.require(module, extra="langchain", why="a runnable target")
+    assert caught.value.what == (
+        "a runnable target needs the package 'no_such_package', which is not installed"
+    )
+    assert caught.value.fix == 'pip install "proctor[langchain]"'
+
+
+def test_a_package_that_fails_to_import_its_own_needs_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the package that was asked for can be the missing one."""
+    (tmp_path / "half_installed.py").write_text("import its_own_need\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        extras.require("half_installed", extra="x", why="y")
+    assert caught.value.name == "its_own_need"
+
+
+def test_looking_whether_a_package_is_loaded_loads_nothing() -> None:
+    """`loaded` gives a module only if the program has it already."""
+    assert extras.loaded("asyncio") is asyncio
+    assert extras.loaded("antigravity") is None
+
+
+def test_shipped_files_are_found_and_read() -> None:
+    """SQL and other texts lie beside the code."""
+    assert resources.path("history", "migrations").is_dir()
+    assert "CREATE TABLE runs" in resources.text("history", "migrations", "001_first.sql")

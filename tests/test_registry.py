@@ -1,0 +1,468 @@
+"""Evaluators by name: what is installed, what is registered, what an eval file asks for."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from proctor import codec
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.combination import all_of
+from proctor.evaluators.marking import EvaluatorInfo, evaluator
+from proctor.evaluators.matching import contains, exact_match
+from proctor.records.run import EvaluatorSpec
+from proctor.registry import Registry
+
+HERE = "tests.test_registry"
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    """What is installed."""
+    return Registry.standard()
+
+
+def shouts(output: str) -> bool:
+    """Passes if the output is in capitals."""
+    return output.isupper()
+
+
+def share(output: float) -> float:
+    """Gives back a number."""
+    return output
+
+
+class Relevance:
+    """Passes if a keyword is in the output."""
+
+    name = "relevance"
+
+    def __init__(self, keywords: list[str], strict: bool = False) -> None:
+        self.keywords, self.strict = keywords, strict
+
+    def evaluate(self, output: str, sample: Any, config: Any = None) -> bool:
+        """True if a keyword is in the output."""
+        return any(word in output for word in self.keywords)
+
+
+class Ready:
+    """A class that needs no arguments."""
+
+    def __call__(self, output: str) -> bool:
+        """Says yes."""
+        return True
+
+
+class Speechless:
+    """A class that evaluates nothing."""
+
+
+@evaluator(name="bounded", category="mine", factory=True)
+def _bounded(limit: int, unit: str = "word") -> Callable[[str], bool]:
+    """Passes if the output is short."""
+    return lambda output: len(output) <= limit
+
+
+THREE = 3
+
+
+def test_the_catalogue_is_enough_to_print(registry: Registry) -> None:
+    """Name, category, needs, parameters with types and defaults, and a summary."""
+    assert "\n".join(map(_entry, registry.evaluators())) == snapshot("""\
+combination/all_of
+    Passes if all of its evaluators pass; the value is their mean.
+    evaluators: list[evaluator]
+    needs nothing
+combination/any_of
+    Passes if any of its evaluators passes; the value is the greatest.
+    evaluators: list[evaluator]
+    needs nothing
+combination/negate
+    Passes if its evaluator does not; the value is 1 minus its value.
+    evaluator: evaluator
+    needs nothing
+combination/threshold
+    Passes if the value of its evaluator is at least so much.
+    evaluator: evaluator
+    at_least: float
+    needs nothing
+combination/weighted
+    Passes if the weighted mean of its evaluators reaches the threshold.
+    evaluators: list[evaluator]
+    threshold: float = 0.5
+    needs nothing
+matching/contains
+    Passes if the output contains what was expected; of several things it must contain all.
+    case_sensitive: bool = True
+    needs: expected
+matching/exact_match
+    Passes if the output equals what was expected.
+    case_sensitive: bool = True
+    needs: expected
+matching/json_subset
+    Passes if everything in the expected mapping is in the output too, at every depth.
+    needs: expected
+matching/regex_match
+    Passes if a regular expression matches the output.
+    pattern: str | None = None
+    flags: str = ''
+    mode: 'search' | 'match' | 'fullmatch' = 'search'
+    needs nothing
+matching/within_tolerance
+    Passes if a number differs from the expected one by at most the tolerance.
+    tolerance: float
+    relative: bool = False
+    needs: expected
+questions/question_format
+    Passes if every output is a well-formed question.
+    require_capital: bool = True
+    max_words: int | None = None
+    needs nothing
+questions/starter_phrase
+    Passes if every question starts with one of the approved phrases.
+    starters: list[str]
+    needs nothing\
+""")
+    assert registry.warnings == []
+
+
+def _entry(info: EvaluatorInfo) -> str:
+    told = [
+        f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters
+    ]
+    needs = f"needs: {', '.join(info.needs)}" if info.needs else "needs nothing"
+    return "\n    ".join([f"{info.category}/{info.name}", info.summary, *told, needs])
+
+
+def test_a_name_is_enough(registry: Registry) -> None:
+    """Without parameters."""
+    attached = registry.build("exact_match")
+    assert attached("a", "a").passed
+    assert attached.spec == attach(exact_match).spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "output", "expected"),
+    [
+        ({"contains": {"case_sensitive": False}}, "PARIS", "paris"),
+        ({"contains": None}, "paris", "paris"),
+        ({"within_tolerance": 0.5}, 1.5, 1),
+        ({"within_tolerance": {"tolerance": 1, "relative": True}}, 1.5, 1),
+        ({"starter_phrase": ["How"]}, "How so?", None),
+        ({"uses": "contains", "case_sensitive": False}, "PARIS", "paris"),
+        ({"uses": "contains", "parameters": {"case_sensitive": False}}, "PARIS", "paris"),
+        ("not-contains", "paris", "rome"),
+        ({"not-contains": {"case_sensitive": False}}, "paris", "ROME"),
+        ({"not-within_tolerance": 0.5}, 2, 1),
+        ("not-not-contains", "paris", "paris"),
+        (f"{HERE}:shouts", "HELLO", None),
+        (f"not-{HERE}:shouts", "hello", None),
+        ({f"{HERE}:Relevance": {"keywords": ["loan"]}}, "a loan", None),
+        ({"uses": f"{HERE}:Relevance", "keywords": ["loan"]}, "a loan", None),
+        (f"{HERE}:Ready", "x", None),
+        ({f"{HERE}:_bounded": 3}, "abc", None),
+        (shouts, "HELLO", None),
+        (Relevance(["loan"]), "a loan", None),
+        (attach(shouts), "HELLO", None),
+        ({"all_of": ["contains", {"regex_match": {"pattern": "^p"}}]}, "paris", "ari"),
+        ({"all_of": {"evaluators": ["contains", "not-exact_match"]}}, "paris", "ari"),
+        ({"any_of": ["exact_match", {"all_of": ["contains"]}]}, "paris", "ari"),
+        ({"all_of": "contains"}, "paris", "ari"),
+        ({"negate": "contains"}, "paris", "rome"),
+        ({"negate": {"evaluator": {"contains": {"case_sensitive": False}}}}, "paris", "ROME"),
+        ({"threshold": {"evaluator": "contains", "at_least": 0.5}}, "red", ["red", "blue"]),
+        (
+            {
+                "weighted": {
+                    "evaluators": [
+                        {"evaluator": "exact_match", "weight": 1},
+                        {"evaluator": {"contains": {"case_sensitive": False}}, "weight": 3},
+                    ],
+                    "threshold": 0.75,
+                }
+            },
+            "PARIS, France",
+            "paris",
+        ),
+    ],
+)
+def test_every_way_to_write_an_evaluator(
+    registry: Registry, spec: Any, output: Any, expected: Any
+) -> None:
+    """Each is built and passes what it should."""
+    assert registry.build(spec)(output, expected).passed is True
+
+
+def test_a_use_can_have_a_name_of_its_own(registry: Registry) -> None:
+    """Even if a parameter is called `name` too, under `parameters`."""
+    attached = registry.build({"uses": "not-contains", "name": "clean", "case_sensitive": False})
+    assert attached.spec.name == "clean"
+
+    def called(name: str) -> Callable[[str], bool]:
+        return lambda output: output == name
+
+    mine = Registry()
+    mine.register(evaluator(factory=True)(called))
+    spec = {"uses": "called", "name": "called_search", "parameters": {"name": "search"}}
+    assert mine.build(spec).spec == EvaluatorSpec(
+        "called_search", "called", {"name": "search"}, mine.build(spec).spec.identity
+    )
+
+
+def test_a_threshold_is_the_pass_mark_where_it_is_no_parameter(registry: Registry) -> None:
+    """For evaluators that return numbers."""
+    attached = registry.build({"uses": f"{HERE}:share", "threshold": 0.9})
+    assert attached(0.8).passed is False
+    assert registry.build(f"{HERE}:share")(0.8).passed is True
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "exact_match",
+        "not-contains",
+        {"uses": "contains", "name": "has", "case_sensitive": False},
+        {"all_of": ["contains", {"uses": "contains", "name": "x"}, {"within_tolerance": 1}]},
+        {"weighted": [{"evaluator": "contains", "weight": 2}]},
+        {"threshold": {"evaluator": "contains", "at_least": 0.5}},
+        {"uses": f"{HERE}:share", "threshold": 0.9},
+        {f"{HERE}:Relevance": {"keywords": ["loan"]}},
+    ],
+)
+def test_what_was_written_down_can_be_built_again(registry: Registry, spec: Any) -> None:
+    """Property of every spec: stored as JSON and read back it makes the same evaluator."""
+    built = registry.build(spec).spec
+    stored = codec.decode(codec.encode(built), EvaluatorSpec)
+    assert registry.build(stored).spec == built
+    assert registry.build(codec.plain(built)).spec == built
+
+
+def test_faults_are_told_with_what_was_meant(registry: Registry) -> None:
+    """Unknown names and parameters come with the nearest known; types and gaps are named."""
+    faults: list[Any] = [
+        "exact_macth",
+        "not-exact_macth",
+        {"contains": {"case_sensitve": False}},
+        {"contains": {"case_sensitive": "no"}},
+        {"within_tolerance": {}},
+        {"within_tolerance": "0.1"},
+        {"regex_match": "^a"},
+        {"regex_match": {"pattern": "*a"}},
+        {"regex_match": {"mode": "find"}},
+        {"contains": {}, "exact_match": {}},
+        {"uses": "contains", "parameters": 3},
+        {"uses": "contains", "name": 3},
+        {"all_of": []},
+        {"all_of": ["contians", {"json_subset": {"fold": 1}}]},
+        "no.such.module:thing",
+        f"{HERE}:shout",
+        f"{HERE}:THREE",
+        3,
+    ]
+    told = []
+    for fault in faults:
+        with pytest.raises(EvaluatorError) as caught:
+            registry.build(fault)
+        told.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
+    assert told == snapshot(
+        [
+            ["there is no evaluator 'exact_macth'"],
+            ["there is no evaluator 'exact_macth'"],
+            [
+                "contains: its parameters do not fit",
+                "  - case_sensitve: there is no such parameter: did you mean 'case_sensitive'?",
+            ],
+            ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
+            ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
+            [
+                "within_tolerance: its parameters do not fit",
+                "  - tolerance: expected float, got '0.1'",
+            ],
+            ["regex_match: cannot tell which parameter is meant by '^a'"],
+            ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
+            [
+                "regex_match: its parameters do not fit",
+                "  - mode: expected 'search' | 'match' | 'fullmatch', got 'find'",
+            ],
+            ["cannot tell which evaluator is meant by the keys 'contains', 'exact_match'"],
+            ["contains: parameters is a mapping, got 3"],
+            ["the name of an evaluator is a word, got 3"],
+            ["all_of: a combination of no evaluators says nothing"],
+            [
+                "all_of: its parts cannot be built",
+                "  - evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
+                "  - evaluators[1] (json_subset), fold: there is no such parameter: none are known",
+            ],
+            ["no.such.module:thing: there is no module 'no'"],
+            ["tests.test_registry:shout: 'tests.test_registry' has no attribute 'shout'"],
+            ["int: 3 is neither callable nor has it an `evaluate` method"],
+            ["int: 3 is neither callable nor has it an `evaluate` method"],
+        ]
+    )
+
+
+def test_several_are_built_in_order(registry: Registry) -> None:
+    """From a list, from names, or one alone."""
+    assert _names(registry.build_all(["contains", {"exact_match": None}])) == [
+        "contains",
+        "exact_match",
+    ]
+    assert _names(registry.build_all({"a": "contains", "b": "contains"})) == ["a", "b"]
+    assert _names(registry.build_all("contains")) == ["contains"]
+    assert _names(registry.build_all(contains)) == ["contains"]  # type: ignore[arg-type]
+
+
+def _names(attached: tuple[Attached, ...]) -> list[str]:
+    return [one.spec.name for one in attached]
+
+
+def test_all_problems_are_told_at_once(registry: Registry) -> None:
+    """Each with its place, clashing names among them."""
+    with pytest.raises(EvaluatorError) as caught:
+        registry.build_all(
+            [
+                "contians",
+                "contains",
+                "contains",
+                {"contains": {"case_sensitive": 1, "fold": True}},
+                {"all_of": ["exact_match", "exact"]},
+            ]
+        )
+    assert [str(problem) for problem in caught.value.problems] == snapshot(
+        [
+            "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
+            "evaluators[3] (contains), fold: there is no such parameter: known: case_sensitive",
+            "evaluators[3] (contains), case_sensitive: expected bool, got 1",
+            (
+                "evaluators[4] (all_of), evaluators[1]: "
+                "there is no evaluator 'exact' (did you mean 'exact_match'?)"
+            ),
+            (
+                "contains: 2 evaluators have this name; give each its own: "
+                "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
+            ),
+        ]
+    )
+
+
+def test_no_evaluator_at_all_is_refused(registry: Registry) -> None:
+    """A run without evaluators would say nothing."""
+    with pytest.raises(EvaluatorError, match="no evaluator was given"):
+        registry.build_all([])
+
+
+def test_anything_that_evaluates_can_be_registered() -> None:
+    """Functions, factories, objects, classes and combinations, under their names or others."""
+    mine = Registry()
+    assert mine.register(shouts) == ("shouts",)
+    assert mine.register(shouts) == ("shouts",)
+    assert mine.register(shouts, name="loud") == ("loud",)
+    assert mine.register(_bounded) == ("bounded",)
+    assert mine.register(Relevance) == ("relevance",)
+    assert mine.register(Ready()) == ("Ready",)
+    assert mine.register(all_of(contains, exact_match), name="both") == ("both",)
+    assert [info.name for info in mine.evaluators()] == [
+        "Ready",
+        "both",
+        "loud",
+        "relevance",
+        "shouts",
+        "bounded",
+    ]
+    assert (mine.build("loud").spec.name, mine.build("loud").spec.uses) == ("loud", "loud")
+    assert mine.build({"relevance": {"keywords": ["a"]}}).spec.name == "relevance"
+    assert mine.build({"bounded": 3})("abc").passed is True
+    assert mine.build("both")("a", "a").passed is True
+
+
+@pytest.mark.parametrize("name", ["a:b", "not-this", " "])
+def test_names_that_mean_something_else_are_refused(name: str) -> None:
+    """A colon is an address, `not-` a negation."""
+    with pytest.raises(EvaluatorError, match="cannot be the name of an evaluator"):
+        Registry().register(shouts, name=name)
+
+
+def test_a_name_is_given_once() -> None:
+    """Another evaluator of the same name is refused."""
+    mine = Registry()
+    mine.register(shouts)
+    with pytest.raises(EvaluatorError, match="there is an evaluator 'shouts' already"):
+        mine.register(share, name="shouts")
+
+
+@pytest.mark.parametrize("thing", [Speechless, Speechless(), 3])
+def test_what_evaluates_nothing_is_refused(thing: Any) -> None:
+    """When it is registered, not when it is used."""
+    with pytest.raises(EvaluatorError, match="callable nor ha"):
+        Registry().register(thing)
+
+
+def test_plugins_come_by_import_path() -> None:
+    """A function, a class, or every marked function of a module."""
+    mine = Registry()
+    assert mine.load_plugin(f"{HERE}:shouts") == ("shouts",)
+    assert mine.load_plugin(f"{HERE}:Relevance") == ("relevance",)
+    assert mine.load_plugin(HERE) == ("bounded",)
+    assert mine.build({"relevance": {"keywords": ["loan"]}})("a loan").passed is True
+
+
+def test_plugins_that_cannot_be_loaded_are_told(tmp_path: Path) -> None:
+    """Whatever goes wrong in them is an error about this plugin."""
+    broken = tmp_path / "broken_plugin.py"
+    broken.write_text("raise RuntimeError('half written')")
+    empty = types.ModuleType("plugin_without_evaluators")
+    sys.modules[empty.__name__] = empty
+    try:
+        mine = Registry()
+        with pytest.raises(EvaluatorError, match="cannot be imported: RuntimeError: half written"):
+            mine.load_plugin(f"{broken}:thing")
+        with pytest.raises(EvaluatorError, match="there is no module 'no_such_plugin'"):
+            mine.load_plugin("no_such_plugin")
+        with pytest.raises(EvaluatorError, match="the module has no evaluator in it"):
+            mine.load_plugin(empty.__name__)
+    finally:
+        del sys.modules[empty.__name__]
+        sys.modules.pop("broken_plugin", None)
+        sys.path[:] = [place for place in sys.path if place != str(tmp_path)]
+
+
+def test_a_failing_entry_point_is_a_warning_and_harms_no_other() -> None:
+    """Unmarked things go by the name of their entry point; marked ones by their own."""
+    group = "proctor.evaluators"
+    found = Registry.from_entry_points(
+        [
+            EntryPoint("broken", "no_such_package.evals", group),
+            EntryPoint("loud", f"{HERE}:shouts", group),
+            EntryPoint("mine", f"{HERE}:_bounded", group),
+            EntryPoint("exact_match", f"{HERE}:shouts", group),
+            EntryPoint("matching", "proctor.evaluators.matching", group),
+        ]
+    )
+    assert [info.name for info in found.evaluators()] == [
+        "loud",
+        "contains",
+        "exact_match",
+        "json_subset",
+        "regex_match",
+        "within_tolerance",
+        "bounded",
+    ]
+    assert found.warnings == [
+        (
+            "the plugin 'broken' (no_such_package.evals) cannot be loaded: "
+            "ModuleNotFoundError: No module named 'no_such_package'"
+        ),
+        (
+            "the plugin 'exact_match' (tests.test_registry:shouts) cannot be loaded: "
+            "EvaluatorError: there is an evaluator 'exact_match' already"
+        ),
+    ]
+    assert found.build("exact_match")("a", "a").passed is True
