@@ -17,7 +17,7 @@ def floors() -> dict[str, tuple[int, int]]:
     """Every room's floor, and its step within the floor (higher steps see lower ones)."""
     block = re.search(r"```floors\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
     assert block is not None
-    found = {}
+    found: dict[str, tuple[int, int]] = {}
     for line in block[1].splitlines():
         number, _, *rest = line.split()
         for step, group in enumerate(reversed(" ".join(rest).split("<"))):

@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 def _foreign(value: Any) -> Any:
-    """What stands in JSON for an object that msgspec does not know."""
+    """What stands in JSON for an object that msgspec does not know, or for an odd key."""
+    if isinstance(value, bool | list | tuple | dict | None):
+        # As a value msgspec writes it itself, so here it is the key of a mapping.
+        return _key(value)
     pydantic = extras.loaded("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return _dumped(value)
@@ -66,6 +69,10 @@ def _key(key: Any) -> str:
         return str.__str__(key)
     if key is None or isinstance(key, bool):
         return {None: "null", True: "true", False: "false"}[key]
+    if isinstance(key, dict) and "$repr" in key:
+        return str(key["$repr"])
+    if isinstance(key, Set):
+        return _described(sorted(key, key=repr))
     return str(key) if isinstance(key, int | float | PurePath) else _described(key)
 
 

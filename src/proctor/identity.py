@@ -119,6 +119,8 @@ class _Look:
         written = _written(things) if len(things) >= LONG else None
         if written is not None:
             self._note("data", written)
+        elif len(things) > self._parts_left:
+            self._note("and so on")
         elif isinstance(things, Mapping):
             self._at_all(sorted(things.items(), key=lambda item: self._digest(item[0])))
         elif isinstance(things, Set):

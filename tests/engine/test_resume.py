@@ -110,7 +110,12 @@ async def other_target(text: str) -> str:
 def test_a_changed_run_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     """What has changed is named, nothing is run, and the stored run is as it was."""
     history = stopped_run(tmp_path)
-    given = {"target": target, "dataset": samples(10), "evaluators": exact_match} | change
+    given: dict[str, Any] = {
+        "target": target,
+        "dataset": samples(10),
+        "evaluators": exact_match,
+        **change,
+    }
     with pytest.raises(ResumeRefused) as refused:
         evaluate(**given, history=history, resume="exam")
     assert said in str(refused.value)
@@ -153,9 +158,9 @@ def test_finished_trials_are_told_by_position_or_by_name() -> None:
     by_position = done_by_position(finished)
     by_name, free = done_by_name(finished)
     assert free == 40_001
-    for position, *name in finished:
-        assert by_position(position, *name)
-        assert by_name(position, *name)
+    for trial in finished:
+        assert by_position(*trial)
+        assert by_name(*trial)
     for position in (1, 8, 10, 39_999, 40_001, 10**6):
         assert not by_position(position, "z", "x", 0)
         assert not by_name(position, "z", "x", 0)

@@ -124,7 +124,7 @@ def test_an_async_target_that_blocks_the_loop_is_reported_as_such() -> None:
     """It cannot be stopped, but it is not counted as in time."""
 
     async def target(text: str) -> str:
-        time.sleep(0.1)  # noqa: ASYNC251
+        time.sleep(0.1)
         return text.upper()
 
     report = evaluate(target, samples(1), exact_match, timeout=0.05, history=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from markdown_it import MarkdownIt
@@ -336,6 +336,7 @@ def test_data_reads_as_it_was_written(text: str) -> None:
     """After escaping and reading, a name in a table is the text that went in."""
     reader = MarkdownIt("commonmark").enable(["table"])
     name = line(text, 100)
+    assume(len(name) <= 100)  # a longer one is cut again
     document = MarkdownReporter().generate(EvalReport([], metrics={name: MetricValue(0.5, 3)}))
     cells = [
         "".join(child.content for child in token.children or ())

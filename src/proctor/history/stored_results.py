@@ -5,9 +5,12 @@ from __future__ import annotations
 import sqlite3
 import sys
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import compress
+from operator import itemgetter
+from typing import Any, TypeVar, overload
 
 from proctor.history.payload import read
 from proctor.history.writer import POSITION_BITS
@@ -19,7 +22,6 @@ BATCH = 2_000
 # Up to this many results, columns that were read once are kept for the next question.
 KEPT_UP_TO = 200_000
 NO_CONFIGURATION = -1
-CLUSTER = "coalesce(cluster, sample_id)"
 
 MARK_OF: dict[Outcome, str] = {
     "passed": "p",
@@ -30,12 +32,12 @@ MARK_OF: dict[Outcome, str] = {
 }
 
 
-class _Scores(NamedTuple):
-    """All evaluators' marks and numbers, result by result, and the results' clusters if wanted."""
+# The marks of whole results, by their place in OUTCOMES; and of an evaluator the run did not have.
+LETTERS = bytes.maketrans(bytes(range(len(OUTCOMES))), b"pfxes")
+STRANGER = bytes.maketrans(bytes(range(len(OUTCOMES))), b"ssxss")
 
-    marks: str
-    numbers: array[float]
-    clusters: list[str] | None
+NAN = float("nan")
+T = TypeVar("T")
 
 
 class StoredResults:
@@ -55,7 +57,7 @@ class StoredResults:
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
-        self._kept: dict[str, Any] = {}
+        self._known: dict[str, Any] = {}
         low = run_key << POSITION_BITS
         self._where = f"id >= {low} AND id < {low + (1 << POSITION_BITS)}"
         if configuration is not None:
@@ -100,59 +102,42 @@ class StoredResults:
         return StoredResults(self._connection, self._run_key, self._run, which, self._keep_alive)
 
     def counts(self) -> Counts:
-        kept = self._kept.get("counts")
-        if not isinstance(kept, Counts):
-            rows = self._query("outcome, count(*)", " GROUP BY outcome")
-            kept = _counts(dict(rows.fetchall()))
-            if self._run.status != "running":
-                self._kept["counts"] = kept
-        return kept
+        rows = dict(self._query("outcome, count(*)", " GROUP BY outcome").fetchall())
+        return Counts(*(rows.get(index, 0) for index in range(len(OUTCOMES))))
 
-    def column(self, evaluator: str) -> Column:
-        names = [spec.name for spec in self._run.evaluators]
-        if evaluator not in names:
-            counts = self.counts()
-            return Column(array("d"), errors=counts.error, skipped=counts.total - counts.error)
-        marks, numbers, clusters = self._scores()
-        which, width = names.index(evaluator), len(names)
-        mine = marks[which::width]
+    def outcomes(self) -> bytes:
+        return self._kept("outcomes", lambda: bytes(self._numbers("outcome")))
+
+    def clusters(self) -> list[str] | None:
+        return self._kept("clusters", self._read_clusters)
+
+    def column(self, evaluator: str | None = None) -> Column:
+        with self._one_moment():
+            marks, numbers = self._combined() if evaluator is None else self._scores(evaluator)
+            clusters = self.clusters()
         if clusters is not None:
-            known = (name for name, mark in zip(clusters, mine, strict=True) if mark in "pf")
-            clusters = shared_clusters(known)
+            clusters = list(compress(clusters, [mark in "pf" for mark in marks]))
         return Column(
-            array("d", [value for value in numbers[which::width] if value == value]),
-            passed=mine.count("p"),
-            errors=mine.count("e") + mine.count("x"),
-            skipped=mine.count("s"),
+            array("d", [number for number in numbers if number == number]),
+            bytes([mark == "p" for mark in marks if mark in "pf"]),
+            errors=marks.count("e") + marks.count("x"),
+            skipped=marks.count("s"),
             clusters=clusters,
         )
 
-    def overall(self) -> Column:
-        # One query, so that all figures are of the same moment while a run goes on.
-        grouped = self._is_grouped()
-        cursor = self._query(f"outcome, value, {CLUSTER if grouped else 'NULL'}", " ORDER BY id")
-        tally: Counter[int] = Counter()
-        values, clusters = array("d"), []
-        while rows := cursor.fetchmany(BATCH):
-            tally.update([outcome for outcome, _, _ in rows])
-            values.extend([value for _, value, _ in rows if value is not None])
-            if grouped:
-                clusters += [cluster for _, value, cluster in rows if value is not None]
-        counts = _counts(tally)
+    def latencies(self) -> Column:
+        with self._one_moment():
+            return Column(array("d", self._numbers("latency_ms")), clusters=self.clusters())
+
+    def tokens(self) -> Column:
+        with self._one_moment():
+            told, clusters = list(self._numbers("tokens")), self.clusters()
+        known = [number is not None for number in told]
         return Column(
-            values,
-            passed=counts.passed,
-            errors=counts.error + counts.unscored,
-            skipped=counts.skipped,
-            clusters=shared_clusters(clusters) if grouped else None,
+            array("d", compress(told, known)),
+            skipped=known.count(False),
+            clusters=None if clusters is None else list(compress(clusters, known)),
         )
-
-    def latencies(self) -> array[float]:
-        return array("d", (value for (value,) in self._query("latency_ms", " ORDER BY id")))
-
-    def tokens(self) -> array[float]:
-        rows = self._query("tokens", " AND tokens IS NOT NULL ORDER BY id")
-        return array("d", (value for (value,) in rows))
 
     def error_kinds(self) -> dict[str, int]:
         return dict(
@@ -199,46 +184,75 @@ class StoredResults:
     def _query(self, columns: str, rest: str = "") -> sqlite3.Cursor:
         return self._connection.execute(f"SELECT {columns} FROM results WHERE {self._where}{rest}")
 
-    def _scores(self) -> _Scores:
-        kept: _Scores | None = self._kept.get("scores")
-        if kept is None:
-            marks: list[str] = []
-            numbers = array("d")
-            clusters: list[str] | None = [] if self._is_grouped() else None
-            columns = "marks, numbers" if clusters is None else f"marks, numbers, {CLUSTER}"
-            cursor = self._query(columns, " ORDER BY id")
-            while rows := cursor.fetchmany(BATCH):
-                marks.append("".join([row[0] for row in rows]))
-                numbers.frombytes(b"".join([row[1] for row in rows]))
-                if clusters is not None:
-                    clusters += [row[2] for row in rows]
-            if sys.byteorder == "big":  # pragma: no cover - what is stored is little-endian
-                numbers.byteswap()
-            kept = _Scores("".join(marks), numbers, clusters)
-            if len(kept.marks) <= KEPT_UP_TO and self._run.status != "running":
-                self._kept["scores"] = kept
-        return kept
+    def _numbers(self, column: str) -> Iterator[Any]:
+        """One column of all results, in their order."""
+        return map(itemgetter(0), self._query(column, " ORDER BY id"))
 
-    def _is_grouped(self) -> bool:
-        """True if two results may belong to one cluster."""
-        several = self._configuration is None and len(self._run.configurations) > 1
-        if several or self._run.options.epochs > 1:
-            return True
-        kept: bool | None = self._kept.get("grouped")
-        if kept is None:
-            named = self._query("1", " AND (epoch > 0 OR cluster IS NOT NULL) LIMIT 1")
-            kept = named.fetchone() is not None
-            if self._run.status != "running":
-                self._kept["grouped"] = kept
-        return kept
+    def _combined(self) -> tuple[str, Sequence[float]]:
+        """The marks and combined scores of whole results; NaN where there is no score."""
+        marks = self.outcomes().translate(LETTERS).decode()
+        values = [NAN if value is None else value for value in self._numbers("value")]
+        return marks, values
 
+    def _scores(self, evaluator: str) -> tuple[str, Sequence[float]]:
+        """One evaluator's marks and scores; NaN where there is no score."""
+        names = [spec.name for spec in self._run.evaluators]
+        if evaluator not in names:
+            return self.outcomes().translate(STRANGER).decode(), ()
+        which, width = names.index(evaluator), len(names)
+        marks, numbers = self._kept("scores", self._read_scores)
+        return marks[which::width], numbers[which::width]
 
-def _counts(tally: Mapping[int, int]) -> Counts:
-    return Counts(*(tally.get(index, 0) for index in range(len(OUTCOMES))))
+    def _read_scores(self) -> tuple[str, array[float]]:
+        """All evaluators' marks and numbers, result by result."""
+        marks: list[str] = []
+        numbers = array("d")
+        cursor = self._query("marks, numbers", " ORDER BY id")
+        while rows := cursor.fetchmany(BATCH):
+            marks.append("".join([mark for mark, _ in rows]))
+            numbers.frombytes(b"".join([data for _, data in rows]))
+        if sys.byteorder == "big":  # pragma: no cover - what is stored is little-endian
+            numbers.byteswap()
+        return "".join(marks), numbers
+
+    def _read_clusters(self) -> list[str] | None:
+        named = self._query("1", " AND cluster IS NOT NULL LIMIT 1").fetchone()
+        repeated = self._run.options.epochs > 1 or (
+            self._configuration is None and len(self._run.configurations) > 1
+        )
+        if not (named or repeated):
+            return None
+        return shared_clusters(self._numbers("coalesce(cluster, sample_id)"))
+
+    def _kept(self, name: str, read: Callable[[], T]) -> T:
+        """What was read is kept for the next question, if the run is over and not too large."""
+        if name in self._known:
+            found: T = self._known[name]
+            return found
+        found = read()
+        if self._run.status != "running" and self._is_small:
+            self._known[name] = found
+        return found
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        """What is read inside is of one moment, also while the run goes on."""
+        if self._run.status != "running" or self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return len(self) <= KEPT_UP_TO
 
 
 def _mark_of(evaluator: str, names: Sequence[str]) -> str:
-    """The SQL for one evaluator's mark; one that the run does not have said nothing."""
-    if evaluator in names:
-        return f"substr(marks, {names.index(evaluator) + 1}, 1)"
-    return "iif(error_kind IS NULL, 's', 'x')"
+    """SQL for the mark that an evaluator left, also for one that the run did not have."""
+    if evaluator not in names:
+        return f"CASE outcome WHEN {OUTCOMES.index('error')} THEN 'x' ELSE 's' END"
+    return f"substr(marks, {names.index(evaluator) + 1}, 1)"

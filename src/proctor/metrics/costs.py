@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from math import fsum
 
-import msgspec
-
-from proctor.metrics.estimates import by_cluster, is_clustered, mean_of
+from proctor.metrics.estimates import mean_of
 from proctor.records.metric import MetricKind, MetricValue
-from proctor.records.results import Column, Results
-from proctor.records.trial import EvalResult
+from proctor.records.results import Results
 from proctor.statistics.quantiles import quantile
 
 
@@ -24,10 +21,8 @@ class LatencyMetric:
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         """The four numbers, over every trial."""
-        column = Column(results.latencies())
+        column = results.latencies()
         ordered = sorted(column.values)
-        if is_clustered(results):
-            column = by_cluster(results, lambda result: result.latency_ms)
 
         def quantile_at(share: float, kind: MetricKind = "quantile") -> MetricValue:
             return MetricValue(quantile(ordered, share), len(ordered), kind=kind, unit="ms")
@@ -53,17 +48,10 @@ class TokensMetric:
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         """The two numbers; unknown is not zero."""
-        column = Column(results.tokens())
+        column = results.tokens()
         total = fsum(column.values) if column.values else None
-        n = len(column.values)
-        unknown = len(results) - n
-        if n and is_clustered(results):
-            column = by_cluster(results, _tokens)
+        n, unknown = len(column.values), column.skipped
         return {
-            "mean": mean_of(msgspec.structs.replace(column, skipped=unknown), unit="tokens"),
+            "mean": mean_of(column, unit="tokens"),
             "total": MetricValue(total, n, skipped=unknown, kind="count", unit="tokens"),
         }
-
-
-def _tokens(result: EvalResult) -> float | None:
-    return None if result.trial.usage is None else result.trial.usage.total_tokens

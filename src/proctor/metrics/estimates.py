@@ -7,11 +7,11 @@ sample, samples of one document) both get the clustered interval, and the note s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results
-from proctor.records.trial import EvalResult
+from proctor.records.trial import OUTCOMES, Outcome
 from proctor.statistics.intervals import (
     FEWEST_CLUSTERS,
     Interval,
@@ -58,7 +58,7 @@ def mean_of(column: Column, unit: str = "") -> MetricValue:
     (0.0, 1.0)
     """
     note = ""
-    if column.clusters is None:
+    if column.clusters is None or not column.values:
         interval = mean_interval(column.values)
     else:
         interval, note = _clustered_interval(column)
@@ -74,24 +74,30 @@ def mean_of(column: Column, unit: str = "") -> MetricValue:
     )
 
 
-def is_clustered(results: Results) -> bool:
-    """True if some results are not independent of each other."""
-    return results.overall().clusters is not None
+def rate_over(
+    results: Results, counted: Mapping[Outcome, float], *, errors: int = 0, skipped: int = 0
+) -> MetricValue:
+    """A share of results by how they came out: 1 or 0 for each outcome that counts.
 
-
-def by_cluster(results: Results, value_of: Callable[[EvalResult], float | None]) -> Column:
-    """One number of every result beside its cluster; results that have none are left out.
-
-    This reads every result, and is only needed for clustered results: the columns hold no
-    cluster for a failed trial and no verdict for a single score.
+    >>> from proctor.records.results import ResultList
+    >>> rate_over(ResultList([]), {"passed": 1.0, "failed": 0.0}).value is None
+    True
     """
-    values, clusters = array("d"), []
-    for result in results:
-        value = value_of(result)
-        if value is not None:
-            values.append(value)
-            clusters.append(result.trial.sample.cluster or result.sample_id)
-    return Column(values, clusters=clusters)
+    outcomes, clusters = results.outcomes(), results.clusters()
+    worth = [counted.get(outcome) for outcome in OUTCOMES]
+    if clusters is None:
+        counts = [outcomes.count(index) for index in range(len(OUTCOMES))]
+        n = sum(count for count, share in zip(counts, worth, strict=True) if share is not None)
+        passed = sum(count for count, share in zip(counts, worth, strict=True) if share)
+        return rate_of(passed, n, errors=errors, skipped=skipped)
+    counts_of = [worth[outcome] for outcome in outcomes]
+    flags = Column(
+        array("d", (share for share in counts_of if share is not None)),
+        errors=errors,
+        skipped=skipped,
+        clusters=[c for c, share in zip(clusters, counts_of, strict=True) if share is not None],
+    )
+    return clustered_rate_of(flags)
 
 
 def _clustered_interval(column: Column) -> tuple[Interval | None, str]:

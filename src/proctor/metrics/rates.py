@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 import msgspec
 
-from proctor.metrics.estimates import by_cluster, clustered_rate_of, is_clustered, rate_of
+from proctor.metrics.estimates import clustered_rate_of, rate_of, rate_over
 from proctor.records.metric import MetricValue
-from proctor.records.results import Results, outcome_for
-from proctor.records.trial import EvalResult
+from proctor.records.results import Results
+from proctor.records.trial import OUTCOMES
 
 
 class SuccessRateMetric:
@@ -22,10 +24,7 @@ class SuccessRateMetric:
 
     def compute(self, results: Results) -> MetricValue:
         """The rate over all results; nothing is missing from it."""
-        if is_clustered(results):
-            return clustered_rate_of(by_cluster(results, lambda result: float(result.success)))
-        counts = results.counts()
-        return rate_of(counts.total - counts.error, counts.total)
+        return rate_over(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
 
 
 class PassRateMetric:
@@ -43,20 +42,12 @@ class PassRateMetric:
 
     def compute(self, results: Results) -> MetricValue:
         """The rate over the verdicts."""
-        evaluator = self.evaluator_name
-        column = results.overall() if evaluator is None else results.column(evaluator)
+        column = results.column(self.evaluator_name)
         if column.clusters is not None:
-            flags = by_cluster(results, self._passed)
-            return clustered_rate_of(
-                msgspec.structs.replace(flags, errors=column.errors, skipped=column.skipped)
-            )
-        return rate_of(
-            column.passed, len(column.values), errors=column.errors, skipped=column.skipped
-        )
-
-    def _passed(self, result: EvalResult) -> float | None:
-        outcome = outcome_for(result, self.evaluator_name)
-        return float(outcome == "passed") if outcome in ("passed", "failed") else None
+            flags = array("d", list(column.passes))
+            return clustered_rate_of(msgspec.structs.replace(column, values=flags))
+        n = len(column.values)
+        return rate_of(column.passed, n, errors=column.errors, skipped=column.skipped)
 
 
 class StrictPassRateMetric:
@@ -72,13 +63,7 @@ class StrictPassRateMetric:
 
     def compute(self, results: Results) -> MetricValue:
         """The rate over everything but what was skipped."""
-        counts = results.counts()
-        if is_clustered(results):
-            flags = by_cluster(results, _passed_strictly)
-            return clustered_rate_of(msgspec.structs.replace(flags, skipped=counts.skipped))
-        return rate_of(counts.passed, counts.total - counts.skipped, skipped=counts.skipped)
-
-
-def _passed_strictly(result: EvalResult) -> float | None:
-    outcome = result.outcome
-    return None if outcome == "skipped" else float(outcome == "passed")
+        skipped = results.outcomes().count(OUTCOMES.index("skipped"))
+        counted = {outcome: float(outcome == "passed") for outcome in OUTCOMES}
+        del counted["skipped"]
+        return rate_over(results, counted, skipped=skipped)

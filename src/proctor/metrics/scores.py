@@ -28,8 +28,7 @@ class MeanScoreMetric:
 
     def compute(self, results: Results) -> MetricValue:
         """The mean over the verdicts, errors and skips left out and counted."""
-        evaluator = self.evaluator_name
-        return mean_of(results.overall() if evaluator is None else results.column(evaluator))
+        return mean_of(results.column(self.evaluator_name))
 
 
 class AccuracyMetric:

@@ -76,13 +76,13 @@ class EvalReport:
     @cached_property
     def mean_score(self) -> float | None:
         """Mean of the combined scores that have a value."""
-        values = self.results.overall().values
+        values = self.results.column().values
         return _share(fsum(values), len(values))
 
     @cached_property
     def mean_latency_ms(self) -> float | None:
         """Mean time of a trial in milliseconds, failures included."""
-        values = self.results.latencies()
+        values = self.results.latencies().values
         return _share(fsum(values), len(values))
 
     def failed_samples(self) -> tuple[EvalResult, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Protocol, overload
 
 import msgspec
@@ -13,18 +14,24 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One evaluator's scores over many results, as numbers.
+    """One number of many results, such as an evaluator's scores.
 
-    `values` are the verdicts; `clusters` names, value by value, the group each belongs to when
-    they are not independent (epochs of one sample, samples of one cluster), else it is None.
-    `errors` counts failed trials and failed evaluations, `skipped` those without a verdict.
+    `values` are the numbers there are, in the order of the results; `passes` says of each score
+    whether it passed (1) or not (0). `clusters` names the group each value belongs to if some
+    results are not independent (epochs of one sample, samples of one cluster), else it is None.
+    `errors` and `skipped` count the results that have no such number, and why.
     """
 
     values: array[float]
-    passed: int = 0
+    passes: bytes = b""
     errors: int = 0
     skipped: int = 0
     clusters: list[str] | None = None
+
+    @property
+    def passed(self) -> int:
+        """How many of the scores passed."""
+        return self.passes.count(1)
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -67,20 +74,24 @@ class Results(Protocol):
         """How the results came out."""
         ...
 
-    def column(self, evaluator: str) -> Column:
-        """One evaluator's scores."""
+    def outcomes(self) -> bytes:
+        """How each result came out, as its place in OUTCOMES."""
         ...
 
-    def overall(self) -> Column:
-        """The combined score of every result."""
+    def clusters(self) -> list[str] | None:
+        """The cluster of each result, or None if all results are independent."""
         ...
 
-    def latencies(self) -> array[float]:
+    def column(self, evaluator: str | None = None) -> Column:
+        """One evaluator's scores, or the combined score of every result."""
+        ...
+
+    def latencies(self) -> Column:
         """Milliseconds each trial took, failures included."""
         ...
 
-    def tokens(self) -> array[float]:
-        """Tokens of every trial that told its usage."""
+    def tokens(self) -> Column:
+        """Tokens of every trial that told its usage; the others are skipped."""
         ...
 
     def error_kinds(self) -> dict[str, int]:
@@ -133,39 +144,43 @@ class ResultList:
         return ResultList(r for r in self._results if r.trial.configuration == configuration)
 
     def counts(self) -> Counts:
-        tally = Counter(result.outcome for result in self._results)
-        return Counts(*(tally[outcome] for outcome in OUTCOMES))
+        return count_outcomes(self.outcomes())
 
-    def column(self, evaluator: str) -> Column:
-        scored = [(r, r.scores.get(evaluator) if r.success else None) for r in self._results]
-        valued = [(r, s) for r, s in scored if s is not None and s.ok]
-        errors = sum(not r.success or (s is not None and s.status == "error") for r, s in scored)
+    def outcomes(self) -> bytes:
+        return bytes(OUTCOMES.index(result.outcome) for result in self._results)
+
+    def clusters(self) -> list[str] | None:
+        return shared_clusters(cluster_of(result) for result in self._results)
+
+    def column(self, evaluator: str | None = None) -> Column:
+        seen = [outcome_for(result, evaluator) for result in self._results]
+        judged = [outcome in ("passed", "failed") for outcome in seen]
+        if evaluator is None:
+            values = [result.verdict()[1] for result in self._results]
+        else:
+            scores = [result.scores.get(evaluator) for result in self._results]
+            values = [None if score is None else score.value for score in scores]
         return Column(
-            array("d", (s.value for _, s in valued if s.value is not None)),
-            passed=sum(s.passed for _, s in valued),
-            errors=errors,
-            skipped=len(scored) - len(valued) - errors,
-            clusters=shared_clusters(_cluster(r) for r, _ in valued),
+            array("d", (value for value in compress(values, judged) if value is not None)),
+            bytes(outcome == "passed" for outcome in compress(seen, judged)),
+            errors=seen.count("error") + seen.count("unscored"),
+            skipped=seen.count("skipped"),
+            clusters=_chosen(self.clusters(), judged),
         )
 
-    def overall(self) -> Column:
-        counts = self.counts()
-        valued = [(r, value) for r in self._results if (value := r.verdict()[1]) is not None]
+    def latencies(self) -> Column:
+        values = array("d", (result.latency_ms for result in self._results))
+        return Column(values, clusters=self.clusters())
+
+    def tokens(self) -> Column:
+        usages = [result.trial.usage for result in self._results]
+        totals = [None if usage is None else usage.total_tokens for usage in usages]
+        known = [total is not None for total in totals]
         return Column(
-            array("d", (value for _, value in valued)),
-            passed=counts.passed,
-            errors=counts.error + counts.unscored,
-            skipped=counts.skipped,
-            clusters=shared_clusters(_cluster(r) for r, _ in valued),
+            array("d", (total for total in totals if total is not None)),
+            skipped=known.count(False),
+            clusters=_chosen(self.clusters(), known),
         )
-
-    def latencies(self) -> array[float]:
-        return array("d", (result.latency_ms for result in self._results))
-
-    def tokens(self) -> array[float]:
-        usages = (result.trial.usage for result in self._results)
-        totals = (usage.total_tokens for usage in usages if usage is not None)
-        return array("d", (total for total in totals if total is not None))
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
@@ -190,8 +205,22 @@ class ResultList:
         return [r for r in self._results if r.sample_id == sample_id]
 
 
+def count_outcomes(outcomes: bytes) -> Counts:
+    """How many results came out how.
+
+    >>> count_outcomes(bytes([0, 0, 1])).passed
+    2
+    """
+    return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
+
+
+def cluster_of(result: EvalResult) -> str:
+    """The group a result belongs to: its sample's cluster, else all results of the sample."""
+    return result.trial.sample.cluster or result.sample_id
+
+
 def shared_clusters(clusters: Iterable[str]) -> list[str] | None:
-    """The clusters of some values, one by one, or None if no two values share one.
+    """The clusters of some results, one by one, or None if no two results share one.
 
     >>> shared_clusters(["a", "b", "a"]), shared_clusters(["a", "b"])
     (['a', 'b', 'a'], None)
@@ -212,8 +241,8 @@ def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
     return "passed" if score.passed else "failed"
 
 
-def _cluster(result: EvalResult) -> str:
-    return result.trial.sample.cluster or result.sample_id
+def _chosen(clusters: list[str] | None, wanted: Iterable[bool]) -> list[str] | None:
+    return None if clusters is None else list(compress(clusters, wanted))
 
 
 def _worst_first(result: EvalResult) -> float:

@@ -1,0 +1,81 @@
+"""A page, performed: its files are written, its code is run, its commands are typed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.docs.blocks import Block, commands_of, says
+
+WIDTH = "88"
+SECONDS = 60
+
+
+class Performance:
+    """One page in one folder: its Python blocks share a module, `cd` holds for what follows."""
+
+    def __init__(self, page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._page = page
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._module = ModuleType("page")
+        monkeypatch.setitem(sys.modules, "page", self._module)
+
+    def perform(self, block: Block) -> None:
+        """Do what a block says, and hold what it prints against what the page shows."""
+        acts: dict[str, Callable[[Block], None]] = {"python": self._run, "console": self._type}
+        act = self._write if block.title else acts.get(block.language)
+        if act is not None:
+            act(block)
+
+    def _write(self, block: Block) -> None:
+        assert block.title is not None
+        path = self._folder / block.title
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text, encoding="utf-8")
+
+    def _run(self, block: Block) -> None:
+        self._monkeypatch.chdir(self._folder)
+        # Empty lines first, so that a traceback names the line of the page.
+        code = compile("\n" * block.line + block.text, self._page, "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, self._module.__dict__)
+        self._compare(block.line, block.shown or "", printed.getvalue())
+
+    def _type(self, block: Block) -> None:
+        for command in commands_of(block.text):
+            if command.typed.startswith("cd "):
+                self._folder /= command.typed.removeprefix("cd ")
+            else:
+                self._compare(block.line, command.shown, self._shell(command.typed))
+
+    def _shell(self, command: str) -> str:
+        ours = Path(sys.executable).parent
+        search = f"{ours}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=self._folder,
+            env=os.environ | {"PATH": search, "NO_COLOR": "1", "COLUMNS": WIDTH},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+        return done.stdout
+
+    def _compare(self, line: int, shown: str, printed: str) -> None:
+        if not says(shown, printed):
+            pytest.fail(
+                f"{self._page}:{line} shows\n\n{shown}\n\nbut this was printed:\n\n{printed}",
+                pytrace=False,
+            )

@@ -1,0 +1,77 @@
+"""The catalogue of built-in evaluators, as people read it."""
+
+from __future__ import annotations
+
+from inline_snapshot import snapshot
+
+from proctor.evaluators.marking import EvaluatorInfo
+from proctor.registry import Registry
+
+
+def test_the_catalogue_is_enough_to_print() -> None:
+    """Name, category, needs, parameters with types and defaults, and a summary."""
+    registry = Registry.standard()
+    assert "\n".join(map(_entry, registry.evaluators())) == snapshot("""\
+combination/all_of
+    Passes if all of its evaluators pass; the value is their mean.
+    evaluators: list[evaluator]
+    needs nothing
+combination/any_of
+    Passes if any of its evaluators passes; the value is the greatest.
+    evaluators: list[evaluator]
+    needs nothing
+combination/negate
+    Passes if its evaluator does not; the value is 1 minus its value.
+    evaluator: evaluator
+    needs nothing
+combination/threshold
+    Passes if the value of its evaluator is at least so much.
+    evaluator: evaluator
+    at_least: float
+    needs nothing
+combination/weighted
+    Passes if the weighted mean of its evaluators reaches the threshold.
+    evaluators: list[evaluator]
+    threshold: float = 0.5
+    needs nothing
+matching/contains
+    Passes if the output contains what was expected; of several things it must contain all.
+    case_sensitive: bool = True
+    needs: expected
+matching/exact_match
+    Passes if the output equals what was expected.
+    case_sensitive: bool = True
+    needs: expected
+matching/json_subset
+    Passes if everything in the expected mapping is in the output too, at every depth.
+    needs: expected
+matching/regex_match
+    Passes if a regular expression matches the output.
+    pattern: str | None = None
+    flags: str = ''
+    mode: 'search' | 'match' | 'fullmatch' = 'search'
+    needs nothing
+matching/within_tolerance
+    Passes if a number differs from the expected one by at most the tolerance.
+    tolerance: float
+    relative: bool = False
+    needs: expected
+questions/question_format
+    Passes if every output is a well-formed question.
+    require_capital: bool = True
+    max_words: int | None = None
+    needs nothing
+questions/starter_phrase
+    Passes if every question starts with one of the approved phrases.
+    starters: list[str]
+    needs nothing\
+""")
+    assert registry.warnings == []
+
+
+def _entry(info: EvaluatorInfo) -> str:
+    told = [
+        f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters
+    ]
+    needs = f"needs: {', '.join(info.needs)}" if info.needs else "needs nothing"
+    return "\n    ".join([f"{info.category}/{info.name}", info.summary, *told, needs])

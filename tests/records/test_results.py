@@ -1,0 +1,128 @@
+"""Results in memory: columns, pages and counts worked out by hand."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+import pytest
+
+from proctor.records.results import Column, Counts, ResultList, outcome_for
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Usage
+from proctor.records.trial import EvalResult, Trial
+from tests.records.examples import failed, scored, skipped
+
+MIXED = ResultList(
+    [
+        scored("a", 1.0, 0.0),
+        scored("b", 0.5, None),
+        failed("c", kind="KeyError"),
+        failed("d"),
+        skipped("e"),
+        scored("f", 0.0, 1.0, latency_ms=3.0),
+        failed("g"),
+    ]
+)
+
+
+def ids(results: object) -> list[str]:
+    assert isinstance(results, list | tuple)
+    return [result.sample_id for result in results]
+
+
+def test_a_column_holds_one_evaluators_verdicts() -> None:
+    """Three verdicts, two of them passed; three failed trials are errors, one skip."""
+    assert MIXED.column("exact") == Column(
+        array("d", [1.0, 0.5, 0.0]), passed=2, errors=3, skipped=1
+    )
+    assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), passed=1, errors=4, skipped=1)
+
+
+def test_an_evaluator_that_nobody_asked_said_nothing() -> None:
+    """All is skipped but the failed trials."""
+    assert MIXED.column("unknown") == Column(array("d"), errors=3, skipped=4)
+
+
+def test_scores_of_a_failed_trial_do_not_count_twice() -> None:
+    """A trial without output is an error, whatever scores it may carry."""
+    odd = EvalResult(failed("a").trial, {"exact": Score(1.0, True)})
+    assert ResultList([odd]).column("exact") == Column(array("d"), errors=1)
+
+
+def test_the_overall_column_holds_the_combined_scores() -> None:
+    """Only results with a verdict have a value: (1 + 0) / 2 and (0 + 1) / 2."""
+    assert MIXED.overall() == Column(array("d", [0.5, 0.5]), passed=0, errors=4, skipped=1)
+    assert MIXED.counts() == Counts(failed=2, error=3, unscored=1, skipped=1)
+
+
+def test_clusters_are_told_only_where_values_share_one() -> None:
+    """Epochs of one sample share it; a value without company does not."""
+    sample: Sample[str, str] = Sample("a", "?", metadata={"cluster": "doc"})
+    twin = EvalResult(Trial(sample, "!"), {"exact": Score(1.0, True)})
+    again = msgspec.structs.replace(scored("b", 1.0), scores={"exact": Score(0.5, True)})
+    assert ResultList([scored("b", 1.0), again]).column("exact").clusters == ["b", "b"]
+    assert ResultList([twin, scored("b", 1.0), twin]).overall().clusters == ["doc", "b", "doc"]
+    assert ResultList([twin, scored("b", 1.0)]).overall().clusters is None
+    assert ResultList([scored("b", 1.0), failed("b")]).overall().clusters is None
+
+
+def test_ruling_4_latencies_are_of_all_trials() -> None:
+    """Ruling 4: failures took their time too."""
+    assert list(MIXED.latencies()) == [100.0, 100.0, 100.0, 100.0, 0.0, 3.0, 100.0]
+
+
+def test_tokens_are_of_trials_that_told_them() -> None:
+    """Unknown is not zero."""
+    sample: Sample[str, str] = Sample("a", "?")
+    usages = [None, Usage(), Usage(0, 0), Usage(2, 3)]
+    results = ResultList(EvalResult(Trial(sample, usage=usage)) for usage in usages)
+    assert list(results.tokens()) == [0.0, 5.0]
+
+
+def test_error_kinds_are_counted_the_most_frequent_first() -> None:
+    """Ties stand in the order of their names."""
+    assert list(MIXED.error_kinds().items()) == [("TimeoutError", 2), ("KeyError", 1)]
+    tied = ResultList([failed("a", kind="Z"), failed("b", kind="A")])
+    assert list(tied.error_kinds()) == ["A", "Z"]
+
+
+def test_pages_show_the_worst_first() -> None:
+    """Without a value first, then by value; ties in the order given; filtered by outcome."""
+    assert ids(MIXED.page()) == ["b", "c", "d", "e", "g", "a", "f"]
+    assert ids(MIXED.page(offset=1, limit=2)) == ["c", "d"]
+    assert ids(MIXED.page(outcome="error")) == ["c", "d", "g"]
+    assert ids(MIXED.page(outcome="failed", evaluator="exact")) == ["f"]
+    assert ids(MIXED.page(outcome="unscored", evaluator="judge")) == ["b"]
+    assert ids(MIXED.page(outcome="skipped", evaluator="unknown")) == ["b", "e", "a", "f"]
+    assert ids(MIXED.page(offset=-3, limit=1)) == ["b"]
+    assert ids(MIXED.page(offset=9)) == ids(MIXED.page(limit=0)) == ids(MIXED.page(limit=-1)) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        (scored("a", 1.0), "passed"),
+        (scored("a", 0.0), "failed"),
+        (scored("a", None), "unscored"),
+        (skipped("a"), "skipped"),
+        (scored("a"), "skipped"),
+        (failed("a"), "error"),
+    ],
+)
+def test_an_outcome_in_the_eyes_of_one_evaluator(result: EvalResult, outcome: str) -> None:
+    """The same five words, asked of one evaluator and of the whole."""
+    assert outcome_for(result, "exact") == outcome
+    assert outcome_for(result) == outcome
+
+
+def test_results_are_a_sequence() -> None:
+    """Length, order, indexes from both ends and slices, by sample and by configuration."""
+    assert len(MIXED) == 7
+    assert ids(list(MIXED)) == ["a", "b", "c", "d", "e", "f", "g"]
+    assert MIXED[-1].sample_id == "g"
+    assert ids(MIXED[1:6:2]) == ["b", "d", "f"]
+    assert ids(MIXED.of_sample("c")) == ["c"]
+    assert len(MIXED.only("default")) == 7
+    assert len(MIXED.only("other")) == 0

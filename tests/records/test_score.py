@@ -1,0 +1,155 @@
+"""Ruling 1: one score, finite and within 0..1, or none at all; ruling 5: how scores combine."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import fsum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from proctor.records.score import Score, combine_all, combine_any
+from tests.records.examples import any_score
+
+score_tables = st.dictionaries(st.text(max_size=2), any_score, max_size=5)
+
+
+@given(st.floats())
+@example(-0.0)
+@example(1.0 + 2**-52)
+def test_ruling_1_a_value_is_within_0_and_1_or_refused(value: float) -> None:
+    """Ruling 1: any float either makes a score from 0 to 1 or is refused when it is made."""
+    if 0.0 <= value <= 1.0:
+        assert Score(value, True).value == value
+    else:
+        with pytest.raises(ValueError, match="a score's value must be a number from 0 to 1"):
+            Score(value, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        float("nan"),
+        float("inf"),
+        -0.1,
+        1.1,
+        2,
+        -1,
+        10**400,
+        "0.5",
+        b"1",
+        [0.5],
+        Decimal("0.5"),
+    ],
+)
+def test_ruling_1_what_is_no_such_number_is_refused(value: Any) -> None:
+    """Ruling 1: nan, infinity, too small, too great, nothing, or no number at all."""
+    with pytest.raises(ValueError, match=r"must be a number from 0 to 1.*use Score\.error"):
+        Score(value, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (1, 1.0),
+        (0, 0.0),
+        (True, 1.0),
+        (np.float64(0.5), 0.5),
+        (np.float32(0.5), 0.5),
+        (np.int64(1), 1.0),
+        (Fraction(1, 4), 0.25),
+    ],
+)
+def test_other_kinds_of_numbers_become_floats(value: Any, kept: float) -> None:
+    """Whatever number an evaluator computes, the score holds what JSON and the history can hold."""
+    score = Score(value, True)
+    assert type(score.value) is float
+    assert score.value == kept
+
+
+@pytest.mark.parametrize("status", ["error", "skipped"])
+def test_ruling_1_an_error_or_a_skip_has_no_value_and_does_not_pass(status: Any) -> None:
+    """Ruling 1: errors never become numbers."""
+    assert Score(None, False, status=status).value is None
+    for value, passed in [(0.0, False), (None, True), (1.0, True)]:
+        with pytest.raises(ValueError, match="has no value and did not pass"):
+            Score(value, passed, status=status)
+
+
+def test_other_statuses_reasons_and_details_are_refused() -> None:
+    """What could not be read back from the history is refused when it is made."""
+    wrong: list[dict[str, Any]] = [{"status": "lost"}, {"reason": None}, {"details": None}]
+    for fields in wrong:
+        with pytest.raises(ValueError, match=f"a score's {next(iter(fields))}"):
+            Score(**{"value": 1.0, "passed": True} | fields)
+    details: Any = MappingProxyType({"a": 1})
+    assert Score(1.0, True, details=details).details["a"] == 1
+
+
+def test_scores_say_whether_they_are_a_verdict() -> None:
+    """Only a score with a value is one; the others carry their reason and details."""
+    assert Score(0.0, False).ok
+    for made, status in [
+        (Score.error("broken", {"at": 1}), "error"),
+        (Score.skipped("no", {"at": 1}), "skipped"),
+    ]:
+        assert (made.ok, made.status, made.value, made.passed) == (False, status, None, False)
+        assert made.details == {"at": 1}
+
+
+@given(score_tables)
+def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Score]) -> None:
+    """Ruling 5: `and` passes if all pass, an error fails it, skips are left out."""
+    combined = combine_all(scores)
+    told = [score for score in scores.values() if score.status != "skipped"]
+    values = [score.value for score in told if score.value is not None]
+    if not told:
+        assert combined.status == "skipped"
+    elif len(values) < len(told):
+        assert combined.status == "error"
+        assert combined.details["errors"] == [n for n, s in scores.items() if s.status == "error"]
+    else:
+        assert combined.passed == all(score.passed for score in told)
+        assert combined.value == fsum(values) / len(values)
+    assert combined.details["parts"] == scores
+
+
+@given(score_tables)
+def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, Score]) -> None:
+    """Ruling 5: in an `or` an error counts as not passed and the details say so."""
+    combined = combine_any(scores)
+    values = [score.value for score in scores.values() if score.value is not None]
+    errors = [name for name, score in scores.items() if score.status == "error"]
+    if values:
+        assert combined.passed == any(score.passed for score in scores.values())
+        assert combined.value == max(values)
+    else:
+        assert combined.status == ("error" if errors else "skipped")
+    assert combined.details.get("errors", []) == errors
+
+
+def test_combinations_worked_out_by_hand() -> None:
+    """Three scores and what becomes of them."""
+    good, bad = Score(1.0, True, "good"), Score(0.5, False, "bad")
+    broken, silent = Score.error("broken"), Score.skipped("silent")
+    assert combine_all({"a": good, "b": bad}) == Score(
+        0.75, False, "good; bad", {"parts": {"a": good, "b": bad}}
+    )
+    assert combine_all({"a": good, "s": silent}).value == 1.0
+    assert combine_all({"a": good, "x": broken}).reason == "good; broken"
+    assert combine_any({"b": bad, "x": broken}) == Score(
+        0.5, False, "bad; broken", {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
+    )
+    assert combine_all({str(i): Score(0.1, True) for i in range(10)}).value == 0.1
+
+
+def test_a_combination_of_nothing_is_skipped() -> None:
+    """Nothing was said, so nothing is combined: never 0, never 1."""
+    assert combine_all({}).status == combine_any({}).status == "skipped"
+    assert combine_all({"s": Score.skipped("no key")}).reason == "no key"

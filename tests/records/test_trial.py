@@ -1,0 +1,109 @@
+"""A result's verdict and its score are one thing told twice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.records.sample import Sample, kind_of, metadata_faults
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Failure, Outcome, Trial
+from tests.records.examples import any_score, failed, scored, skipped
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=3),
+        any_score | st.builds(Score, st.floats(0, 1), st.booleans()),
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_ruling_1_the_verdict_always_agrees_with_the_score(
+    scores: dict[str, Score], has_output: bool
+) -> None:
+    """Ruling 1: for any mix of scores, outcome and value are those of the combined score."""
+    error = None if has_output else Failure("KeyError", "x")
+    result = EvalResult(Trial(Sample("s", "?"), error=error), scores)
+    outcome, value = result.verdict()
+    score = result.score
+    assert value == score.value
+    assert result.outcome == outcome
+    assert result.passed == (outcome == "passed") == score.passed
+    assert outcome == (
+        {"skipped": "skipped", "error": "unscored" if has_output else "error"}.get(score.status)
+        or ("passed" if score.passed else "failed")
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome", "value"),
+    [
+        (scored("a", 1.0, 0.5), "passed", 0.75),
+        (scored("a", 1.0, 0.25), "failed", 0.625),
+        (scored("a", 0.0), "failed", 0.0),
+        (scored("a", 1.0, None), "unscored", None),
+        (scored("a"), "skipped", None),
+        (skipped("a"), "skipped", None),
+        (failed("a"), "error", None),
+    ],
+)
+def test_outcomes_worked_out_by_hand(
+    result: EvalResult, outcome: Outcome, value: float | None
+) -> None:
+    """One word for every way a result can come out."""
+    assert result.verdict() == (outcome, value)
+
+
+def test_the_only_score_is_the_score() -> None:
+    """One evaluator's score is not wrapped in a combination."""
+    score = Score(0.5, True, "half", {"why": 1})
+    assert EvalResult(Trial(Sample("s", "?")), {"only": score}).score is score
+
+
+def test_a_failed_trial_says_why() -> None:
+    """Kind and message stand in the result's error and in its score's reason."""
+    result = failed("s", latency_ms=7.5)
+    assert (result.success, result.output, result.latency_ms) == (False, None, 7.5)
+    assert result.error == result.score.reason == "TimeoutError: too slow"
+    assert str(Failure("KeyError", "")) == "KeyError"
+    good = scored("s", 1.0)
+    assert (good.success, good.error, good.output, good.sample_id) == (True, None, "!", "s")
+
+
+def test_a_sample_knows_its_four_words_of_metadata() -> None:
+    """Labels, context, cluster and tags are read from the metadata; without them they are empty."""
+    metadata = {"labels": {"x": 1}, "context": "c", "cluster": "doc", "tags": ["a", "b"]}
+    sample: Sample[str, str] = Sample("1", "?", metadata=metadata)
+    assert (sample.labels, sample.context, sample.cluster) == ({"x": 1}, "c", "doc")
+    assert sample.tags == ("a", "b")
+    bare: Sample[str, str] = Sample("1", "?", metadata={"labels": None, "tags": None})
+    assert (bare.labels, bare.context, bare.cluster, bare.tags) == ({}, None, None, ())
+
+
+def test_faults_in_the_metadata_are_all_told() -> None:
+    """Every known key that holds something else is named, with what it holds."""
+    assert metadata_faults({"labels": [], "tags": ["a", 1], "cluster": 7, "mine": object()}) == [
+        ("metadata.labels", "expected a mapping, found a list"),
+        ("metadata.tags", "expected a list of strings, found a list"),
+        ("metadata.cluster", "expected a string, found a number"),
+    ]
+    assert metadata_faults({"labels": {}, "tags": ("a",), "cluster": "c"}) == []
+    assert metadata_faults({"labels": None, "tags": None, "cluster": None}) == []
+
+
+def test_kinds_of_values_are_named_in_the_words_of_json() -> None:
+    """What a reader of JSON would call them; others by their type."""
+    values = [True, 1, 1.5, "a", [1], (1,), {"a": 1}, None, {1}]
+    assert [kind_of(value) for value in values] == [
+        "a boolean",
+        "a number",
+        "a number",
+        "a string",
+        "a list",
+        "a list",
+        "a mapping",
+        "null",
+        "set",
+    ]
