@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs bench chaos lock clean run-env dev-env
+.PHONY: help demo test test-all check format lint types docs generate bench chaos lock clean run-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ lint: dev-env
 
 types: dev-env
 	@$(BIN)/mypy --no-error-summary
+
+generate: dev-env ## Write the generated pages and the schema anew.
+	@$(BIN)/python tools/generate.py
 
 docs: dev-env    ## Fail if generated files are stale.
 	@$(BIN)/python tools/generate.py --check

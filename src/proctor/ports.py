@@ -197,10 +197,12 @@ class History(Protocol):
 
     def results(self, run_id: str) -> Results: ...
 
-    def done(
-        self, run_id: str, *, retry_errors: bool = False
-    ) -> Iterator[tuple[int, str, str, int]]:
+    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """What a run has finished: position, sample id, configuration, epoch."""
+        ...
+
+    def forget_errors(self, run_id: str) -> None:
+        """Drop the results that have no verdict because something failed, to run them again."""
         ...
 
     def runs(

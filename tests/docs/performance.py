@@ -15,7 +15,7 @@ import pytest
 
 from tests.docs.blocks import Block, commands_of, says
 
-WIDTH = "88"
+WIDTH = "100"
 SECONDS = 60
 
 

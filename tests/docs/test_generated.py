@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.docs.blocks import ROOT
+
+FILES = ["docs/catalogue.md", "docs/cli.md", "src/proctor/schemas/eval.schema.json"]
+
+
+def generate(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tools" / "generate.py", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 def test_generated_files_are_fresh() -> None:
     """Catalogue, command line and schema are what the code says they are."""
-    check = [sys.executable, ROOT / "tools" / "generate.py", "--check"]
-    told = subprocess.run(check, capture_output=True, text=True, timeout=60)
+    told = generate("--check")
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+
+
+def test_a_stale_file_is_named(tmp_path: Path) -> None:
+    """A file that differs, or is missing, fails the check and is written anew without it."""
+    assert generate("--into", tmp_path).stdout == "".join(f"wrote {name}\n" for name in FILES)
+    assert generate("--into", tmp_path).stdout == ""
+    (tmp_path / FILES[1]).write_text("old")
+    (tmp_path / FILES[2]).unlink()
+    told = generate("--check", "--into", tmp_path)
+    assert told.returncode == 1
+    assert told.stderr == "".join(
+        f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:]
+    )
+    assert (tmp_path / FILES[1]).read_text() == "old"

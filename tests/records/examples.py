@@ -73,7 +73,7 @@ def any_runs(draw: st.DrawFn) -> tuple[RunMetadata, list[EvalResult]]:
     for number in range(draw(st.integers(0, 5))):
         cluster = draw(st.sampled_from([None, None, "", "doc", "s1"]))
         metadata = {} if cluster is None else {"cluster": cluster}
-        sample = Sample(f"s{number}", number, metadata=metadata)
+        sample: Sample[int, None] = Sample(f"s{number}", number, metadata=metadata)
         for name in names:
             results += [draw(_result(sample, name, epoch)) for epoch in range(epochs)]
     return run_of(configurations=names, epochs=epochs), results

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from array import array
 
-import msgspec
 import pytest
 
 from proctor.records.results import Column, Counts, ResultList, outcome_for
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Usage
-from proctor.records.trial import EvalResult, Trial
+from proctor.records.trial import OUTCOMES, EvalResult, Trial
 from tests.records.examples import failed, scored, skipped
 
 MIXED = ResultList(
@@ -34,10 +33,12 @@ def ids(results: object) -> list[str]:
 
 def test_a_column_holds_one_evaluators_verdicts() -> None:
     """Three verdicts, two of them passed; three failed trials are errors, one skip."""
-    assert MIXED.column("exact") == Column(
-        array("d", [1.0, 0.5, 0.0]), passed=2, errors=3, skipped=1
+    column = MIXED.column("exact")
+    assert column == Column(array("d", [1.0, 0.5, 0.0]), bytes([1, 1, 0]), errors=3, skipped=1)
+    assert column.passed == 2
+    assert MIXED.column("judge") == Column(
+        array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1
     )
-    assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), passed=1, errors=4, skipped=1)
 
 
 def test_an_evaluator_that_nobody_asked_said_nothing() -> None:
@@ -51,34 +52,49 @@ def test_scores_of_a_failed_trial_do_not_count_twice() -> None:
     assert ResultList([odd]).column("exact") == Column(array("d"), errors=1)
 
 
-def test_the_overall_column_holds_the_combined_scores() -> None:
+def test_without_a_name_the_column_holds_the_combined_scores() -> None:
     """Only results with a verdict have a value: (1 + 0) / 2 and (0 + 1) / 2."""
-    assert MIXED.overall() == Column(array("d", [0.5, 0.5]), passed=0, errors=4, skipped=1)
+    assert MIXED.column() == Column(array("d", [0.5, 0.5]), bytes([0, 0]), errors=4, skipped=1)
     assert MIXED.counts() == Counts(failed=2, error=3, unscored=1, skipped=1)
+    assert [OUTCOMES[place] for place in MIXED.outcomes()] == [
+        "failed",
+        "unscored",
+        "error",
+        "error",
+        "skipped",
+        "failed",
+        "error",
+    ]
 
 
-def test_clusters_are_told_only_where_values_share_one() -> None:
-    """Epochs of one sample share it; a value without company does not."""
+def test_clusters_are_told_only_where_results_share_one() -> None:
+    """Epochs of one sample and samples of one cluster do; each value then says which is its."""
     sample: Sample[str, str] = Sample("a", "?", metadata={"cluster": "doc"})
-    twin = EvalResult(Trial(sample, "!"), {"exact": Score(1.0, True)})
-    again = msgspec.structs.replace(scored("b", 1.0), scores={"exact": Score(0.5, True)})
-    assert ResultList([scored("b", 1.0), again]).column("exact").clusters == ["b", "b"]
-    assert ResultList([twin, scored("b", 1.0), twin]).overall().clusters == ["doc", "b", "doc"]
-    assert ResultList([twin, scored("b", 1.0)]).overall().clusters is None
-    assert ResultList([scored("b", 1.0), failed("b")]).overall().clusters is None
+    usage = Usage(1, 1)
+    twin = EvalResult(Trial(sample, "!", usage=usage), {"exact": Score(1.0, True)})
+    results = ResultList([twin, scored("b", None), scored("b", 1.0), twin])
+    assert results.clusters() == ["doc", "b", "b", "doc"]
+    assert results.column("exact").clusters == ["doc", "b", "doc"]
+    assert results.column().clusters == ["doc", "b", "doc"]
+    assert results.latencies().clusters == ["doc", "b", "b", "doc"]
+    assert results.tokens().clusters == ["doc", "doc"]
+    alone = ResultList([twin, scored("b", 1.0)])
+    assert alone.clusters() is None
+    assert alone.column().clusters is None
 
 
 def test_ruling_4_latencies_are_of_all_trials() -> None:
     """Ruling 4: failures took their time too."""
-    assert list(MIXED.latencies()) == [100.0, 100.0, 100.0, 100.0, 0.0, 3.0, 100.0]
+    assert list(MIXED.latencies().values) == [100.0, 100.0, 100.0, 100.0, 0.0, 3.0, 100.0]
 
 
 def test_tokens_are_of_trials_that_told_them() -> None:
-    """Unknown is not zero."""
+    """Unknown is not zero, and is counted."""
     sample: Sample[str, str] = Sample("a", "?")
     usages = [None, Usage(), Usage(0, 0), Usage(2, 3)]
     results = ResultList(EvalResult(Trial(sample, usage=usage)) for usage in usages)
-    assert list(results.tokens()) == [0.0, 5.0]
+    assert list(results.tokens().values) == [0.0, 5.0]
+    assert results.tokens().skipped == 2
 
 
 def test_error_kinds_are_counted_the_most_frequent_first() -> None:

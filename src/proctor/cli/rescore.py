@@ -12,7 +12,13 @@ from proctor.cli.options import history_option, json_option, pairs
 @click.command("rescore")
 @click.argument("run", default="latest")
 @click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
-@click.option("--set", "parameters", metavar="EVALUATOR.PARAMETER=VALUE", multiple=True)
+@click.option(
+    "--set",
+    "parameters",
+    metavar="EVALUATOR.PARAMETER=VALUE",
+    multiple=True,
+    help="A parameter of an evaluator.",
+)
 @click.option("--file", type=click.Path(path_type=Path), help="Take the evaluators of a file.")
 @click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the new run.")

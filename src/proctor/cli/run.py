@@ -21,7 +21,13 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--generate-ids", is_flag=True, help="Make ids from the inputs.")
 @click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, or an http URL.")
 @click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
-@click.option("--set", "parameters", metavar="EVALUATOR.PARAMETER=VALUE", multiple=True)
+@click.option(
+    "--set",
+    "parameters",
+    metavar="EVALUATOR.PARAMETER=VALUE",
+    multiple=True,
+    help="A parameter of an evaluator.",
+)
 @click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
 @click.option("--name", help="The name under which runs are kept.")
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")

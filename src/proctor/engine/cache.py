@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from proctor import codec
+from proctor import codec, sessions
+from proctor.clock import Clock
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
+
+# A call of the target: sample, options and epoch.
+Call = Callable[[Sample[Any, Any], Mapping[str, Any], int], Awaitable[Any]]
+
+
+class CachedReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reply from the cache, with the usage, session and latency of the first time."""
 
 
 class OutputCache:
@@ -18,7 +26,7 @@ class OutputCache:
 
     The key is made of the target's identity, the configuration's options, the input and the epoch:
     repeats stay distinct, and a changed target or option never meets an old output. Errors are
-    never kept.
+    never kept, nor is what JSON would not give back as it was.
     """
 
     def __init__(
@@ -31,17 +39,34 @@ class OutputCache:
         self._find = find
         self._keep = keep
 
-    def key(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> str:
-        """Under what a trial's reply is kept."""
-        return codec.digest(self._target, options, sample.input, epoch)
+    def around(self, call: Call, clock: Clock) -> Call:
+        """The same call, answered from what was kept where it can be."""
 
-    def find(self, key: str) -> Reply | None:
-        """The reply kept under a key, or None."""
-        data = self._find(key)
-        return None if data is None else msgspec.json.decode(data, type=Reply)
+        async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
+            key = codec.digest(self._target, options, sample.input, epoch)
+            found = self._find(key)
+            if found is not None:
+                return msgspec.json.decode(found, type=CachedReply)
+            began = clock.monotonic()
+            returned = await call(sample, options, epoch)
+            latency = (clock.monotonic() - began) * 1000.0
+            reply = _as_reply(returned, latency)
+            data = codec.encode(reply)
+            if b'"$repr"' not in data:
+                self._keep(key, clock.now().isoformat(), data)
+            return reply
 
-    def keep(self, key: str, created_at: str, reply: Reply) -> None:
-        """Keep a reply, if it can be written as it is."""
-        data = codec.encode(reply)
-        if b'"$repr"' not in data:
-            self._keep(key, created_at, data)
+        return cached
+
+
+def _as_reply(returned: Any, latency_ms: float) -> Reply:
+    """What a target returned, with what is known of how it came about."""
+    session = sessions.current_session()
+    known = session if session is not None and session.events else None
+    reply = returned if isinstance(returned, Reply) else Reply(returned)
+    return Reply(
+        reply.output,
+        reply.usage or (None if known is None else known.known_usage()),
+        reply.session or known,
+        latency_ms if reply.latency_ms is None else reply.latency_ms,
+    )

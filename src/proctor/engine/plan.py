@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
+from proctor.records.positions import Positions
 from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
@@ -54,18 +55,10 @@ def jobs(plan: Plan, is_done: IsDone | None = None, first_position: int = 0) -> 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:
     """Tell finished trials by their place in the plan: one bit each, for unchanged plans."""
-    bits = bytearray()
+    taken = Positions()
     for position, *_ in finished:
-        byte = position >> 3
-        if byte >= len(bits):
-            bits.extend(bytes(byte + 1 - len(bits) + 4096))
-        bits[byte] |= 1 << (position & 7)
-
-    def is_done(position: int, _sample: str, _configuration: str, _epoch: int) -> bool:
-        byte = position >> 3
-        return byte < len(bits) and bool(bits[byte] & (1 << (position & 7)))
-
-    return is_done
+        taken.add(position)
+    return lambda position, *_: position in taken
 
 
 def done_by_name(finished: Iterable[tuple[int, str, str, int]]) -> tuple[IsDone, int]:

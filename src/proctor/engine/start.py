@@ -49,7 +49,9 @@ def resume(
     changes = differences(before, metadata)
     refuse_if_changed(before, changes, allowed=how.allow_changes)
     is_done: IsDone
-    finished = history.done(before.run_id, retry_errors=how.retry_errors)
+    if how.retry_errors:
+        history.forget_errors(before.run_id)
+    finished = history.done(before.run_id)
     first_position = 0
     if changes:
         is_done, first_position = done_by_name(finished)
@@ -57,9 +59,8 @@ def resume(
         is_done = done_by_position(finished)
     metadata = msgspec.structs.replace(metadata, status="running", finished_at=None)
     history.update(metadata)
-    already = history.results(before.run_id).counts()
-    kept = already.total - (already.error + already.unscored if how.retry_errors else 0)
-    progress = _progress(metadata, clock, how, total_of(plan, info), kept)
+    already = len(history.results(before.run_id))
+    progress = _progress(metadata, clock, how, total_of(plan, info), already)
     remaining = jobs(plan, is_done, first_position)
     return _sitting(plan, metadata, history, clock, remaining, progress, how)
 

@@ -6,22 +6,21 @@ import asyncio
 import math
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from proctor import sessions
 from proctor.clock import Clock
-from proctor.engine.cache import OutputCache
+from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.engine.threads import Threads
-from proctor.ports import AttachedEvaluator
-from proctor.records.run import RunOptions
+from proctor.ports import AttachedEvaluator, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session, Usage
+from proctor.records.session import Session
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 
 MESSAGE_LENGTH = 2_000
@@ -50,11 +49,10 @@ class TrialRunner:
     ) -> None:
         self._clock = clock
         self._monotonic = clock.monotonic
-        self._threads = threads
-        self._cache = cache
-        self._options: RunOptions = plan.options
+        self._options = plan.options
         self._timeout = plan.options.timeout
-        self._call = self._caller(plan)
+        call = _caller(plan.target, threads)
+        self._call = call if cache is None else cache.around(call, clock)
         self._score = Scoring(plan.evaluators, plan.options.evaluator_timeout, threads, progress)
         self._chance = chance or random.Random()
 
@@ -67,29 +65,23 @@ class TrialRunner:
         started_at = self._clock.now()
         attempt = 1
         while True:
-            key, cached, failure = "", False, None
-            reply: Any = None
             began = self._monotonic()
-            if self._cache is not None:
-                key = self._cache.key(sample, configuration.options, epoch)
-                reply = self._cache.find(key)
-                cached = reply is not None
-            if not cached:
-                reply, failure = await self._attempt(slot, sample, configuration.options, began)
+            reply, failure = await self._attempt(slot, sample, configuration, epoch, began)
             latency = (self._monotonic() - began) * 1000.0
             if failure is None or attempt > self._options.retries or not is_worth_it(failure):
                 break
             delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
             await self._clock.sleep(delay)
             attempt += 1
-        usage = None
-        if type(reply) is Reply:
-            usage = reply.usage
-            session = reply.session or session
+        sessions.current.set(None)
+        usage, cached = None, False
+        if isinstance(reply, Reply):
+            cached = type(reply) is CachedReply
+            usage, session = reply.usage, reply.session or session
             latency = latency if reply.latency_ms is None else reply.latency_ms
             reply = reply.output
-        if usage is None and session.events:
-            usage = session.usage
+        if session.events and usage is None:
+            usage = session.known_usage()
         trial = Trial(
             sample,
             reply,
@@ -99,20 +91,23 @@ class TrialRunner:
             configuration.name,
             epoch,
             attempt,
-            None if usage == _NO_USAGE else usage,
+            usage,
             session if session.events else None,
             cached,
         )
-        if self._cache is not None and failure is None and not cached:
-            kept = Reply(trial.output, trial.usage, trial.session, latency)
-            self._cache.keep(key, started_at.isoformat(), kept)
-        sessions.current.set(None)
         if failure is not None:
             return EvalResult(trial)
+        if self._score.is_quick:
+            return EvalResult(trial, self._score.at_once(trial))
         return EvalResult(trial, await self._score(trial))
 
     async def _attempt(
-        self, slot: Slot, sample: Sample[Any, Any], options: Mapping[str, Any], began: float
+        self,
+        slot: Slot,
+        sample: Sample[Any, Any],
+        configuration: Configuration,
+        epoch: int,
+        began: float,
     ) -> tuple[Any, BaseException | None]:
         """Call the target once: what it gave, or why it gave nothing."""
         timeout = self._timeout
@@ -121,7 +116,7 @@ class TrialRunner:
         reply: Any = None
         failure: BaseException | None = None
         try:
-            reply = await self._call(sample, options)
+            reply = await self._call(sample, configuration.options, epoch)
         except asyncio.CancelledError as error:
             if slot.abandoned or (not slot.expired and _is_cancelled()):
                 raise
@@ -140,14 +135,14 @@ class TrialRunner:
             return None, TimedOut("it blocked the event loop, so it could not be stopped in time")
         return reply, failure
 
-    def _caller(
-        self, plan: Plan
-    ) -> Callable[[Sample[Any, Any], Mapping[str, Any]], Awaitable[Any]]:
-        call = plan.target.call
-        if not plan.target.blocking:
-            return call
-        run = self._threads.run
-        return lambda sample, options: run(call, sample, options)
+
+def _caller(target: Target, threads: Threads) -> Call:
+    """How the target is called: in place, or in a thread if it blocks."""
+    call = target.call
+    if target.blocking:
+        run = threads.run
+        return lambda sample, options, _epoch: run(call, sample, options)
+    return lambda sample, options, _epoch: call(sample, options)
 
 
 class Scoring:
@@ -162,15 +157,17 @@ class Scoring:
     ) -> None:
         self._evaluators = [(e.spec.name, e.mode, e.score) for e in evaluators]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
-        self._all_quick = all(e.mode == "inline" for e in evaluators)
+        self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress
 
+    def at_once(self, trial: Trial) -> dict[str, Score]:
+        """Every evaluator's score, where all are quick and nobody listens."""
+        return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
+
     async def __call__(self, trial: Trial) -> dict[str, Score]:
         """Every evaluator's score, in the order of their definition."""
-        if self._all_quick and not self._progress.has_listeners:
-            return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
         waiting = {
             name: asyncio.ensure_future(self._wait(mode, score, trial))
             for name, mode, score in self._evaluators
@@ -236,5 +233,4 @@ def _is_cancelled() -> bool:
     return _current_task().cancelling() > 0
 
 
-_NO_USAGE = Usage()
 _ENGINE = __file__.rpartition("engine")[0]

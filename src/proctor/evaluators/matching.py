@@ -40,6 +40,8 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True) -> S
     >>> exact_match(["Why?", "How so?"], ["How so?", "Since when?"]).passed
     True
     """
+    if case_sensitive and type(output) is str and output == expected:
+        return Score(1.0, True)  # the usual case, without ado
     same = _same_text if case_sensitive else _same_folded
     if _equal(output, expected, same) or _any_answer(output, expected, same):
         return Score(1.0, True)
@@ -57,6 +59,8 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True) -> Scor
     >>> contains("red and green", ["red", "green", "blue", "white"]).value
     0.5
     """
+    if case_sensitive and type(output) is type(expected) is str and expected in output:
+        return Score(1.0, True)  # the usual case, without ado
     same = _same_text if case_sensitive else _same_folded
     several = not isinstance(expected, str) and isinstance(expected, _COLLECTIONS)
     wanted = list(expected) if several else [expected]

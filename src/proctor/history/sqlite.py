@@ -15,11 +15,13 @@ import msgspec
 
 from proctor import codec
 from proctor.errors import HistoryError, RunNotFound, nearest
+from proctor.history.block import STORED, kept, record_of, rows
 from proctor.history.claim import claim, is_claimed
 from proctor.history.database import connect, open_database, transaction
-from proctor.history.stored_results import BATCH, StoredResults
-from proctor.history.writer import POSITION_BITS, GroupWriter
+from proctor.history.stored_results import StoredResults
+from proctor.history.writer import INSERT, GroupWriter
 from proctor.records.metric import MetricValue
+from proctor.records.positions import Positions
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
@@ -109,7 +111,10 @@ class SQLiteHistory:
         """A place for the run's results; when the block ends all of them are durable."""
         run_key, metadata = self._row(run_id)
         connection = connect(self.path)
-        writer = GroupWriter(connection, run_key, metadata)
+        taken = Positions()
+        for position, *_ in self.done(run_id):
+            taken.add(position)
+        writer = GroupWriter(connection, run_key, metadata, taken)
         try:
             yield writer
         finally:
@@ -155,27 +160,25 @@ class SQLiteHistory:
         run_key, metadata = self._row(run_id)
         return StoredResults(self._connection, run_key, metadata, keep_alive=self)
 
-    def done(
-        self, run_id: str, *, retry_errors: bool = False
-    ) -> Iterator[tuple[int, str, str, int]]:
+    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """What a run has finished: position, sample id, configuration, epoch."""
+        return self.results(run_id).done()
+
+    def forget_errors(self, run_id: str) -> None:
+        """Drop the results that have no verdict because something failed, to run them again."""
         run_key, metadata = self._row(run_id)
-        low = last = run_key << POSITION_BITS
-        last -= 1
-        names = [c.name for c in metadata.configurations]
-        again = ("error", "unscored") if retry_errors else ()
-        kept = ", ".join(str(i) for i, outcome in enumerate(OUTCOMES) if outcome not in again)
-        while True:
-            rows = self._connection.execute(
-                "SELECT id, sample_id, configuration, epoch FROM results WHERE id > ? AND id < ? "
-                f"AND outcome IN ({kept}) ORDER BY id LIMIT {BATCH}",
-                (last, low + (1 << POSITION_BITS)),
+        size = record_of(len(metadata.evaluators)).size
+        without = {OUTCOMES.index("error"), OUTCOMES.index("unscored")}
+        with transaction(self._connection):
+            blocks = self._connection.execute(
+                f"SELECT id, {', '.join(STORED)} FROM blocks "
+                "WHERE run = ? AND error + unscored > 0",
+                (run_key,),
             ).fetchall()
-            for key, sample_id, configuration, epoch in rows:
-                yield key - low, sample_id, names[configuration], epoch
-            if len(rows) < BATCH:
-                return
-            last = rows[-1][0]
+            for key, *stored in blocks:
+                left = kept(stored, size, lambda outcome: outcome not in without)
+                self._connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
+                self._connection.executemany(INSERT, rows(run_key, left))
 
     def runs(
         self, *, limit: int = 20, tags: Mapping[str, str] | None = None

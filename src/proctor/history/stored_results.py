@@ -3,45 +3,60 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from array import array
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from heapq import nsmallest
 from itertools import compress
-from operator import itemgetter
 from typing import Any, TypeVar, overload
 
+import msgspec
+
+from proctor.history import block
+from proctor.history.block import (
+    CONFIGURATION,
+    EPOCH,
+    FIRST_NUMBER,
+    LATENCY,
+    MARKS,
+    OUTCOME,
+    POSITION,
+    TOKENS,
+    VALUE,
+)
 from proctor.history.payload import read
-from proctor.history.writer import POSITION_BITS
-from proctor.records.results import Column, Counts, shared_clusters
+from proctor.records.results import Column, Counts, count_outcomes, shared_clusters
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-BATCH = 2_000
-# Up to this many results, columns that were read once are kept for the next question.
-KEPT_UP_TO = 200_000
+# Up to this many results, what was read once is kept for the next question.
+KEPT_UP_TO = 100_000
+BLOCKS_AT_HAND = 16
+OFFSET_BITS = 16
 NO_CONFIGURATION = -1
 
-MARK_OF: dict[Outcome, str] = {
-    "passed": "p",
-    "failed": "f",
-    "unscored": "e",
-    "skipped": "s",
-    "error": "x",
+MARK_OF: dict[Outcome, int] = {
+    "passed": ord(block.PASSED),
+    "failed": ord(block.FAILED),
+    "error": ord(block.NO_OUTPUT),
+    "unscored": ord(block.ERROR),
+    "skipped": ord(block.SKIPPED),
 }
+# What the marks of whole results are, by their place in OUTCOMES; and those of an evaluator that
+# the run did not have.
+WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES)
+STRANGER = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
+JUDGED = bytes([MARK_OF["passed"], MARK_OF["failed"]])
 
-
-# The marks of whole results, by their place in OUTCOMES; and of an evaluator the run did not have.
-LETTERS = bytes.maketrans(bytes(range(len(OUTCOMES))), b"pfxes")
-STRANGER = bytes.maketrans(bytes(range(len(OUTCOMES))), b"ssxss")
-
-NAN = float("nan")
 T = TypeVar("T")
 
 
 class StoredResults:
-    """A run's results on disk: a sequence in the order of the plan, and its columns as numbers."""
+    """A run's results on disk: a sequence in the order of the plan, and its columns as numbers.
+
+    Columns are in the order in which the results were finished, the same for all of them.
+    """
 
     def __init__(
         self,
@@ -57,44 +72,28 @@ class StoredResults:
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
+        self._record = block.record_of(len(run.evaluators))
         self._known: dict[str, Any] = {}
-        low = run_key << POSITION_BITS
-        self._where = f"id >= {low} AND id < {low + (1 << POSITION_BITS)}"
-        if configuration is not None:
-            self._where += f" AND configuration = {configuration}"
+        self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def __len__(self) -> int:
         return self.counts().total
 
     def __iter__(self) -> Iterator[EvalResult]:
-        last = -1
-        while True:
-            rows = self._connection.execute(
-                f"SELECT id, payload FROM results WHERE {self._where} AND id > ? "
-                f"ORDER BY id LIMIT {BATCH}",
-                (last,),
-            ).fetchall()
-            for _, data in rows:
-                yield read(data)
-            if len(rows) < BATCH:
-                return
-            last = rows[-1][0]
+        return map(self._read, self._places())
 
     @overload
     def __getitem__(self, index: int) -> EvalResult: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
     def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
+        places = self._places()
         if isinstance(index, slice):
-            positions = range(*index.indices(len(self)))
-            first, last = min(positions, default=0), max(positions, default=-1)
-            rows = self._payloads("", "id", first, last - first + 1)
-            return [read(rows[position - first]) for position in positions]
-        length = len(self)
-        position = index + length if index < 0 else index
-        if not 0 <= position < length:
-            raise IndexError(f"result {index} of {length}")
-        return self._select("", "id", position, 1)[0]
+            return [self._read(place) for place in places[index]]
+        try:
+            return self._read(places[index])
+        except IndexError:
+            raise IndexError(f"result {index} of {len(places)}") from None
 
     def only(self, configuration: str) -> StoredResults:
         names = [c.name for c in self._run.configurations]
@@ -102,11 +101,13 @@ class StoredResults:
         return StoredResults(self._connection, self._run_key, self._run, which, self._keep_alive)
 
     def counts(self) -> Counts:
-        rows = dict(self._query("outcome, count(*)", " GROUP BY outcome").fetchall())
-        return Counts(*(rows.get(index, 0) for index in range(len(OUTCOMES))))
+        if self._configuration is not None:
+            return count_outcomes(self.outcomes())
+        sums = ", ".join(f"coalesce(sum({outcome}), 0)" for outcome in OUTCOMES)
+        return Counts(*next(iter(self._query(sums))))
 
     def outcomes(self) -> bytes:
-        return self._kept("outcomes", lambda: bytes(self._numbers("outcome")))
+        return self._kept("outcomes", lambda: bytes([f[OUTCOME] for f in self._figures()]))
 
     def clusters(self) -> list[str] | None:
         return self._kept("clusters", self._read_clusters)
@@ -116,23 +117,26 @@ class StoredResults:
             marks, numbers = self._combined() if evaluator is None else self._scores(evaluator)
             clusters = self.clusters()
         if clusters is not None:
-            clusters = list(compress(clusters, [mark in "pf" for mark in marks]))
+            clusters = list(compress(clusters, [mark in JUDGED for mark in marks]))
+        passed = MARK_OF["passed"]
         return Column(
             array("d", [number for number in numbers if number == number]),
-            bytes([mark == "p" for mark in marks if mark in "pf"]),
-            errors=marks.count("e") + marks.count("x"),
-            skipped=marks.count("s"),
+            bytes([mark == passed for mark in marks if mark in JUDGED]),
+            errors=marks.count(MARK_OF["error"]) + marks.count(MARK_OF["unscored"]),
+            skipped=marks.count(MARK_OF["skipped"]),
             clusters=clusters,
         )
 
     def latencies(self) -> Column:
         with self._one_moment():
-            return Column(array("d", self._numbers("latency_ms")), clusters=self.clusters())
+            return Column(
+                array("d", [f[LATENCY] for f in self._figures()]), clusters=self.clusters()
+            )
 
     def tokens(self) -> Column:
         with self._one_moment():
-            told, clusters = list(self._numbers("tokens")), self.clusters()
-        known = [number is not None for number in told]
+            told, clusters = array("d", [f[TOKENS] for f in self._figures()]), self.clusters()
+        known = [number == number for number in told]
         return Column(
             array("d", compress(told, known)),
             skipped=known.count(False),
@@ -140,12 +144,12 @@ class StoredResults:
         )
 
     def error_kinds(self) -> dict[str, int]:
-        return dict(
-            self._query(
-                "error_kind, count(*)",
-                " AND error_kind IS NOT NULL GROUP BY error_kind ORDER BY 2 DESC, 1",
-            ).fetchall()
-        )
+        tally: dict[str, int] = {}
+        for figures, kinds in self._query("figures, error_kinds", "error_kinds IS NOT NULL"):
+            for figure, kind in zip(self._unpacked(figures), _list(kinds), strict=True):
+                if kind is not None and self._is_mine(figure):
+                    tally[kind] = tally.get(kind, 0) + 1
+        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 
     def page(
         self,
@@ -155,74 +159,139 @@ class StoredResults:
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        condition = ""
-        if outcome is not None and evaluator is not None:
-            names = [spec.name for spec in self._run.evaluators]
-            condition = f" AND {_mark_of(evaluator, names)} = '{MARK_OF[outcome]}'"
-        elif outcome is not None:
-            condition = f" AND run = {self._run_key} AND outcome = {OUTCOMES.index(outcome)}"
-            if outcome != "passed":
-                condition += " AND outcome <> 0"
-        return self._select(condition, "value IS NOT NULL, value, id", offset, limit)
+        wanted = self._chooser(outcome, evaluator)
+        first, last = max(0, offset), max(0, offset) + max(0, limit)
+        # Results without a score come first, as worse than any with one.
+        found = nsmallest(
+            last,
+            (
+                (figure[VALUE] if figure[VALUE] == figure[VALUE] else -1.0, figure[POSITION], place)
+                for place, figure in self._placed()
+                if wanted(figure)
+            ),
+        )
+        return [self._read(place) for _, _, place in found[first:]]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
-        rows = self._connection.execute(
-            f"SELECT payload FROM results WHERE run = ? AND sample_id = ? AND {self._where} "
-            "ORDER BY id",
-            (self._run_key, sample_id),
-        )
-        return [read(data) for (data,) in rows]
+        needle = msgspec.json.encode(sample_id)
+        found = []
+        for key, figures, ids in self._query("id, figures, sample_ids"):
+            if needle not in ids:
+                continue
+            for offset, (figure, name) in enumerate(
+                zip(self._unpacked(figures), _list(ids), strict=True)
+            ):
+                if name == sample_id and self._is_mine(figure):
+                    found.append((figure[POSITION], key << OFFSET_BITS | offset))
+        return [self._read(place) for _, place in sorted(found)]
 
-    def _select(self, condition: str, order: str, offset: int, limit: int) -> list[EvalResult]:
-        return [read(data) for data in self._payloads(condition, order, offset, limit)]
+    def done(self) -> Iterator[tuple[int, str, str, int]]:
+        """What is finished: position, sample id, configuration, epoch."""
+        names = [c.name for c in self._run.configurations]
+        for figures, ids in self._query("figures, sample_ids"):
+            for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
+                yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
-    def _payloads(self, condition: str, order: str, offset: int, limit: int) -> list[bytes]:
-        part = f"LIMIT {max(0, limit)} OFFSET {max(0, offset)}"
-        rows = self._query("payload", f"{condition} ORDER BY {order} {part}")
-        return [data for (data,) in rows]
+    def _chooser(
+        self, outcome: Outcome | None, evaluator: str | None
+    ) -> Callable[[tuple[Any, ...]], bool]:
+        """Which figures belong to results of an outcome, as a whole or for one evaluator."""
+        if outcome is None:
+            return lambda _figure: True
+        if evaluator is None:
+            place = OUTCOMES.index(outcome)
+            return lambda figure: figure[OUTCOME] == place
+        mark, names = MARK_OF[outcome], [spec.name for spec in self._run.evaluators]
+        if evaluator not in names:
+            return lambda figure: STRANGER[figure[OUTCOME]] == mark
+        which = names.index(evaluator)
+        return lambda figure: figure[MARKS][which] == mark
 
-    def _query(self, columns: str, rest: str = "") -> sqlite3.Cursor:
-        return self._connection.execute(f"SELECT {columns} FROM results WHERE {self._where}{rest}")
-
-    def _numbers(self, column: str) -> Iterator[Any]:
-        """One column of all results, in their order."""
-        return map(itemgetter(0), self._query(column, " ORDER BY id"))
-
-    def _combined(self) -> tuple[str, Sequence[float]]:
+    def _combined(self) -> tuple[bytes, Sequence[float]]:
         """The marks and combined scores of whole results; NaN where there is no score."""
-        marks = self.outcomes().translate(LETTERS).decode()
-        values = [NAN if value is None else value for value in self._numbers("value")]
-        return marks, values
+        figures = [(f[OUTCOME], f[VALUE]) for f in self._figures()]
+        return bytes([WHOLE[outcome] for outcome, _ in figures]), [value for _, value in figures]
 
-    def _scores(self, evaluator: str) -> tuple[str, Sequence[float]]:
+    def _scores(self, evaluator: str) -> tuple[bytes, Sequence[float]]:
         """One evaluator's marks and scores; NaN where there is no score."""
         names = [spec.name for spec in self._run.evaluators]
         if evaluator not in names:
-            return self.outcomes().translate(STRANGER).decode(), ()
-        which, width = names.index(evaluator), len(names)
-        marks, numbers = self._kept("scores", self._read_scores)
-        return marks[which::width], numbers[which::width]
+            return bytes([STRANGER[outcome] for outcome in self.outcomes()]), ()
+        which = names.index(evaluator)
+        number = FIRST_NUMBER + which
+        figures = [(f[MARKS][which], f[number]) for f in self._figures()]
+        return bytes([mark for mark, _ in figures]), [score for _, score in figures]
 
-    def _read_scores(self) -> tuple[str, array[float]]:
-        """All evaluators' marks and numbers, result by result."""
-        marks: list[str] = []
-        numbers = array("d")
-        cursor = self._query("marks, numbers", " ORDER BY id")
-        while rows := cursor.fetchmany(BATCH):
-            marks.append("".join([mark for mark, _ in rows]))
-            numbers.frombytes(b"".join([data for _, data in rows]))
-        if sys.byteorder == "big":  # pragma: no cover - what is stored is little-endian
-            numbers.byteswap()
-        return "".join(marks), numbers
+    def _figures(self) -> Iterator[tuple[Any, ...]]:
+        """The figures of every result."""
+        kept: list[tuple[Any, ...]] | None = self._known.get("figures")
+        if kept is None and self._may_keep():
+            kept = self._kept("figures", lambda: [figure for _, figure in self._placed()])
+        return iter(kept) if kept is not None else (figure for _, figure in self._placed())
+
+    def _placed(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Every result's place on disk (block and offset) and its figures."""
+        for key, figures in self._query("id, figures"):
+            first = key << OFFSET_BITS
+            for offset, figure in enumerate(self._unpacked(figures)):
+                if self._is_mine(figure):
+                    yield first | offset, figure
+
+    def _unpacked(self, figures: bytes) -> Iterator[tuple[Any, ...]]:
+        return self._record.iter_unpack(figures)
+
+    def _is_mine(self, figure: tuple[Any, ...]) -> bool:
+        return self._configuration is None or figure[CONFIGURATION] == self._configuration
+
+    def _places(self) -> array[int]:
+        """Where each result lies, in the order of the plan."""
+        return self._kept("places", self._read_places)
+
+    def _read_places(self) -> array[int]:
+        by_position = array("q")
+        for place, figure in self._placed():
+            missing = figure[POSITION] + 1 - len(by_position)
+            if missing > 0:
+                by_position.frombytes(bytes(8 * missing))
+            by_position[figure[POSITION]] = place
+        return array("q", [place for place in by_position if place])
 
     def _read_clusters(self) -> list[str] | None:
-        named = self._query("1", " AND cluster IS NOT NULL LIMIT 1").fetchone()
+        named = next(iter(self._query("1", "clusters IS NOT NULL", " LIMIT 1")), None)
         repeated = self._run.options.epochs > 1 or (
             self._configuration is None and len(self._run.configurations) > 1
         )
         if not (named or repeated):
             return None
-        return shared_clusters(self._numbers("coalesce(cluster, sample_id)"))
+        found = []
+        for figures, ids, clusters in self._query("figures, sample_ids, clusters"):
+            names = _list(ids)
+            for figure, name, cluster in zip(
+                self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
+            ):
+                if self._is_mine(figure):
+                    found.append(cluster or name)
+        return shared_clusters(found)
+
+    def _read(self, place: int) -> EvalResult:
+        """The result at a place on disk; the last few blocks are kept at hand."""
+        key = place >> OFFSET_BITS
+        lines = self._at_hand.get(key)
+        if lines is None:
+            (data,) = self._connection.execute(
+                "SELECT results FROM blocks WHERE id = ?", (key,)
+            ).fetchone()
+            lines = self._at_hand[key] = data.split(b"\n")
+            if len(self._at_hand) > BLOCKS_AT_HAND:
+                self._at_hand.popitem(last=False)
+        return read(lines[place & ((1 << OFFSET_BITS) - 1)])
+
+    def _query(self, columns: str, condition: str = "1", rest: str = "") -> sqlite3.Cursor:
+        return self._connection.execute(
+            f"SELECT {columns} FROM blocks WHERE run = ? AND {condition}"
+            + (rest or " ORDER BY id"),
+            (self._run_key,),
+        )
 
     def _kept(self, name: str, read: Callable[[], T]) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
@@ -230,9 +299,17 @@ class StoredResults:
             found: T = self._known[name]
             return found
         found = read()
-        if self._run.status != "running" and self._is_small:
+        if self._may_keep():
             self._known[name] = found
         return found
+
+    def _may_keep(self) -> bool:
+        if self._run.status == "running":
+            return False
+        if "small" not in self._known:
+            (sums,) = self._query("coalesce(sum(" + " + ".join(OUTCOMES) + "), 0)")
+            self._known["small"] = sums[0] <= KEPT_UP_TO
+        return bool(self._known["small"])
 
     @contextmanager
     def _one_moment(self) -> Iterator[None]:
@@ -246,13 +323,6 @@ class StoredResults:
         finally:
             self._connection.execute("COMMIT")
 
-    @cached_property
-    def _is_small(self) -> bool:
-        return len(self) <= KEPT_UP_TO
 
-
-def _mark_of(evaluator: str, names: Sequence[str]) -> str:
-    """SQL for the mark that an evaluator left, also for one that the run did not have."""
-    if evaluator not in names:
-        return f"CASE outcome WHEN {OUTCOMES.index('error')} THEN 'x' ELSE 's' END"
-    return f"substr(marks, {names.index(evaluator) + 1}, 1)"
+def _list(data: bytes) -> list[Any]:
+    return block.listed(data, 0)

@@ -137,3 +137,8 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
             if isinstance(event, ModelCall):
                 total = total + event.usage
         return total
+
+    def known_usage(self) -> Usage | None:
+        """The same, or None if no model call told anything."""
+        total = self.usage
+        return None if total == Usage() else total

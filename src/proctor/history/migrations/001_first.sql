@@ -22,28 +22,25 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_value ON tags (key, value);
 
--- id is run * 2^32 + position, so that one run's results lie together, in the order of its plan.
--- marks holds one letter per evaluator (p passed, f failed, e evaluator error, s skipped,
--- x the target failed); numbers one little-endian double per evaluator, NaN where there is none.
-CREATE TABLE results (
-    id             INTEGER PRIMARY KEY,
-    run            INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    sample_id      TEXT NOT NULL,
-    configuration  INTEGER NOT NULL,    -- index into the run's configurations
-    epoch          INTEGER NOT NULL,
-    cluster        TEXT,
-    outcome        INTEGER NOT NULL,    -- index into OUTCOMES
-    value          REAL,                -- the combined score
-    marks          TEXT NOT NULL,
-    numbers        BLOB NOT NULL,
-    error_kind     TEXT,
-    latency_ms     REAL NOT NULL,
-    tokens         INTEGER,
-    payload        BLOB NOT NULL,       -- EvalResult as JSON
-    UNIQUE (run, sample_id, configuration, epoch)
+-- Results in blocks of up to some hundred, in the order in which they were finished. The figures
+-- of a result (where it stands in the plan, how it came out, its numbers) lie apart from the rest,
+-- so that columns are read without it; `history/block.py` packs and unpacks them.
+CREATE TABLE blocks (
+    id           INTEGER PRIMARY KEY,
+    run          INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    passed       INTEGER NOT NULL,
+    failed       INTEGER NOT NULL,
+    error        INTEGER NOT NULL,
+    unscored     INTEGER NOT NULL,
+    skipped      INTEGER NOT NULL,
+    figures      BLOB NOT NULL,         -- one packed record for each result
+    sample_ids   BLOB NOT NULL,         -- JSON list
+    clusters     BLOB,                  -- JSON list, NULL where no sample names a cluster
+    error_kinds  BLOB,                  -- JSON list, NULL where no trial failed
+    results      BLOB NOT NULL          -- EvalResults as JSON, one a line
 ) STRICT;
 
-CREATE INDEX results_not_passed ON results (run, outcome, value) WHERE outcome <> 0;
+CREATE INDEX blocks_by_run ON blocks (run, id);
 
 CREATE TABLE outputs (
     key         TEXT PRIMARY KEY,

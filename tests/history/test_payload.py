@@ -1,0 +1,165 @@
+"""Whatever a result holds, it can be written, and what was written can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.history.payload import read, written
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.trial import EvalResult, Failure, Trial
+from tests.records.examples import run_of, scored
+
+
+class Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def deep() -> Any:
+    """A list within a list, a thousand times and more."""
+    nested: Any = "core"
+    for _ in range(5_000):
+        nested = [nested]
+    return nested
+
+
+def endless() -> Any:
+    table: dict[str, Any] = {}
+    table["self"] = table
+    return table
+
+
+STRANGE: list[Any] = [
+    deep(),
+    endless(),
+    10**5_000,
+    2**100,
+    "half a character: \ud800",
+    {"\udfff": 1},
+    {(1, 2): {None: 3}},
+    float("nan"),
+    b"\xff",
+    {1, "a", None},
+    Silent(),
+    [Silent()],
+    object(),
+    lambda: None,
+    (number for number in range(3)),
+    ValueError("\ud800"),
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
+def test_any_value_in_any_place_is_kept_in_some_form(value: Any) -> None:
+    """As output, input, expected value, metadata, detail or event: the rest stays as it was."""
+    whole = scored("s", 1.0)
+    session = Session()
+    session.append(value)
+    for result in (
+        msgspec.structs.replace(whole, trial=Trial(Sample("s", "?"), value)),
+        EvalResult(Trial(Sample("s", value, value, {"cluster": "doc", "odd": value}), "!")),
+        EvalResult(Trial(Sample("s", "?"), "!"), {"exact": Score(0.5, True, "", {"odd": value})}),
+        EvalResult(Trial(Sample("s", "?"), "!", session=session), {"exact": Score(0.5, True)}),
+    ):
+        data, kept = written(result)
+        back = read(data)
+        assert back.sample_id == kept.sample_id == "s"
+        assert back.trial.sample.cluster == result.trial.sample.cluster
+        assert back.verdict() == kept.verdict() == result.verdict()
+
+
+def test_what_cannot_be_written_says_what_it_is() -> None:
+    """The repr is kept, cut to a bearable length, or at least the type."""
+    outputs = [
+        written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:3]
+    ]
+    assert [output["$type"] for output in outputs] == ["list", "dict", "int"]
+    assert "which cannot be shown" in outputs[0]["$repr"]
+    assert outputs[1]["$repr"] == "{'self': {...}}"
+    half = written(EvalResult(Trial(Sample("s", "?"), "\ud800" * 20_000)))[1].output
+    assert half["$repr"].startswith("'\\ud800")
+    assert len(half["$repr"]) == 10_000
+
+
+ODD_PARTS: list[dict[str, Any]] = [
+    {"session": Session([Message("human", "hi")])},  # type: ignore[arg-type]
+    {"session": Session([ToolCall("search", None)])},  # type: ignore[arg-type]
+    {"session": Session([ModelCall("m", None)])},  # type: ignore[arg-type]
+    {"session": Session([CustomEvent("deep", deep())])},
+    {"usage": Usage("many")},  # type: ignore[arg-type]
+    {"usage": Usage(1.5)},  # type: ignore[arg-type]
+    {"latency_ms": float("nan")},
+    {"latency_ms": float("inf")},
+    {"latency_ms": "slow"},
+    {"error": Failure("KeyError", "\ud800", "\udfff")},
+]
+
+
+@pytest.mark.parametrize("part", ODD_PARTS, ids=range(len(ODD_PARTS)))
+def test_ruling_2_a_part_of_a_wrong_type_costs_only_itself(
+    part: dict[str, Any], tmp_path: Path
+) -> None:
+    """Ruling 2: a target that fills in nonsense does not make its run unreadable."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    history.begin(run_of("r"))
+    trial = msgspec.structs.replace(scored("a").trial, **part)
+    with history.writer("r") as writer:
+        writer.add(0, EvalResult(trial, {"exact": Score(1.0, True)}))
+        writer.add(1, scored("b", 0.5))
+    first, second = history.results("r")
+    assert second == scored("b", 0.5)
+    assert first.sample_id == "a"
+    assert first.success == (trial.error is None)
+    if first.success:
+        assert first.output == "!"
+        assert first.scores == {"exact": Score(1.0, True)}
+    assert len(history.results("r").latencies().values) == 2
+    history.close()
+
+
+def test_scores_that_were_made_past_the_checks_are_put_right() -> None:
+    """A score whose details cannot be written keeps its value and verdict."""
+    score = Score(0.5, True, "half: \ud800", {"odd": deep(), "\udfff": 1})
+    loose = msgspec.structs.replace(score, passed="yes")
+    for made in (score, loose):
+        data, _ = written(EvalResult(Trial(Sample("s", "\ud800"), "!"), {"exact": made}))
+        back = read(data).scores["exact"]
+        assert (back.value, back.passed, back.reason) == (0.5, True, "half: \\ud800")
+        assert list(back.details) == ["odd", "\\udfff"]
+
+
+def test_metadata_that_is_no_mapping_is_kept_beside() -> None:
+    """Even a sample that no dataset would have let pass is stored."""
+    for metadata, kept in ((None, {}), ([1], {"value": [1]})):
+        sample: Any = Sample("s", "\ud800", metadata=metadata)  # type: ignore[arg-type]
+        assert read(written(EvalResult(Trial(sample, "!")))[0]).trial.sample.metadata == kept
+
+
+def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
+    """The result keeps it to the last digit, the column of numbers as a float."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    history.begin(run_of("r"))
+    usage = Usage(input_tokens=2**64)
+    with history.writer("r") as writer:
+        writer.add(0, EvalResult(Trial(Sample("a", "?"), "!", usage=usage)))
+    assert history.results("r")[0].trial.usage == usage
+    assert list(history.results("r").tokens().values) == [2.0**64]
+    history.close()
+
+
+@given(st.text(), st.text())
+def test_a_sound_result_is_written_unchanged(name: str, output: str) -> None:
+    """What can be written comes back equal, and the very same result is passed on."""
+    result = EvalResult(Trial(Sample(name, output), output, usage=Usage(1), session=Session()))
+    data, kept = written(result)
+    assert kept is result
+    assert read(data) == result

@@ -1,0 +1,195 @@
+"""A history between processes: locks that die with their holder, writers that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor.errors import ResumeRefused
+from proctor.history import claim as claim_module
+from proctor.history.sqlite import SQLiteHistory
+from tests.records.examples import run_of
+from tests.surroundings import start
+
+HOLDER = """
+import time
+from proctor.history.sqlite import SQLiteHistory
+with SQLiteHistory("h.db").hold("r"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+WRITER = """
+import sys
+from datetime import UTC, datetime
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.run import RunMetadata
+from proctor.records.sample import Sample
+from proctor.records.trial import EvalResult, Trial
+
+run_id, count = sys.argv[1], int(sys.argv[2])
+history = SQLiteHistory("h.db")
+if not [run for run in history.runs(limit=1000) if run.run_id == run_id]:
+    history.begin(RunMetadata(run_id, "exam", datetime.now(UTC)))
+with history.writer(run_id) as writer:
+    for position in range(count):
+        writer.add(position, EvalResult(Trial(Sample(f"s{position}", "x" * 200), "y" * 200)))
+        if position % 10 == 9:
+            writer.flush()
+            print(position + 1, flush=True)
+print("done", flush=True)
+"""
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    return output
+
+
+def test_a_run_is_held_by_one_process_until_it_dies(tmp_path: Path) -> None:
+    """While another process holds it, it is refused; after SIGKILL it is free at once."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    process = start(HOLDER, cwd=tmp_path)
+    assert read_line(process) == "held"
+    assert history.is_held("r")
+    assert not history.is_held("other")
+    with pytest.raises(ResumeRefused, match="run r is being worked on by another process"):
+        history.hold("r").__enter__()
+    with history.hold("other"):
+        assert history.is_held("other")
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert not history.is_held("r")
+    with history.hold("r"):
+        assert history.is_held("r")
+    assert not history.is_held("r")
+
+
+def test_a_claim_ends_with_its_block_however_that_ends(tmp_path: Path) -> None:
+    """No lock and no file stays behind, after an error neither."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    for error in (KeyError("no"), KeyboardInterrupt()):
+        with pytest.raises(type(error)), history.hold("r"):
+            raise error
+        assert not history.is_held("r")
+    assert list((tmp_path / "h.db.locks").iterdir()) == []
+
+
+def test_looking_does_not_get_in_the_way(tmp_path: Path) -> None:
+    """Many who look see nobody but a holder, and who wants to hold the run gets it."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    (tmp_path / "h.db.locks").mkdir()
+    (tmp_path / "h.db.locks" / "left behind.lock").touch()
+    seen: list[str] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.0005):
+            seen.extend(run for run in ("left behind", "never") if history.is_held(run))
+            history.is_held("r")
+
+    lookers = [threading.Thread(target=look) for _ in range(2)]
+    for looker in lookers:
+        looker.start()
+    for _ in range(20):
+        with history.hold("r"):
+            assert history.is_held("r")
+    over.set()
+    for looker in lookers:
+        looker.join()
+    assert seen == []
+
+
+def test_a_lock_file_that_its_last_holder_removed_is_not_taken_for_the_lock(
+    tmp_path: Path,
+) -> None:
+    """Between opening and locking, the file may have been replaced: then it is tried again."""
+    path = tmp_path / "r.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    assert claim_module._is_still(handle, path)
+    path.unlink()
+    assert not claim_module._is_still(handle, path)
+    path.touch()
+    assert not claim_module._is_still(handle, path)
+    os.close(handle)
+
+
+def test_only_one_of_many_has_a_run_at_any_time(tmp_path: Path) -> None:
+    """Threads that claim, work and let go, over and over: never two at once."""
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(15):
+            try:
+                with claim_module.claim(tmp_path, "r"):
+                    inside.append(1)
+                    most.append(len(inside))
+                    time.sleep(0.001)
+                    inside.pop()
+            except ResumeRefused:
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most
+    assert max(most) == 1
+
+
+def test_two_processes_write_two_runs_at_once_and_lose_nothing(tmp_path: Path) -> None:
+    """Both begin in a file that is not there yet, and every result of both is kept."""
+    writers = [start(WRITER, name, 300, cwd=tmp_path) for name in ("r1", "r2")]
+    for writer in writers:
+        assert ended(writer).endswith("done\n")
+    history = SQLiteHistory(tmp_path / "h.db")
+    for name in ("r1", "r2"):
+        assert [result.sample_id for result in history.results(name)] == [
+            f"s{position}" for position in range(300)
+        ]
+    history.close()
+
+
+def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path) -> None:
+    """SIGKILL at several moments: the file opens, holds what was durable, and goes on."""
+    flushed = 0
+    for round_ in range(4):
+        process = start(WRITER, "r", 100_000, cwd=tmp_path)
+        for _ in range(3 + 2 * round_):
+            flushed = max(flushed, int(read_line(process)))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=30)
+        history = SQLiteHistory(tmp_path / "h.db")
+        results = list(history.results("r"))
+        assert len(results) >= flushed
+        assert [result.sample_id for result in results] == [f"s{i}" for i in range(len(results))]
+        check = history._connection.execute("PRAGMA integrity_check").fetchone()
+        assert check == ("ok",)
+        history.close()
+
+
+def test_a_reader_in_another_process_sees_a_run_grow(tmp_path: Path) -> None:
+    """What was committed is readable by others while the run goes on."""
+    process = start(WRITER, "r", 200, cwd=tmp_path)
+    history = SQLiteHistory(tmp_path / "h.db")
+    for _ in range(20):
+        said = int(read_line(process))
+        assert len(history.results("r")) >= said
+    assert ended(process) == "done\n"
+    assert len(history.results("r")) == 200
+    history.begin(run_of("another"))
+    history.close()

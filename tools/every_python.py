@@ -1,0 +1,53 @@
+"""Run the tests on every supported Python that is present besides the one running this."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUPPORTED = ("3.11", "3.12", "3.13")
+
+
+def find(version: str) -> str | None:
+    """A Python of this version: on the PATH, or among pyenv's, whether or not it is chosen."""
+    candidates = [shutil.which(f"python{version}")]
+    pyenv = shutil.which("pyenv")
+    if pyenv:
+        root = subprocess.run([pyenv, "root"], capture_output=True, text=True).stdout.strip()
+        found = sorted(Path(root, "versions").glob(f"{version}*/bin/python"))
+        candidates += [str(path) for path in found]
+    for candidate in candidates:
+        if candidate and _is_version(candidate, version):
+            return candidate
+    return None
+
+
+def _is_version(python: str, version: str) -> bool:
+    told = subprocess.run([python, "--version"], capture_output=True, text=True)
+    return told.returncode == 0 and told.stdout.startswith(f"Python {version}.")
+
+
+def main() -> None:
+    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for version in SUPPORTED:
+        if version == mine:
+            continue
+        python = find(version)
+        if python is None:
+            print(f"Python {version} is not here: its tests are left to another machine")
+            continue
+        print(f"Python {version}:", flush=True)
+        venv = ROOT / f".venv-{version}"
+        subprocess.run([python, ROOT / "tools" / "bootstrap.py", venv, "dev"], check=True)
+        tests = [venv / "bin" / "python", "-m", "pytest", "-n", "auto", "-q", "--no-header"]
+        environment = os.environ | {"PROCTOR_KILLS": "50"}
+        if subprocess.run(tests, cwd=ROOT, env=environment).returncode:
+            sys.exit(f"the tests fail on Python {version}")
+
+
+if __name__ == "__main__":
+    main()

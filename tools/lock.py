@@ -1,0 +1,29 @@
+"""Pin requirements/*.in into requirements/*.txt: versions with hashes, for every supported Python.
+
+Needs `uv`, which it installs into the environment it runs in. No index address is written.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "requirements"
+INPUTS = {"run": ["run.in"], "dev": ["run.in", "dev.in"]}
+
+
+def main() -> None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv"], check=True)
+    for name, inputs in INPUTS.items():
+        command = [
+            sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--upgrade",
+            "--python-version", "3.11", "--generate-hashes", "--no-header", "--no-annotate",
+            "--no-emit-index-url", "--output-file", str(FOLDER / f"{name}.txt"),
+            *(str(FOLDER / file) for file in inputs),
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
