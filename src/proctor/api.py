@@ -13,7 +13,14 @@ from proctor.engine.start import Conduct, begin, resume
 from proctor.engine.start import rescore as begin_rescoring
 from proctor.lookback import open_history, run_to_resume
 from proctor.ports import History, ProgressCallback
-from proctor.prepare import Configurations, Evaluation, Metrics, load_metrics, prepare
+from proctor.prepare import (
+    Configurations,
+    Evaluation,
+    Metrics,
+    check_thresholds,
+    load_metrics,
+    prepare,
+)
 from proctor.records.report import EvalReport
 from proctor.records.run import OnError
 from proctor.registry import Registry
@@ -120,10 +127,12 @@ async def score_again(
     tags: Mapping[str, str] | None = None,
     registry: Registry | None = None,
     clock: Clock | None = None,
+    fail_under: Mapping[str, float] | None = None,
 ) -> EvalReport:
     """Carry out a rescoring: the one way that every door takes."""
     built = (registry or Registry.standard()).build_all(evaluators)
     plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}))
+    check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)
     with history.hold(sitting.metadata.run_id):

@@ -64,13 +64,15 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
     cancel: list[Callable[[], object]] = []
-    over = threading.Event()
+    over, interrupted = threading.Event(), threading.Event()
 
     async def cancellable() -> T:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
         cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        if interrupted.is_set():
+            task.cancel()
         return await coroutine
 
     def work() -> None:
@@ -83,15 +85,17 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="proctor-loop")
-    thread.start()
     try:
+        thread.start()
         # Not `join`: an interrupted one takes the thread for ended.
         over.wait()
     except KeyboardInterrupt:
         # Ctrl-C reaches the thread that waits; the one that works has to be told.
+        interrupted.set()
         with contextlib.suppress(IndexError, RuntimeError):
             cancel[0]()
-        over.wait()
+        if thread.ident is not None:
+            over.wait()
         raise
     thread.join()
     if failure:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.engine.finish import aggregate
 from proctor.errors import RunNotFound, UsageError, nearest
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
@@ -38,6 +39,18 @@ def run_to_resume(history: History, reference: str | bool, name: str) -> RunMeta
         f"there is no unfinished run of {name!r} to resume",
         fix="run it without --resume, or name a run: proctor runs lists them",
     )
+
+
+def look_up(history: History, reference: str) -> EvalReport:
+    """A stored run as it stands; one that did not come to its end gets its metrics now."""
+    report = history.report(reference)
+    if report.metadata is None:
+        return report
+    run = standing(history, report.metadata)
+    metrics, by_configuration = report.metrics, report.by_configuration
+    if not metrics:
+        metrics, by_configuration = aggregate(report.results, run)
+    return EvalReport(report.results, run, metrics, by_configuration)
 
 
 def standing(history: History, run: RunMetadata) -> RunMetadata:

@@ -59,7 +59,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     configurations = made(lambda: _configurations(evaluation.configurations, target))
     metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or ()))
     if evaluators is not None and metrics is not None:
-        made(lambda: _check_thresholds(evaluation.fail_under, evaluators, metrics))
+        made(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics))
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -148,7 +148,7 @@ def load_metrics(
     return loaded
 
 
-def _check_thresholds(
+def check_thresholds(
     thresholds: Mapping[str, float],
     evaluators: Sequence[AttachedEvaluator],
     metrics: Sequence[Any],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,35 +48,49 @@ class Registry:
     True
     """
 
-    def __init__(self) -> None:
-        self._known: dict[str, Registered] = {}
-        self.warnings: list[str] = []
+    def __init__(self, discover: Callable[[], Iterable[EntryPoint]] = tuple) -> None:
+        self._discover: Callable[[], Iterable[EntryPoint]] | None = discover
+        self._found: dict[str, Registered] = {}
+        self._warnings: list[str] = []
 
     @classmethod
     def standard(cls) -> Registry:
-        """A registry of everything that is installed."""
-        # Looking for installed packages is slow to import, and wanted here only.
-        from importlib.metadata import entry_points
-
-        return cls.from_entry_points(entry_points(group=EVALUATOR_GROUP))
+        """A registry of everything that is installed; it is looked for when a name is asked for."""
+        return cls(_installed)
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
         """A registry of what entry points lead to; those that fail become `warnings`."""
-        registry = cls()
-        own_first = sorted(entry_points, key=lambda e: (not e.value.startswith("proctor."), e.name))
+        return cls(lambda: entry_points)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could not be loaded, and why."""
+        self._load_found()
+        return self._warnings
+
+    @property
+    def _known(self) -> dict[str, Registered]:
+        self._load_found()
+        return self._found
+
+    def _load_found(self) -> None:
+        """Load what is installed, once; functions that are given as they are need none of it."""
+        if self._discover is None:
+            return
+        discover, self._discover = self._discover, None
+        own_first = sorted(discover(), key=lambda e: (not e.value.startswith("proctor."), e.name))
         for entry_point in own_first:
             try:
                 thing = entry_point.load()
                 name = None if info_of(thing) else entry_point.name
-                registry.register(thing, None if isinstance(thing, ModuleType) else name)
+                self.register(thing, None if isinstance(thing, ModuleType) else name)
             except Exception as error:
                 # A broken plugin must not keep the others, or the built-ins, from being used.
-                registry.warnings.append(
+                self._warnings.append(
                     f"the plugin {entry_point.name!r} ({entry_point.value}) cannot be loaded: "
                     + f"{type(error).__name__}: {error}".partition("\n")[0]
                 )
-        return registry
 
     def register(self, thing: Any, name: str | None = None) -> tuple[str, ...]:
         """Add a function, factory, object, class, or all marked functions of a module.
@@ -302,3 +316,10 @@ def _told(load: Any, address: str) -> Any:
         raise EvaluatorError(
             f"it cannot be imported: {type(error).__name__}: {error}", where=address
         ) from error
+
+
+def _installed() -> Iterable[EntryPoint]:
+    # Looking for installed packages is slow to import, and wanted here only.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=EVALUATOR_GROUP)

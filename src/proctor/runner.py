@@ -41,6 +41,5 @@ class EvalRunner:
             self.evaluators,
             configurations=configurations,
             metrics=self.metrics,
-            **settings,
-            **self.options,
+            **{**self.options, **settings},
         )

@@ -79,7 +79,7 @@ CASES = [
     config("target of no kind", WHOLE.replace("app.py:shout", "{comand: [x]}"), "command"),
     config("command not there", WHOLE.replace("app.py:shout", "{command: [no-such-program]}"),
            "no-such-program"),
-    config("bad configuration", WHOLE + "configurations: {a: {sufix: x}}\n", "did you mean 'suffix'?"),
+    config("bad configuration", WHOLE + "configurations: {a: {sufix: x}}\n", "'suffix'?"),
     config("configuration is text", WHOLE + "configurations: {a: x}\n", "eval.yaml:4"),
     config("bad concurrency", WHOLE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
     config("bad timeout", WHOLE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),

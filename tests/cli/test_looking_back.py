@@ -69,7 +69,7 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
     assert "ValueError: no threes" in told.out
     assert 'raise ValueError("no threes")' in told.out
     passed = project.proctor("show", "latest", "--outcome", "passed", "--limit", "2").out
-    assert passed.count("exact_match 1 passed") == 2
+    assert passed.count("exact_match  1 passed") == 2
     found = project.proctor(
         "show", "exam", "--outcome", "passed", "--evaluator", "contains", "--json"
     )

@@ -41,7 +41,7 @@ print("done", flush=True)
 
 
 def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: Path) -> None:
-    """After many kills and one last resume: all results, once each, and only in-flight calls twice."""
+    """After many kills and a last resume: all results, once each; only calls in flight twice."""
     chance = random.Random(20260101)
     durable: set[str] = set()
     kills = finished_early = 0

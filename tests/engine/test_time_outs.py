@@ -63,10 +63,8 @@ def test_a_blocking_target_is_left_in_its_thread() -> None:
     release.set()
     assert [r.outcome for r in report.results] == ["error"] + ["passed"] * 5
     assert report.metadata is not None
-    assert report.metadata.warnings == (
-        "1 calls ran out of time in threads, which Python cannot stop; "
-        "each ends when its call returns",
-    )
+    (warning,) = report.metadata.warnings
+    assert warning.startswith("calls that ran out of time in a thread: 1; Python cannot stop")
 
 
 def test_hung_threads_do_not_hold_up_the_exit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -97,16 +98,47 @@ def test_a_folder_that_may_not_be_written_is_refused(
     tmp_path.chmod(0o700)
 
 
+@pytest.mark.parametrize("kind", ["EXCLUSIVE", "IMMEDIATE"])
 def test_a_file_that_others_lock_for_too_long_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opening waits for others, but not for ever."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     path = tmp_path / "h.db"
     blocker = sqlite3.connect(path, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
+    blocker.execute(f"BEGIN {kind}")
     assert refusal(path).what == "the history cannot be opened: database is locked"
     blocker.close()
+
+
+@pytest.mark.parametrize("kind", ["EXCLUSIVE", "IMMEDIATE"])
+def test_opening_waits_for_others(kind: str, tmp_path: Path) -> None:
+    """A new file that another process is just setting up is opened when that is done."""
+    path = tmp_path / "h.db"
+    blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    blocker.execute(f"BEGIN {kind}")
+    release = threading.Timer(0.1, blocker.close)
+    release.start()
+    open_database(path).close()
+    release.join()
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """Whoever comes first makes the tables, and nobody is turned away."""
+    versions: list[int] = []
+
+    def work() -> None:
+        for number in range(5):
+            connection = open_database(tmp_path / f"{number}.db")
+            versions.append(version(connection))
+            connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert versions == [migrations()[-1][0]] * 20
 
 
 def test_a_step_forward_is_taken_as_a_whole_or_not_at_all(

@@ -33,8 +33,11 @@ def test_no_interval_of_scores_leaves_the_scale(values: list[float]) -> None:
     """An interval of scores lies within 0..1 and around the mean."""
     results = ResultList([scored(f"{i}", value) for i, value in enumerate(values)])
     found = MeanScoreMetric("exact").compute(results)
-    assert found.interval is not None
     assert found.value is not None
+    if found.interval is None:
+        assert len(set(values)) == 1
+        assert found.note == "all values are equal: no interval"
+        return
     assert 0 <= found.interval[0] <= found.value + 1e-15
     assert found.value - 1e-15 <= found.interval[1] <= 1
 
@@ -98,3 +101,19 @@ def test_the_distribution_of_nothing_is_none() -> None:
     """Ruling 1: no scores, no percentiles."""
     found = ScoreDistributionMetric("exact").compute(ResultList([]))
     assert {value.value for value in found.values()} == {None}
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_equal_yes_or_no_scores_leave_doubt(value: float) -> None:
+    """Ten of ten is not certainty: the interval is Wilson's, as for the pass rate."""
+    results = ResultList([scored(f"{i}", value) for i in range(10)])
+    found = MeanScoreMetric("exact").compute(results)
+    assert found.interval == wilson_interval(10 * value, 10)
+
+
+def test_equal_scores_of_clusters_count_each_cluster_once() -> None:
+    """Ten ones of five samples are worth five."""
+    results = ResultList([scored(f"{i // 2}", 1.0, epoch=i % 2) for i in range(10)])
+    found = MeanScoreMetric("exact").compute(results)
+    assert found.interval == wilson_interval(5, 5)
+    assert found.note == "clustered"

@@ -64,19 +64,22 @@ def command(
     registry = Registry.standard()
     for address in (*(loaded.plugins if loaded else ()), *plugin):
         registry.load_plugin(address)
+    least = {**(loaded.evaluation.fail_under if loaded else {}), **thresholds(fail_under)}
     report = bridge.run(
         score_again(
             run,
             with_parameters(chosen, parameters),
             open_history(history),
             Conduct(watch=live_display(not (quiet or as_json))),
+            metrics=loaded.evaluation.metrics if loaded else (),
             registry=registry,
             tags=pairs(tag, "--tag"),
+            fail_under=least,
         )
     )
     return conclude(
         report,
-        thresholds=thresholds(fail_under),
+        thresholds=least,
         output=output,
         quiet=quiet,
         as_json=as_json,

@@ -43,11 +43,11 @@ def command(
     """
     from proctor import codec
     from proctor.cli.outcome import overview, write_reports
-    from proctor.lookback import open_history, select
+    from proctor.lookback import look_up, open_history, select
     from proctor.reports.console import show
     from proctor.reports.listing import show_results
 
-    report = open_history(history).report(run)
+    report = look_up(open_history(history), run)
     if output:
         for path in write_reports(report, output):
             click.echo(f"wrote {path}", err=as_json)

@@ -80,8 +80,8 @@ class Sitting:
                 await self.close()
             if threads.abandoned:
                 self.progress.warnings.append(
-                    f"{threads.abandoned} calls ran out of time in threads, which Python cannot "
-                    "stop; each ends when its call returns"
+                    f"calls that ran out of time in a thread: {threads.abandoned}; Python cannot "
+                    "stop a thread, each ends when its call returns"
                 )
         return crew
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from proctor import resources
 from proctor.errors import HistoryError
 
-BUSY_SECONDS = 30.0
+BUSY_SECONDS, AGAIN_SECONDS = 30.0, 0.01
 OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
 
 
@@ -42,13 +43,27 @@ def connect(path: Path) -> sqlite3.Connection:
     )
     try:
         _refuse_foreign(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others here, as it does elsewhere, so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(AGAIN_SECONDS)
+        else:
+            return
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:

@@ -113,6 +113,9 @@ class StoredResults:
         return self._kept("clusters", self._read_clusters)
 
     def column(self, evaluator: str | None = None) -> Column:
+        return self._kept(f"column {evaluator}", lambda: self._read_column(evaluator))
+
+    def _read_column(self, evaluator: str | None) -> Column:
         with self._one_moment():
             marks, numbers = self._combined() if evaluator is None else self._scores(evaluator)
             clusters = self.clusters()

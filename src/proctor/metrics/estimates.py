@@ -22,6 +22,7 @@ from proctor.statistics.intervals import (
 from proctor.statistics.moments import mean
 
 CLUSTERED = "clustered"
+ALL_EQUAL = "all values are equal: no interval"
 TOO_FEW_CLUSTERS = f"clustered, with fewer than {FEWEST_CLUSTERS} clusters: no interval"
 
 
@@ -52,26 +53,42 @@ def clustered_rate_of(flags: Column) -> MetricValue:
 
 
 def mean_of(column: Column, unit: str = "") -> MetricValue:
-    """The mean of a column. Of scores, which have no unit, no interval reaches outside 0..1.
+    """The mean of a column. Nothing that is measured here is under 0, and no score over 1.
 
     >>> mean_of(Column(array("d", [0.5, 1.0]))).interval
     (0.0, 1.0)
     """
-    note = ""
-    if column.clusters is None or not column.values:
-        interval = mean_interval(column.values)
-    else:
-        interval, note = _clustered_interval(column)
+    interval, note = _mean_interval(column)
+    if interval is not None:
+        interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
     return MetricValue(
         mean(column.values),
         len(column.values),
         column.errors,
         column.skipped,
-        interval if unit else _within_scores(interval),
+        interval,
         kind="mean",
         unit=unit,
         note=note,
     )
+
+
+def _mean_interval(column: Column) -> tuple[Interval | None, str]:
+    """The interval of a mean, and what is to be noted of it.
+
+    Where all values are equal, their spread is no measure of doubt. If they are all 0 or all 1
+    they are yes-or-no scores, and Wilson's interval knows what n of n is worth; else there is none.
+    """
+    values, clusters = column.values, column.clusters
+    if len(set(values)) == 1 and len(values) > 1:
+        n = len(values) if clusters is None else len(set(clusters))
+        note = CLUSTERED if clusters is not None else ""
+        if values[0] in (0.0, 1.0):
+            return wilson_interval(n * values[0], n), note
+        return None, ALL_EQUAL
+    if clusters is None or not values:
+        return mean_interval(values), ""
+    return _clustered_interval(column)
 
 
 def rate_over(

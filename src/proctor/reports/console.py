@@ -217,7 +217,7 @@ def _facts(result: EvalResult) -> Iterator[tuple[str, str]]:
     if result.error is not None:
         yield "error", line(result.error, LINE_LIMIT)
     for name, score in result.scores.items():
-        if not score.passed and score.reason:
+        if not score.passed and score.reason and score.status != "skipped":
             yield "because", f"{line(score.reason, LINE_LIMIT)} ({name})"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
+from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports.excerpts import excerpt
 from proctor.reports.figures import percent
@@ -59,12 +60,18 @@ def describe(result: EvalResult) -> str:
         ("error", result.error),
         ("where", trial.error.traceback.rstrip().replace("\n", "\n    ") if trial.error else None),
     ]
-    lines = [f"  {name:<9} {text}" for name, text in facts if text]
-    for name, score in result.scores.items():
-        value = score.status if score.value is None else f"{score.value:.3g}"
-        mark = {"ok": "passed" if score.passed else "failed"}.get(score.status, "")
-        lines.append(f"  {name:<9} {value} {mark} {score.reason}".rstrip())
+    opinions = [(name, _opinion(score)) for name, score in result.scores.items()]
+    told = [(name, text) for name, text in [*facts, *opinions] if text]
+    width = max(len(name) for name, _ in told)
+    lines = [f"  {name:<{width}}  {text}" for name, text in told]
     return "\n".join([heading, *lines])
+
+
+def _opinion(score: Score) -> str:
+    verdict: str = score.status
+    if score.value is not None:
+        verdict = f"{score.value:.3g} {'passed' if score.passed else 'failed'}"
+    return f"{verdict}  {score.reason}".rstrip()
 
 
 def _known(value: object) -> str | None:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
+from proctor.reports.figures import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,12 +41,12 @@ def summary(view: RunView) -> str:
         f"{view.done}{share}",
         f"{outcomes['passed']} passed",
         f"{outcomes['failed']} failed",
-        f"{outcomes['error'] + outcomes['unscored']} errors",
+        count(outcomes["error"] + outcomes["unscored"], "error"),
     ]
     if outcomes["skipped"]:
         parts.append(f"{outcomes['skipped']} skipped")
     if view.rate is not None:
-        parts.append(f"{view.rate:.3g}/s")
+        parts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
     if view.seconds_left is not None and view.total and view.done < view.total:
         parts.append(f"{_duration(view.seconds_left)} left")
     if view.resumed:
