@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.errors import HistoryError
 from proctor.history import block, stored_results
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.results import ResultList, Results
@@ -153,3 +154,33 @@ def test_results_keep_a_temporary_history_alive() -> None:
     """The results of a history that nobody else holds can still be read."""
     results = stored(SQLiteHistory.temporary(), (run_of(), [failed("a"), scored("b", 1.0)]))
     assert [result.sample_id for result in results.only("default")] == ["a", "b"]
+
+
+def test_a_reader_notices_that_results_were_dropped_meanwhile(tmp_path: Path) -> None:
+    """Places that were looked up before errors are forgotten lead to no other result."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    stored(history, (run_of(), [failed("a"), scored("b", 1.0)]), status="running")
+    results = history.results(history.runs()[0].run_id)
+    reader = iter(results)
+    history.forget_errors(history.runs()[0].run_id)
+    with pytest.raises(HistoryError, match="have changed while they were read"):
+        next(reader)
+    assert [result.sample_id for result in results] == ["b"]
+    history.close()
+
+
+def test_results_finished_out_of_order_are_read_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    """Whatever finishes first, sequence, pages and samples follow the plan."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    history.begin(run_of("r"))
+    order = [7, 0, 3, 9, 1]
+    with history.writer("r") as writer:
+        for position in order:
+            writer.add(position, scored(f"s{position}", 0.5))
+            writer.flush()
+    results = history.results("r")
+    assert [result.sample_id for result in results] == ["s0", "s1", "s3", "s7", "s9"]
+    assert results[-1].sample_id == "s9"
+    assert [result.sample_id for result in results.page(limit=2)] == ["s0", "s1"]
+    assert [result.sample_id for result in results.page(offset=3)] == ["s7", "s9"]
+    history.close()

@@ -169,7 +169,7 @@ class SQLiteHistory:
         run_key, metadata = self._row(run_id)
         size = record_of(len(metadata.evaluators)).size
         without = {OUTCOMES.index("error"), OUTCOMES.index("unscored")}
-        with transaction(self._connection):
+        with self._changing():
             blocks = self._connection.execute(
                 f"SELECT id, {', '.join(STORED)} FROM blocks "
                 "WHERE run = ? AND error + unscored > 0",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from proctor.errors import HistoryError
 from proctor.history import block
 from proctor.history.block import (
     CONFIGURATION,
@@ -281,10 +282,15 @@ class StoredResults:
         key = place >> OFFSET_BITS
         lines = self._at_hand.get(key)
         if lines is None:
-            (data,) = self._connection.execute(
+            row = self._connection.execute(
                 "SELECT results FROM blocks WHERE id = ?", (key,)
             ).fetchone()
-            lines = self._at_hand[key] = data.split(b"\n")
+            if row is None:
+                raise HistoryError(
+                    f"the results of run {self._run.run_id} have changed while they were read",
+                    fix="read them again, if the run has not been deleted",
+                )
+            lines = self._at_hand[key] = row[0].split(b"\n")
             if len(self._at_hand) > BLOCKS_AT_HAND:
                 self._at_hand.popitem(last=False)
         return read(lines[place & ((1 << OFFSET_BITS) - 1)])

@@ -25,8 +25,9 @@ CREATE INDEX tags_by_value ON tags (key, value);
 -- Results in blocks of up to some hundred, in the order in which they were finished. The figures
 -- of a result (where it stands in the plan, how it came out, its numbers) lie apart from the rest,
 -- so that columns are read without it; `history/block.py` packs and unpacks them.
+-- A reader keeps blocks at hand by their ids, so these too are never given twice.
 CREATE TABLE blocks (
-    id           INTEGER PRIMARY KEY,
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
     run          INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     passed       INTEGER NOT NULL,
     failed       INTEGER NOT NULL,
