@@ -94,7 +94,9 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         interrupted.set()
         with contextlib.suppress(IndexError, RuntimeError):
             cancel[0]()
-        if thread.ident is not None:
+        if thread.ident is None:
+            coroutine.close()
+        else:
             over.wait()
         raise
     thread.join()

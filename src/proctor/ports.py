@@ -195,7 +195,9 @@ class History(Protocol):
 
     def report(self, run_id: str) -> EvalReport: ...
 
-    def results(self, run_id: str) -> Results: ...
+    def results(self, run_id: str, metadata: RunMetadata | None = None) -> Results:
+        """A run's results, read as they are asked for; `metadata` if it is known already."""
+        ...
 
     def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """What a run has finished: position, sample id, configuration, epoch."""

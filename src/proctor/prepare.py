@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,10 +137,10 @@ def _each_configuration(given: Configurations | None) -> Iterator[Configuration]
         yield from given
 
 
-def load_metrics(
-    given: Iterable[Metric | Callable[..., Any] | str], evaluators: Sequence[AttachedEvaluator]
-) -> tuple[Any, ...]:
+def load_metrics(given: Metrics, evaluators: Sequence[AttachedEvaluator]) -> tuple[Any, ...]:
     """Metrics by address or as they are; names that clash are refused before anything runs."""
+    if not given:
+        return ()
     loaded = tuple(_addressed(metric) if isinstance(metric, str) else metric for metric in given)
     registry = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
     for metric in loaded:
@@ -154,6 +154,8 @@ def check_thresholds(
     metrics: Sequence[Any],
 ) -> None:
     """Refuse a misspelt metric before the run, not after it: the standard ones are known."""
+    if not thresholds:
+        return
     standard = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
     refuse_unknown(thresholds, standard.compute_all(ResultList(())), map(name_of, metrics))
 

@@ -173,3 +173,33 @@ def test_ctrl_c_inside_a_running_loop_reaches_the_work(tmp_path: Path) -> None:
     output, errors = process.communicate(timeout=20)
     assert output == "told to stop\ninterrupted\n", errors
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_ctrl_c_may_come_while_the_thread_is_being_started(
+    started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even then the caller is interrupted soon and no work goes on behind its back."""
+    real_start = threading.Thread.start
+    ended: list[str] = []
+
+    def start_interrupted(thread: threading.Thread) -> None:
+        if thread.name == "proctor-loop":
+            if started:
+                real_start(thread)
+            raise KeyboardInterrupt
+        real_start(thread)
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("ended")
+
+    async def notebook() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            bridge.run(long())
+
+    monkeypatch.setattr(threading.Thread, "start", start_interrupted)
+    asyncio.run(notebook())
+    assert ended == (["ended"] if started else [])

@@ -64,6 +64,8 @@ def test_usage_is_added_up_over_model_calls() -> None:
     session = Session([ModelCall("m", Usage(10, 5)), Message("user", ""), ModelCall("m", Usage(1))])
     assert session.usage == Usage(11, 5)
     assert Session().usage == Usage()
+    assert session.known_usage() == Usage(11, 5)
+    assert Session([ModelCall("m")]).known_usage() is None
     assert Usage().total_tokens is None
     assert Usage(cached_tokens=3, cost=0.5).total_tokens is None
     assert Usage(output_tokens=2).total_tokens == 2

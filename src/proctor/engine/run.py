@@ -94,8 +94,7 @@ class Sitting:
             total=self.progress.total,
             warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
         )
-        self.history.update(run)
-        results = self.history.results(run.run_id)
+        results = self.history.results(run.run_id, run)
         metrics, by_configuration = aggregate(results, run, self.metrics)
         self.history.finish(run, metrics, by_configuration)
         self.progress.end(failed=status != "completed")

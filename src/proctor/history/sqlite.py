@@ -155,10 +155,10 @@ class SQLiteHistory:
         results = self.results(metadata.run_id)
         return EvalReport(results, metadata, tables.metrics, tables.by_configuration)
 
-    def results(self, run_id: str) -> StoredResults:
-        """A run's results, read as they are asked for."""
-        run_key, metadata = self._row(run_id)
-        return StoredResults(self._connection, run_key, metadata, keep_alive=self)
+    def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:
+        """A run's results, read as they are asked for; `metadata` if it is known already."""
+        run_key, stored = self._row(run_id)
+        return StoredResults(self._connection, run_key, metadata or stored, keep_alive=self)
 
     def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """What a run has finished: position, sample id, configuration, epoch."""

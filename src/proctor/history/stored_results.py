@@ -34,6 +34,8 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 # Up to this many results, what was read once is kept for the next question.
 KEPT_UP_TO = 100_000
 BLOCKS_AT_HAND = 16
+# What is kept of a run however large it is, for it is small in itself.
+SMALL = ("small", "outcomes")
 OFFSET_BITS = 16
 NO_CONFIGURATION = -1
 
@@ -48,7 +50,8 @@ MARK_OF: dict[Outcome, int] = {
 # the run did not have.
 WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES)
 STRANGER = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
-JUDGED = bytes([MARK_OF["passed"], MARK_OF["failed"]])
+MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
+PASSES = bytes.maketrans(bytes([MARK_OF["passed"], MARK_OF["failed"]]), bytes([1, 0]))
 
 T = TypeVar("T")
 
@@ -108,24 +111,33 @@ class StoredResults:
         return Counts(*next(iter(self._query(sums))))
 
     def outcomes(self) -> bytes:
-        return self._kept("outcomes", lambda: bytes([f[OUTCOME] for f in self._figures()]))
+        def read() -> bytes:
+            return bytes(figure[OUTCOME] for figure in self._figures())
+
+        return self._kept("outcomes", read, however_large=True)
 
     def clusters(self) -> list[str] | None:
         return self._kept("clusters", self._read_clusters)
 
     def column(self, evaluator: str | None = None) -> Column:
-        return self._kept(f"column {evaluator}", lambda: self._read_column(evaluator))
+        name = f"column {evaluator}"
+        if name not in self._known and not self._may_keep():
+            # Several metrics ask for the same column in a row: of a large run, the last is kept.
+            self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
+        return self._kept(name, lambda: self._read_column(evaluator), however_large=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
         with self._one_moment():
-            marks, numbers = self._combined() if evaluator is None else self._scores(evaluator)
+            marks, numbers = self._scores(evaluator)
             clusters = self.clusters()
-        if clusters is not None:
-            clusters = list(compress(clusters, [mark in JUDGED for mark in marks]))
-        passed = MARK_OF["passed"]
+        passes = marks.translate(PASSES, MISSING)
+        if len(passes) < len(marks):
+            numbers = array("d", (number for number in numbers if number == number))
+            if clusters is not None:
+                clusters = list(compress(clusters, [mark not in MISSING for mark in marks]))
         return Column(
-            array("d", [number for number in numbers if number == number]),
-            bytes([mark == passed for mark in marks if mark in JUDGED]),
+            numbers,
+            passes,
             errors=marks.count(MARK_OF["error"]) + marks.count(MARK_OF["unscored"]),
             skipped=marks.count(MARK_OF["skipped"]),
             clusters=clusters,
@@ -134,16 +146,16 @@ class StoredResults:
     def latencies(self) -> Column:
         with self._one_moment():
             return Column(
-                array("d", [f[LATENCY] for f in self._figures()]), clusters=self.clusters()
+                array("d", (f[LATENCY] for f in self._figures())), clusters=self.clusters()
             )
 
     def tokens(self) -> Column:
         with self._one_moment():
-            told, clusters = array("d", [f[TOKENS] for f in self._figures()]), self.clusters()
-        known = [number == number for number in told]
+            told, clusters = array("d", (f[TOKENS] for f in self._figures())), self.clusters()
+        known = bytes(number == number for number in told)
         return Column(
             array("d", compress(told, known)),
-            skipped=known.count(False),
+            skipped=known.count(0),
             clusters=None if clusters is None else list(compress(clusters, known)),
         )
 
@@ -211,20 +223,23 @@ class StoredResults:
         which = names.index(evaluator)
         return lambda figure: figure[MARKS][which] == mark
 
-    def _combined(self) -> tuple[bytes, Sequence[float]]:
-        """The marks and combined scores of whole results; NaN where there is no score."""
-        figures = [(f[OUTCOME], f[VALUE]) for f in self._figures()]
-        return bytes([WHOLE[outcome] for outcome, _ in figures]), [value for _, value in figures]
-
-    def _scores(self, evaluator: str) -> tuple[bytes, Sequence[float]]:
-        """One evaluator's marks and scores; NaN where there is no score."""
+    def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
+        """The marks and numbers of an evaluator, or of whole results; NaN where there is none."""
         names = [spec.name for spec in self._run.evaluators]
-        if evaluator not in names:
-            return bytes([STRANGER[outcome] for outcome in self.outcomes()]), ()
-        which = names.index(evaluator)
-        number = FIRST_NUMBER + which
-        figures = [(f[MARKS][which], f[number]) for f in self._figures()]
-        return bytes([mark for mark, _ in figures]), [score for _, score in figures]
+        numbers, marks = array("d"), bytearray()
+        if evaluator is None:
+            for figure in self._figures():
+                marks.append(WHOLE[figure[OUTCOME]])
+                numbers.append(figure[VALUE])
+        elif evaluator in names:
+            which = names.index(evaluator)
+            place = FIRST_NUMBER + which
+            for figure in self._figures():
+                marks.append(figure[MARKS][which])
+                numbers.append(figure[place])
+        else:
+            marks.extend(STRANGER[outcome] for outcome in self.outcomes())
+        return bytes(marks), numbers
 
     def _figures(self) -> Iterator[tuple[Any, ...]]:
         """The figures of every result."""
@@ -302,13 +317,13 @@ class StoredResults:
             (self._run_key,),
         )
 
-    def _kept(self, name: str, read: Callable[[], T]) -> T:
+    def _kept(self, name: str, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
         if name in self._known:
             found: T = self._known[name]
             return found
         found = read()
-        if self._may_keep():
+        if self._may_keep() or (however_large and self._run.status != "running"):
             self._known[name] = found
         return found
 

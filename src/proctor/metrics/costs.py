@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import fsum
 
 from proctor.metrics.estimates import mean_of
-from proctor.records.metric import MetricKind, MetricValue
+from proctor.records.metric import MetricValue
 from proctor.records.results import Results
-from proctor.statistics.quantiles import quantile
+from proctor.statistics.quantiles import quantiles
 
 
 class LatencyMetric:
@@ -22,16 +22,13 @@ class LatencyMetric:
     def compute(self, results: Results) -> dict[str, MetricValue]:
         """The four numbers, over every trial."""
         column = results.latencies()
-        ordered = sorted(column.values)
-
-        def quantile_at(share: float, kind: MetricKind = "quantile") -> MetricValue:
-            return MetricValue(quantile(ordered, share), len(ordered), kind=kind, unit="ms")
-
+        n = len(column.values)
+        p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
         return {
             "mean": mean_of(column, unit="ms"),
-            "p50": quantile_at(0.5),
-            "p95": quantile_at(0.95),
-            "max": quantile_at(1.0, "number"),
+            "p50": MetricValue(p50, n, kind="quantile", unit="ms"),
+            "p95": MetricValue(p95, n, kind="quantile", unit="ms"),
+            "max": MetricValue(longest, n, unit="ms"),
         }
 
 

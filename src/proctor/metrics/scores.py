@@ -10,7 +10,7 @@ from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import clustered_rate_of, mean_of, rate_of
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
-from proctor.statistics.quantiles import quantile
+from proctor.statistics.quantiles import quantiles
 
 PERCENTILES = (25, 50, 75, 95)
 
@@ -74,14 +74,9 @@ class ScoreDistributionMetric:
     def compute(self, results: Results) -> dict[str, MetricValue]:
         """The percentiles of the verdicts, interpolated linearly."""
         column = results.column(self.evaluator_name)
-        ordered = sorted(column.values)
+        found = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
+        n = len(column.values)
         return {
-            f"p{percent}": MetricValue(
-                quantile(ordered, percent / 100),
-                len(ordered),
-                column.errors,
-                column.skipped,
-                kind="quantile",
-            )
-            for percent in PERCENTILES
+            f"p{percent}": MetricValue(value, n, column.errors, column.skipped, kind="quantile")
+            for percent, value in zip(PERCENTILES, found, strict=True)
         }

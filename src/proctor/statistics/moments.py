@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 
 
@@ -27,7 +28,7 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
     centre = mean(values)
     if centre is None or n < 2:
         return None
-    deviations = [value - centre for value in values]
+    deviations = array("d", (value - centre for value in values))
     # The second term is 0 but for the rounding of the mean, which it takes back out.
     squares = math.fsum(d * d for d in deviations) - math.fsum(deviations) ** 2 / n
     return centre, max(0.0, squares) / (n - 1)
