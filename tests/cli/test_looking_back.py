@@ -126,6 +126,8 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     told = project.proctor("delete", run_id[:18], "exam", "--yes")
     assert told.out == f"deleted {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
+    again = project.proctor("run", "eval.yaml", "--json").json["run_id"]
+    assert project.proctor("delete", again, "--yes", "--json").json == {"deleted": [again]}
 
 
 def test_the_catalogue_names_every_evaluator(project: Project) -> None:
@@ -154,6 +156,7 @@ def test_init_writes_a_project_that_runs(project: Project) -> None:
     again = project.proctor("init", "mine")
     assert again.code == 2
     assert "nothing was written" in again.err
+    assert len(project.proctor("init", "other", "--json").json["wrote"]) == 5
 
 
 def test_the_demo_runs_and_says_what_next(project: Project) -> None:
@@ -165,6 +168,50 @@ def test_the_demo_runs_and_says_what_next(project: Project) -> None:
     assert "What next:" in told.out
     assert (project.folder / "eval_results" / "report.md").exists()
     assert (project.folder / "eval_results" / "report.json").exists()
+    quiet = project.proctor("demo", "--json")
+    assert (quiet.json["total"], quiet.err) == (240, "")
+
+
+def test_a_killed_run_can_be_looked_at(project: Project, run_id: str) -> None:
+    """A run that never came to its end is shown as interrupted, with metrics over what there is."""
+    import msgspec
+
+    from proctor import SQLiteHistory
+
+    history = SQLiteHistory(".proctor/history.db")
+    history.update(msgspec.structs.replace(history.find(run_id), status="running"))
+    told = project.proctor("show", run_id)
+    assert "This run is interrupted" in told.out
+    assert "exact_match.pass_rate" in told.out
+
+
+def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed plugin that cannot be loaded is named, and everything else works."""
+    from importlib.metadata import EntryPoint
+
+    from proctor import registry
+
+    installed = registry._installed()
+    broken = EntryPoint("bad", "no_such_module:thing", "proctor.evaluators")
+    monkeypatch.setattr(registry, "_installed", lambda: [*installed, broken])
+    told = project.proctor("evaluators", "contains")
+    assert "contains" in told.out
+    assert "warning: the plugin 'bad'" in told.err
+
+
+def test_output_that_nobody_reads_any_more_is_no_error(project: Project) -> None:
+    """`proctor evaluators | head -1` ends quietly."""
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        f"{sys.executable} -m proctor evaluators | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=project.folder,
+    )
+    assert (done.stdout, done.stderr) == ("combination\n", "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

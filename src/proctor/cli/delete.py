@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from proctor.cli.options import history_option
+from proctor.cli.options import history_option, json_option
 
 
 @click.command("delete")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @history_option()
-def command(runs: tuple[str, ...], yes: bool, history: str | None) -> None:
+@json_option()
+def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
     """Delete runs and all their results."""
+    from proctor import codec
     from proctor.lookback import open_history
 
     kept = open_history(history)
@@ -23,4 +25,5 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None) -> None:
     for run in found:
         with kept.hold(run.run_id):
             kept.delete(run.run_id)
-    click.echo(f"deleted {names}")
+    deleted = {"deleted": [run.run_id for run in found]}
+    click.echo(codec.encode_pretty(deleted) if as_json else f"deleted {names}")

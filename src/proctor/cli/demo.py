@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import history_option
+from proctor.cli.options import history_option, json_option
 
 NEXT = """
 What next:
@@ -26,7 +26,8 @@ What next:
     help="Where the reports go.",
 )
 @history_option()
-def command(output: Path, history: str | None) -> None:
+@json_option()
+def command(output: Path, history: str | None, as_json: bool) -> None:
     """Evaluate a question answerer with a knowledge base of its own, in two configurations."""
     from proctor import bridge, resources
     from proctor.api import execute
@@ -37,8 +38,10 @@ def command(output: Path, history: str | None) -> None:
     from proctor.reports.live import live_display
 
     loaded = load(resources.path("demo", "eval.yaml"))
-    click.echo("A question answerer, two ways of ranking, the same questions for both.\n")
-    how = Conduct(watch=live_display(True))
+    if not as_json:
+        click.echo("A question answerer, two ways of ranking, the same questions for both.\n")
+    how = Conduct(watch=live_display(not as_json))
     report = bridge.run(execute(loaded.evaluation, open_history(history), how))
-    conclude(report, thresholds={}, output=output)
-    click.echo(f"kept as run {report.run_id}\n{NEXT}")
+    conclude(report, thresholds={}, output=output, as_json=as_json)
+    if not as_json:
+        click.echo(f"kept as run {report.run_id}\n{NEXT}")

@@ -7,12 +7,14 @@ from pathlib import Path
 import click
 
 from proctor import codec, resources
+from proctor.cli.options import json_option
 from proctor.errors import UsageError
 
 
 @click.command("init")
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
-def command(folder: Path) -> None:
+@json_option()
+def command(folder: Path, as_json: bool) -> None:
     """Write a first project into FOLDER: an eval file, a dataset, a target and an evaluator."""
     from proctor.config import SCHEMA_FILE, schema
 
@@ -27,7 +29,11 @@ def command(folder: Path) -> None:
     (folder / ".proctor").mkdir(parents=True, exist_ok=True)
     for file in files:
         (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-        click.echo(f"wrote {folder / file.name}")
+        if not as_json:
+            click.echo(f"wrote {folder / file.name}")
     (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(schema()) + b"\n")
+    if as_json:
+        click.echo(codec.encode_pretty({"wrote": [folder / file.name for file in files]}))
+        return
     change = "" if folder == Path() else f"cd {folder} && "
     click.echo(f"\nnow run it:  {change}proctor run eval.yaml")
