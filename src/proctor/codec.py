@@ -14,6 +14,9 @@ from proctor.errors import UsageError
 
 T = TypeVar("T")
 
+# What is raised for what JSON cannot hold.
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
 
 def _foreign(value: Any) -> Any:
     """What stands in JSON for an object that msgspec does not know, or for an odd key."""

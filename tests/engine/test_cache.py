@@ -106,3 +106,16 @@ def test_an_output_that_json_cannot_hold_is_not_cached(history: SQLiteHistory) -
     for _ in range(2):
         evaluate(odd, samples(1), lambda output: True, history=history, cache=True)
     assert len(CALLS) == 2
+
+
+def test_an_output_that_cannot_be_written_at_all_is_not_cached(history: SQLiteHistory) -> None:
+    """Half a character is no text for JSON: the trial is scored and kept, but asked for again."""
+
+    async def half(text: str) -> str:
+        CALLS.append(text)
+        return "\ud800"
+
+    for _ in range(2):
+        report = evaluate(half, samples(1), lambda output: True, history=history, cache=True)
+        assert report.pass_rate == 1.0
+    assert len(CALLS) == 2

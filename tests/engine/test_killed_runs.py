@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -22,7 +23,7 @@ CONCURRENCY = 20
 
 SCRIPT = f"""
 import asyncio, os, sys
-from proctor import evaluate, exact_match
+from proctor import SQLiteHistory, evaluate, exact_match
 
 log = os.open("calls.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -32,7 +33,7 @@ async def target(text):
     return text
 
 data = [{{"id": f"s{{i}}", "input": str(i), "expected": str(i)}} for i in range({SAMPLES})]
-resume = os.path.exists("h.db")
+resume = bool(SQLiteHistory("h.db").runs())
 print("go", flush=True)
 evaluate(target, data, [exact_match], history="h.db", concurrency={CONCURRENCY}, name="exam",
          resume="exam" if resume else False)
@@ -44,7 +45,7 @@ def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: 
     """After many kills and a last resume: all results, once each; only calls in flight twice."""
     chance = random.Random(20260101)
     durable: set[str] = set()
-    kills = finished_early = 0
+    kills = 0
     while kills < KILLS:
         logged = calls(tmp_path)
         process = start(SCRIPT, cwd=tmp_path)
@@ -60,10 +61,8 @@ def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: 
         assert durable <= found, f"kill {kills}: results were lost"
         durable = found
         if len(durable) == SAMPLES:
-            finished_early += 1
-            for leftover in tmp_path.iterdir():
-                if leftover.is_file():
-                    leftover.unlink()
+            shutil.rmtree(tmp_path)
+            tmp_path.mkdir()
             durable = set()
     last = start(SCRIPT, cwd=tmp_path)
     _, errors = last.communicate(timeout=60)

@@ -134,6 +134,22 @@ def test_changes_can_be_allowed(tmp_path: Path) -> None:
     assert (report.total, len({r.sample_id for r in report.results})) == (12, 12)
 
 
+def test_changed_configurations_keep_the_labels_of_old_results(tmp_path: Path) -> None:
+    """A configuration that is gone keeps its results, one that is new gets its own."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    first = evaluate(
+        target, samples(2), exact_match, history=history, configurations={"a": {}, "b": {}}
+    )
+    report = evaluate(
+        target, samples(2), exact_match, history=history, configurations={"c": {}, "b": {}},
+        resume=first.run_id, allow_changes=True,
+    )  # fmt: skip
+    labels = sorted((r.sample_id, r.trial.configuration) for r in report.results)
+    assert labels == [(sample, name) for sample in ("s0", "s1") for name in "abc"]
+    assert sorted(report.by_configuration) == ["a", "b", "c"]
+    assert all(table["pass_rate"].n == 2 for table in report.by_configuration.values())
+
+
 def test_other_evaluators_are_refused_even_then(tmp_path: Path) -> None:
     """One run has one set of evaluators; rescore is the way, and the message says so."""
     history = stopped_run(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -51,9 +52,10 @@ class OutputCache:
             returned = await call(sample, options, epoch)
             latency = (clock.monotonic() - began) * 1000.0
             reply = _as_reply(returned, latency)
-            data = codec.encode(reply)
-            if b'"$repr"' not in data:
-                self._keep(key, clock.now().isoformat(), data)
+            with contextlib.suppress(*codec.UNWRITABLE):
+                data = codec.encode(reply)
+                if b'"$repr"' not in data:
+                    self._keep(key, clock.now().isoformat(), data)
             return reply
 
         return cached

@@ -37,7 +37,6 @@ class Crew:
         progress: Progress,
         clock: Clock,
     ) -> None:
-        self._configurations = run.configurations
         self._options = run.options
         self._jobs = jobs
         self._runner = runner
@@ -77,11 +76,9 @@ class Crew:
 
     async def _labour(self, slot: Slot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
-        configurations = self._configurations
-        for position, sample, index, epoch in self._jobs:
+        for position, sample, configuration, epoch in self._jobs:
             began = monotonic()
-            slot.job = (position, sample, index, epoch, began)
-            configuration = configurations[index]
+            slot.job = (position, sample, configuration, epoch, began)
             if progress.has_listeners:
                 progress.trial_start(configuration.name)
             result = await run(slot, sample, configuration, epoch)
@@ -145,12 +142,12 @@ class Crew:
         """A call went on after it was cancelled: record the time-out and take a new worker."""
         if slot.job is None or slot.task is None:
             return
-        position, sample, index, epoch, began = slot.job
+        position, sample, configuration, epoch, began = slot.job
         trial = Trial(
             sample,
             error=describe(TimedOut("it went on after it was told to stop"), self._options.timeout),
             latency_ms=(self._monotonic() - began) * 1000.0,
-            configuration=self._configurations[index].name,
+            configuration=configuration.name,
             epoch=epoch,
         )
         self._keep(position, EvalResult(trial))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.records.sample import Sample
+from proctor.records.trial import Configuration
 
 # How long a call may go on after it was told to stop before its worker is given up.
 GRACE_SECONDS = 5.0
@@ -20,8 +21,8 @@ class Slot:
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
-        # position, sample, index of the configuration, epoch, when it began
-        self.job: tuple[int, Sample[Any, Any], int, int, float] | None = None
+        # position, sample, configuration, epoch, when it began
+        self.job: tuple[int, Sample[Any, Any], Configuration, int, float] | None = None
         self.until = math.inf
         self.expired = False
         self.abandoned = False

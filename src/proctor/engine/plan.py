@@ -13,8 +13,8 @@ from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
 
-# position in the plan, sample, index of the configuration, epoch
-Job = tuple[int, Sample[Any, Any], int, int]
+# position in the plan, sample, configuration, epoch
+Job = tuple[int, Sample[Any, Any], Configuration, int]
 IsDone = Callable[[int, str, str, int], bool]
 
 
@@ -43,14 +43,13 @@ def total_of(plan: Plan, info: DatasetInfo) -> int | None:
 def jobs(plan: Plan, is_done: IsDone | None = None, first_position: int = 0) -> Iterator[Job]:
     """The trials to run, in order: all configurations and epochs of a sample stand together."""
     position = first_position - 1
-    names = [configuration.name for configuration in plan.configurations]
     epochs = range(plan.options.epochs)
     for sample in islice(plan.dataset, plan.options.limit):
-        for index, name in enumerate(names):
+        for configuration in plan.configurations:
             for epoch in epochs:
                 position += 1
-                if is_done is None or not is_done(position, sample.id, name, epoch):
-                    yield position, sample, index, epoch
+                if is_done is None or not is_done(position, sample.id, configuration.name, epoch):
+                    yield position, sample, configuration, epoch
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

@@ -30,7 +30,7 @@ class StoredTrials:
 
     def __init__(self, results: Results, run: RunMetadata) -> None:
         self._results = results
-        self._indexes = {c.name: index for index, c in enumerate(run.configurations)}
+        self._configurations = {c.name: c for c in run.configurations}
         self._taken: dict[int, Trial] = {}
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class StoredTrials:
         for position, result in enumerate(self._results):
             trial = result.trial
             self._taken[position] = trial
-            yield position, trial.sample, self._indexes[trial.configuration], trial.epoch
+            yield position, trial.sample, self._configurations[trial.configuration], trial.epoch
 
     def runner(self, score: Scoring) -> Rescorer:
         """What scores the jobs."""

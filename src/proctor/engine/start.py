@@ -20,6 +20,7 @@ from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
+from proctor.records.trial import Configuration
 from proctor.version import VERSION
 
 
@@ -57,7 +58,12 @@ def resume(
         is_done, first_position = done_by_name(finished)
     else:
         is_done = done_by_position(finished)
-    metadata = msgspec.structs.replace(metadata, status="running", finished_at=None)
+    metadata = msgspec.structs.replace(
+        metadata,
+        status="running",
+        finished_at=None,
+        configurations=_merged(before.configurations, plan.configurations),
+    )
     history.update(metadata)
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
@@ -101,6 +107,14 @@ def rescore(
         metrics=plan.metrics,
         watch=how.watch,
     )
+
+
+def _merged(
+    before: Sequence[Configuration], now: Sequence[Configuration]
+) -> tuple[Configuration, ...]:
+    """All configurations a run has results of: the stored ones keep their places."""
+    names = {configuration.name: configuration for configuration in (*before, *now)}
+    return tuple(names.values())
 
 
 def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:

@@ -7,6 +7,7 @@ fifty thousand results would mean reading all of them.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -16,12 +17,14 @@ import msgspec
 from proctor.history.payload import written
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
+from proctor.records.session import Usage
 from proctor.records.trial import OUTCOMES, EvalResult, Verdict
 
 RESULTS_A_BLOCK = 256
 STORED = ("figures", "sample_ids", "clusters", "error_kinds", "results")
 COLUMNS = ", ".join(("run", *OUTCOMES, *STORED))
 NAN = float("nan")
+LARGEST = sys.float_info.max
 OUTCOME_BYTE = struct.calcsize("<IHI")
 
 # One letter per evaluator: passed, failed, evaluator error, skipped, the target failed.
@@ -73,7 +76,6 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             marks, numbers, error_kind = no_marks, no_numbers, trial.error.kind
         outcome, value = verdict
         place = outcomes[outcome]
-        tokens = None if trial.usage is None else trial.usage.total_tokens
         figures = pack(
             position,
             configurations[trial.configuration],
@@ -82,7 +84,7 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             marks,
             NAN if value is None else value,
             trial.latency_ms,
-            NAN if tokens is None else tokens,
+            _tokens(trial.usage),
             *numbers,
         )
         sample = trial.sample
@@ -136,6 +138,11 @@ def _mark(score: Score | None) -> str:
     if score.value is None:
         return ERROR if score.status == "error" else SKIPPED
     return PASSED if score.passed else FAILED
+
+
+def _tokens(usage: Usage | None) -> float:
+    total = None if usage is None else usage.total_tokens
+    return NAN if total is None or total > LARGEST else total
 
 
 def _number(score: Score | None) -> float:

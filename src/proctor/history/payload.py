@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor import codec
+from proctor.codec import UNWRITABLE
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session, Usage
@@ -17,7 +18,6 @@ from proctor.records.trial import EvalResult, Failure
 T = TypeVar("T")
 
 LONGEST_REPR = 10_000
-UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 read = msgspec.json.Decoder(EvalResult).decode
 
