@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,11 +87,19 @@ class Loaded(msgspec.Struct, frozen=True):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of eval files, for editors."""
-    made = msgspec.json.schema(EvalFile)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Proctor eval file",
-    } | made
+    made = _tidied(msgspec.json.schema(EvalFile))
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor eval file"}
+    return head | made
+
+
+def _tidied(part: Any) -> Any:
+    """Descriptions as docstrings are meant: Python 3.13 takes their indent away, older ones not."""
+    if isinstance(part, dict):
+        return {
+            key: inspect.cleandoc(value) if key == "description" else _tidied(value)
+            for key, value in part.items()
+        }
+    return [_tidied(one) for one in part] if isinstance(part, list) else part
 
 
 def load(path: Path) -> Loaded:

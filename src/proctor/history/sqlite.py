@@ -130,10 +130,10 @@ class SQLiteHistory:
             raise RunNotFound(f"there is no run {reference!r}: the history is empty")
         # An id before a name, a name before the beginning of an id; then the newest.
         rows = self._connection.execute(
-            "SELECT run_id, ?1 IN (run_id, name, 'latest') AS exact, metadata FROM runs "
-            "WHERE exact OR substr(run_id, 1, length(?1)) = ?1 AND ?1 <> '' "
-            "ORDER BY run_id = ?1 DESC, exact DESC, id DESC LIMIT 50",
-            (reference,),
+            "SELECT run_id, :name IN (run_id, name, 'latest') AS exact, metadata FROM runs "
+            "WHERE exact OR substr(run_id, 1, length(:name)) = :name AND :name <> '' "
+            "ORDER BY run_id = :name DESC, exact DESC, id DESC LIMIT 50",
+            {"name": reference},
         ).fetchall()
         if not rows:
             raise RunNotFound(f"there is no run {reference!r}", fix=nearest(reference, known))
