@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from proctor.metrics.registry import MetricRegistry
     from proctor.ports import Evaluator, Metric, SessionEvaluator
     from proctor.records.metric import MetricValue
-    from proctor.records.progress import ProgressEvent
+    from proctor.records.progress import ProgressEvent, only_events
     from proctor.records.report import EvalReport
     from proctor.records.run import RunMetadata, RunOptions
     from proctor.records.sample import Sample
@@ -73,7 +73,7 @@ _HOMES = {
     "metrics.registry": ("MetricRegistry",),
     "ports": ("Evaluator", "Metric", "SessionEvaluator"),
     "records.metric": ("MetricValue",),
-    "records.progress": ("ProgressEvent",),
+    "records.progress": ("ProgressEvent", "only_events"),
     "records.report": ("EvalReport",),
     "records.run": ("RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),
@@ -137,6 +137,7 @@ __all__ = [
     "exact_match",
     "json_subset",
     "negate",
+    "only_events",
     "question_format",
     "record",
     "regex_match",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -11,6 +12,7 @@ from proctor.clock import Clock, SystemClock
 from proctor.engine.rescore import Rescoring
 from proctor.engine.start import Conduct, begin, resume
 from proctor.engine.start import rescore as begin_rescoring
+from proctor.errors import ConfigError
 from proctor.lookback import open_history, run_to_resume
 from proctor.ports import History, ProgressCallback
 from proctor.prepare import (
@@ -70,6 +72,8 @@ async def aevaluate(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options)
     )
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
+    if any(inspect.iscoroutinefunction(callback) for callback in callbacks):
+        raise ConfigError("a progress callback must be a plain function, not an async one")
     how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors)
     return await execute(evaluation, open_history(history), how, resume_from=resume)
 

@@ -11,7 +11,8 @@ import msgspec
 
 from proctor import importing
 from proctor.errors import ConfigError, Problem, nearest
-from proctor.prepare import Evaluation
+from proctor.gates import DEFAULT_METRIC
+from proctor.prepare import Evaluation, explain
 from proctor.records.run import RunOptions
 
 SCHEMA_FILE = "eval.schema.json"
@@ -87,7 +88,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of eval files, for editors."""
-    made = _tidied(msgspec.json.schema(EvalFile))
+    made: dict[str, Any] = _tidied(msgspec.json.schema(EvalFile))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor eval file"}
     return head | made
 
@@ -191,18 +192,6 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
     return EvalFile(**good)
 
 
-def explain(error: msgspec.ValidationError) -> str:
-    """msgspec's message in plain words.
-
-    >>> explain(msgspec.ValidationError("Expected `int`, got `str` - at `$.epochs`"))
-    'expected int, got str (at epochs)'
-    """
-    what, _, where = str(error).partition(" - at ")
-    place = where.replace("`", "").replace("$.", "").replace("$", "")
-    said = what.replace("`", "").replace("Expected", "expected").replace("Object", "mapping")
-    return f"{said} (at {place})" if place else said
-
-
 def _loaded(file: EvalFile, path: Path) -> Loaded:
     folder = path.parent
     dataset: Any = file.dataset
@@ -231,7 +220,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
 
 def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
     """The least value of each metric; a bare number is for the strict pass rate."""
-    return dict(given) if isinstance(given, Mapping) else {"strict_pass_rate": float(given)}
+    return dict(given) if isinstance(given, Mapping) else {DEFAULT_METRIC: float(given)}
 
 
 def _relative(target: str | dict[str, Any], folder: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from proctor.errors import ConfigError, nearest
@@ -19,11 +20,11 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     tables = report.by_configuration or {"": report.metrics}
     refuse_unknown(thresholds, report.metrics)
     return [
-        f"{metric}{f' of {configuration}' if configuration else ''} is {_say(table[metric])}, "
-        f"below {least:g}"
+        f"{metric}{f' of {configuration}' if configuration else ''} is "
+        f"{_say(table.get(metric))}, below {least:g}"
         for metric, least in thresholds.items()
         for configuration, table in tables.items()
-        if _is_below(table[metric], least)
+        if _is_below(table.get(metric), least)
     ]
 
 
@@ -42,9 +43,21 @@ def refuse_unknown(
             )
 
 
-def _is_below(metric: MetricValue, least: float) -> bool:
-    return metric.value is None or metric.value < least
+def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
+    """Refuse what is no number, and a share over 1 (80 where 0.8 or 80% is meant)."""
+    for metric, least in thresholds.items():
+        is_share = metric.endswith(("rate", "accuracy"))
+        if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
+            raise ConfigError(
+                f"the threshold of {metric} is {least:g}",
+                where="fail_under",
+                fix="give a number such as 0.8, or 80% on the command line",
+            )
 
 
-def _say(metric: MetricValue) -> str:
-    return "unknown" if metric.value is None else f"{metric.value:.4g}"
+def _is_below(metric: MetricValue | None, least: float) -> bool:
+    return metric is None or metric.value is None or metric.value < least
+
+
+def _say(metric: MetricValue | None) -> str:
+    return "unknown" if metric is None or metric.value is None else f"{metric.value:.4g}"

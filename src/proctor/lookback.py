@@ -33,7 +33,7 @@ def run_to_resume(history: History, reference: str | bool, name: str) -> RunMeta
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=1000):
-        if run.name == name and run.status != "completed":
+        if run.name == name and run.status != "completed" and run.rescored_from is None:
             return run
     raise RunNotFound(
         f"there is no unfinished run of {name!r} to resume",

@@ -154,10 +154,6 @@ class ResultWriter(Protocol):
         """True if results come faster than they can be kept, so that the run should wait."""
         ...
 
-    def flush(self) -> None:
-        """Return when everything taken so far is durable."""
-        ...
-
 
 class History(Protocol):
     """The record of runs."""

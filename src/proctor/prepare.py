@@ -11,7 +11,7 @@ import msgspec
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan
 from proctor.errors import ConfigError, Problem, UsageError, nearest
-from proctor.gates import refuse_unknown
+from proctor.gates import refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.registry import MetricRegistry
@@ -90,15 +90,24 @@ def _options(given: Mapping[str, Any]) -> RunOptions:
         try:
             msgspec.convert({name: given[name]}, RunOptions)
         except msgspec.ValidationError as error:
-            problems.append(Problem(name, f"{_in_words(str(error))}; it is {given[name]!r}"))
+            problems.append(
+                Problem(name, f"{explain(error).partition(' (at')[0]}; it is {given[name]!r}")
+            )
     if problems:
         raise ConfigError("the run's options are wrong", problems=problems)
     return msgspec.convert(dict(given), RunOptions)
 
 
-def _in_words(message: str) -> str:
-    """msgspec's message without its own notation for the place."""
-    return message.partition(" - at ")[0].replace("`", "").replace("Expected", "expected")
+def explain(error: msgspec.ValidationError) -> str:
+    """msgspec's message in plain words.
+
+    >>> explain(msgspec.ValidationError("Expected `int`, got `str` - at `$.epochs`"))
+    'expected int, got str (at epochs)'
+    """
+    what, _, where = str(error).partition(" - at ")
+    place = where.replace("`", "").replace("$.", "").replace("$", "")
+    said = what.replace("`", "").replace("Expected", "expected").replace("Object", "mapping")
+    return f"{said} (at {place})" if place else said
 
 
 def _configurations(
@@ -156,6 +165,7 @@ def check_thresholds(
     """Refuse a misspelt metric before the run, not after it: the standard ones are known."""
     if not thresholds:
         return
+    refuse_unreachable(thresholds)
     standard = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
     refuse_unknown(thresholds, standard.compute_all(ResultList(())), map(name_of, metrics))
 

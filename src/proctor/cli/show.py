@@ -15,7 +15,9 @@ from proctor.records.trial import Outcome
 @click.argument("run", default="latest")
 @click.option("--sample", metavar="ID", help="Everything about one sample.")
 @click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List such results.")
-@click.option("--evaluator", metavar="NAME", help="With --outcome: in the eyes of this one.")
+@click.option(
+    "--evaluator", metavar="NAME", help="Results that failed (or --outcome) for this one."
+)
 @click.option("--configuration", metavar="NAME", help="Only of this configuration.")
 @click.option("--limit", default=20, show_default=True, help="At most so many results.")
 @click.option("--offset", default=0, help="Leave out so many first.")
@@ -51,6 +53,8 @@ def command(
     if output:
         for path in write_reports(report, output):
             click.echo(f"wrote {path}", err=as_json)
+    if evaluator is not None and outcome is None:
+        outcome = "failed"
     if sample is None and outcome is None and configuration is None and evaluator is None:
         if as_json:
             click.echo(codec.encode_pretty(overview(report)))

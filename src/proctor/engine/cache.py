@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ class OutputCache:
 
     The key is made of the target's identity, the configuration's options, the input and the epoch:
     repeats stay distinct, and a changed target or option never meets an old output. Errors are
-    never kept, nor is what JSON would not give back as it was.
+    never kept, nor are objects that JSON cannot hold. Recordings are no calls and not kept either.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class OutputCache:
         """The same call, answered from what was kept where it can be."""
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
-            key = codec.digest(self._target, options, sample.input, epoch)
+            asked = codec.canonical([self._target, options, sample.input, epoch])
+            if b'"$repr"' in asked:
+                return await call(sample, options, epoch)
+            key = hashlib.sha256(asked).hexdigest()
             found = self._find(key)
             if found is not None:
                 return msgspec.json.decode(found, type=CachedReply)
@@ -56,6 +60,8 @@ class OutputCache:
                 data = codec.encode(reply)
                 if b'"$repr"' not in data:
                     self._keep(key, clock.now().isoformat(), data)
+                    # The first time as every other time: what JSON gives back is what is scored.
+                    return msgspec.json.decode(data, type=Reply)
             return reply
 
         return cached

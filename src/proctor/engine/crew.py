@@ -18,6 +18,8 @@ from proctor.records.trial import EvalResult, Trial
 # Workers that never wait still let the loop turn about this often.
 TURN_SECONDS = 0.01
 BEHIND_SECONDS = 0.005
+# How long workers that were told to end may take before the run is closed over them.
+LEFTOVER_SECONDS = 1.0
 
 StopReason = Literal["", "interrupted", "error", "max_errors"]
 
@@ -63,8 +65,11 @@ class Crew:
         finally:
             if self._deadlines is not None:
                 self._deadlines.close()
-            for task in self._workers:
+            leftovers = tuple(self._workers)
+            for task in leftovers:
                 task.cancel()
+            if leftovers:
+                await asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS)
 
     def interrupt(self) -> None:
         """Ctrl-C: once to finish what is being run and stop, twice to drop it."""
@@ -76,7 +81,7 @@ class Crew:
 
     async def _labour(self, slot: Slot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
-        for position, sample, configuration, epoch in self._jobs:
+        for position, sample, configuration, epoch in self._next_jobs():
             began = monotonic()
             slot.job = (position, sample, configuration, epoch, began)
             if progress.has_listeners:
@@ -86,14 +91,17 @@ class Crew:
                 return
             self._keep(position, result)
             slot.job = None
-            if self.stopped:
-                break
             if began - self._turned > TURN_SECONDS:
                 self._turned = began
                 await asyncio.sleep(0)
             while self._writer.behind():
                 await asyncio.sleep(BEHIND_SECONDS)
         self._dismiss(slot)
+
+    def _next_jobs(self) -> Iterator[Job]:
+        """The jobs of one worker: what is next, as long as the run is not stopped."""
+        while not self.stopped and (job := next(self._jobs, None)) is not None:
+            yield job
 
     def _keep(self, position: int, result: EvalResult) -> None:
         """Give a result to the history, count it, and decide whether to go on."""
@@ -122,10 +130,12 @@ class Crew:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """The run is over when its last worker is, or when one fails in a way that is not data."""
-        error = None if task.cancelled() else task.exception()
-        given_up = task not in self._workers
+        # One that is given up still runs, and is heard of again when it does end.
+        error = task.exception() if task.done() and not task.cancelled() else None
+        if task not in self._workers:
+            return
         self._workers.discard(task)
-        if given_up or self._over.done():
+        if self._over.done():
             return
         if error is not None:
             self._over.set_exception(error)
@@ -152,5 +162,6 @@ class Crew:
         )
         self._keep(position, EvalResult(trial))
         self._dismiss(slot)
-        self._workers.discard(slot.task)
-        self._hire()
+        if not self.stopped:
+            self._hire()
+        self._ended(slot.task)

@@ -62,11 +62,15 @@ class Deadlines:
     def _look(self) -> None:
         now = self._monotonic()
         following = now + self._seconds
-        for slot in tuple(self._slots):
-            if slot.until <= now:
-                self._strike(slot, now)
-            following = min(following, slot.until)
-        self._timer = asyncio.get_running_loop().call_later(max(0.001, following - now), self._look)
+        try:
+            for slot in tuple(self._slots):
+                if slot.until <= now:
+                    self._strike(slot, now)
+                following = min(following, slot.until)
+        finally:
+            # Whatever a strike led to, the others are still watched.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.001, following - now), self._look)
 
     def _strike(self, slot: Slot, now: float) -> None:
         assert slot.task is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from proctor.clock import Clock
@@ -11,7 +11,7 @@ from proctor.engine.limits import Slot
 from proctor.ports import ProgressCallback
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus
 from proctor.records.score import Score
-from proctor.records.trial import Outcome, Trial
+from proctor.records.trial import OUTCOMES, Outcome, Trial
 
 
 class Progress:
@@ -31,13 +31,14 @@ class Progress:
         self.run_id = run_id
         self.total = total
         self.resumed = already_done
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
         self.slots: list[Slot] = []
         self.warnings: list[str] = []
         self.stopping = False
         self.started = clock.monotonic()
         self._clock = clock
         self._callbacks = list(callbacks)
+        self._failed: set[int] = set()
         self.has_listeners = bool(callbacks)
         self._steps_a_trial = max(1, evaluators)
         self._steps = already_done * self._steps_a_trial
@@ -73,8 +74,9 @@ class Progress:
     def running(self) -> list[tuple[str, float]]:
         """Ids of the samples that are being run and for how long, the longest first."""
         now = self._clock.monotonic()
-        active = [slot.job for slot in self.slots if slot.job is not None]
-        return sorted(((job[1].id, now - job[4]) for job in active), key=lambda item: -item[1])
+        jobs = [slot.job for slot in tuple(self.slots)]
+        active = [(job[1].id, now - job[4]) for job in jobs if job is not None]
+        return sorted(active, key=lambda item: -item[1])
 
     def count(self, outcome: Outcome) -> None:
         """One more trial is finished."""
@@ -152,17 +154,18 @@ class Progress:
             errors=outcomes["error"] + outcomes["unscored"],
             **about,
         )
-        for callback in self._callbacks:
-            self._call(callback, event)
+        for number, callback in enumerate(self._callbacks):
+            self._call(number, callback, event)
 
-    def _call(self, callback: Callable[[ProgressEvent], object], event: ProgressEvent) -> None:
+    def _call(self, number: int, callback: ProgressCallback, event: ProgressEvent) -> None:
         """A failing callback is reported once and does not stop the run."""
         try:
             callback(event)
         except Exception as error:
-            warning = f"a progress callback failed: {type(error).__name__}: {error}"
-            if warning not in self.warnings:
-                self.warnings.append(warning)
+            if number not in self._failed:
+                self._failed.add(number)
+                problem = f"{type(error).__name__}: {error}"
+                self.warnings.append(f"a progress callback failed: {problem}")
 
 
 def _about(trial: Trial) -> dict[str, Any]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import random
 
-from proctor.errors import CallFailed
-
 LONGEST_WAIT = 60.0
+PASSING_STATUS = (408, 425, 429)
 
 
 def is_worth_it(error: BaseException) -> bool:
-    """True for errors that may pass by themselves: connections, and what says so of itself.
+    """True for errors that may pass by themselves: connections, and what says so of itself
+    (`retryable`, or an HTTP `status_code` of 408, 425, 429 or 5xx).
 
     >>> is_worth_it(ConnectionResetError()), is_worth_it(ValueError())
     (True, False)
     """
-    if isinstance(error, CallFailed):
-        return error.retryable
-    marked = getattr(error, "retryable", None)
-    return marked if isinstance(marked, bool) else isinstance(error, ConnectionError)
+    for told in (getattr(error, "retryable", None), _status_is_worth_it(error)):
+        if isinstance(told, bool):
+            return told
+    return isinstance(error, ConnectionError | TimeoutError)
 
 
 def wait_before(attempt: int, base: float, error: BaseException, chance: random.Random) -> float:
@@ -29,5 +30,13 @@ def wait_before(attempt: int, base: float, error: BaseException, chance: random.
     """
     longest = min(LONGEST_WAIT, base * 2 ** (attempt - 1))
     jittered = chance.uniform(longest / 2, longest)
-    asked: float = getattr(error, "retry_after", None) or 0.0
-    return max(jittered, min(asked, LONGEST_WAIT))
+    asked = getattr(error, "retry_after", None)
+    if isinstance(asked, int | float) and math.isfinite(asked):
+        return max(jittered, min(asked, LONGEST_WAIT))
+    return jittered
+
+
+def _status_is_worth_it(error: BaseException) -> bool | None:
+    """What the HTTP status says that clients of model providers put on their errors."""
+    status = getattr(error, "status_code", None)
+    return status in PASSING_STATUS or status >= 500 if isinstance(status, int) else None

@@ -18,12 +18,12 @@ from proctor.engine.crew import Crew
 from proctor.engine.finish import aggregate
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
-from proctor.engine.threads import Threads
 from proctor.engine.trial import Runner
 from proctor.errors import RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus
+from proctor.threads import Threads
 
 Watch = Callable[[RunView], AbstractContextManager[object]]
 
@@ -32,8 +32,7 @@ Watch = Callable[[RunView], AbstractContextManager[object]]
 class Sitting:
     """One sitting of a run: a new run, or what is left of an earlier one.
 
-    `make_runner` gives what does the jobs, `close` frees what it held.
-    """
+    `make_runner` gives what does the jobs, `close` frees what it held."""
 
     metadata: RunMetadata
     history: History
@@ -44,12 +43,14 @@ class Sitting:
     close: Callable[[], Awaitable[None]] | None = None
     metrics: Sequence[Metric] = ()
     watch: Watch | None = None
+    is_new: bool = True
 
     async def run(self) -> EvalReport:
         """Run all jobs, then finish: metrics are computed and the run is closed.
 
         However it ends, what was finished is kept and the run says how it stands.
         """
+        (self.history.begin if self.is_new else self.history.update)(self.metadata)
         status: RunStatus = "failed"
         crew: Crew | None = None
         try:
@@ -115,6 +116,26 @@ class Sitting:
             )
 
 
+class _Interrupts:
+    """What Ctrl-C does while a run lasts. Runs side by side in one loop are all told."""
+
+    def __init__(self, tell: Callable[[], object], before: Any) -> None:
+        self._tell = tell
+        self._before = before
+        self._over = False
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if not self._over:
+            self._tell()
+        if callable(self._before) and (self._over or isinstance(self._before, _Interrupts)):
+            self._before(number, frame)
+
+    def end(self) -> Any:
+        """The run is over: what was there before holds again, also if others came in between."""
+        self._over = True
+        return self._before
+
+
 @contextlib.contextmanager
 def _on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
     """Let Ctrl-C be handled by the run while it lasts, where this thread may decide that."""
@@ -122,12 +143,11 @@ def _on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-
-    def caught(_number: int, _frame: Any) -> None:
-        loop.call_soon_threadsafe(handle)
-
-    before = signal.signal(signal.SIGINT, caught)
+    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGINT, ours)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        before = ours.end()
+        if signal.getsignal(signal.SIGINT) is ours:
+            signal.signal(signal.SIGINT, before)

@@ -15,12 +15,12 @@ from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_positio
 from proctor.engine.progress import Progress
 from proctor.engine.rescore import Rescoring, StoredTrials
 from proctor.engine.run import Sitting, Watch
-from proctor.engine.threads import Threads
 from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
 from proctor.records.trial import Configuration
+from proctor.threads import Threads
 from proctor.version import VERSION
 
 
@@ -37,15 +37,19 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Co
     """Open a new run."""
     now = clock.now()
     metadata = _describe(plan, info, RunMetadata(_new_id(now), plan.name, now))
-    history.begin(metadata)
     progress = _progress(metadata, clock, how, total_of(plan, info))
-    return _sitting(plan, metadata, history, clock, jobs(plan), progress, how)
+    return _sitting(plan, metadata, history, clock, jobs(plan), progress, how, is_new=True)
 
 
 def resume(
     plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, how: Conduct
 ) -> Sitting:
     """Go on with a run: only what is missing is run. Refused if it is not the same run any more."""
+    if before.rescored_from is not None:
+        raise ResumeRefused(
+            f"run {before.run_id} is a rescoring of {before.rescored_from}, which runs nothing",
+            fix=f"rescore it anew: proctor rescore {before.rescored_from}",
+        )
     metadata = _describe(plan, info, before)
     changes = differences(before, metadata)
     refuse_if_changed(before, changes, allowed=how.allow_changes)
@@ -64,11 +68,10 @@ def resume(
         finished_at=None,
         configurations=_merged(before.configurations, plan.configurations),
     )
-    history.update(metadata)
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
     remaining = jobs(plan, is_done, first_position)
-    return _sitting(plan, metadata, history, clock, remaining, progress, how)
+    return _sitting(plan, metadata, history, clock, remaining, progress, how, is_new=False)
 
 
 def rescore(
@@ -89,8 +92,10 @@ def rescore(
         environment=_environment(),
         warnings=(),
         rescored_from=before.run_id,
+        # What failed then is not run again: it is no reason to stop now.
+        options=msgspec.structs.replace(before.options, on_error="continue", max_errors=None),
+        total=len(stored),
     )
-    history.begin(metadata)
     progress = _progress(metadata, clock, how, len(stored))
 
     def make_runner(threads: Threads, _writer: ResultWriter) -> Runner:
@@ -190,6 +195,7 @@ def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
         options=plan.options,
         tags={**run.tags, **plan.tags},
         environment=_environment(),
+        total=total_of(plan, info),
     )
 
 
@@ -209,16 +215,27 @@ def _sitting(
     work: Iterator[Job],
     progress: Progress,
     how: Conduct,
+    *,
+    is_new: bool,
 ) -> Sitting:
     def make_runner(threads: Threads, writer: ResultWriter) -> Runner:
         cache = None
-        if plan.options.cache:
+        if plan.options.cache and plan.target.spec.kind != "recorded":
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
         return TrialRunner(plan, clock, threads, progress, cache)
 
     close = plan.target.close
     return Sitting(
-        metadata, history, clock, work, progress, make_runner, close, plan.metrics, how.watch
+        metadata,
+        history,
+        clock,
+        work,
+        progress,
+        make_runner,
+        close,
+        plan.metrics,
+        how.watch,
+        is_new,
     )
 
 

@@ -16,12 +16,12 @@ from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
-from proctor.engine.threads import Threads
 from proctor.ports import AttachedEvaluator, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session
+from proctor.records.session import Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
+from proctor.threads import Threads
 
 MESSAGE_LENGTH = 2_000
 TRACEBACK_FRAMES = 6
@@ -60,28 +60,28 @@ class TrialRunner:
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         """Run one sample in one configuration, and score what comes out."""
-        session = Session()
-        sessions.current.set(session)
         started_at = self._clock.now()
-        attempt = 1
+        attempt, spent = 1, None
         while True:
+            session = Session()
+            sessions.current.set(session)
             began = self._monotonic()
             reply, failure = await self._attempt(slot, sample, configuration, epoch, began)
             latency = (self._monotonic() - began) * 1000.0
+            if session.events:
+                spent = _sum(spent, session)
             if failure is None or attempt > self._options.retries or not is_worth_it(failure):
                 break
             delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
             await self._clock.sleep(delay)
             attempt += 1
         sessions.current.set(None)
-        usage, cached = None, False
+        cached = False
         if isinstance(reply, Reply):
             cached = type(reply) is CachedReply
-            usage, session = reply.usage, reply.session or session
+            spent, session = reply.usage or spent, reply.session or session
             latency = latency if reply.latency_ms is None else reply.latency_ms
             reply = reply.output
-        if session.events and usage is None:
-            usage = session.known_usage()
         trial = Trial(
             sample,
             reply,
@@ -91,7 +91,7 @@ class TrialRunner:
             configuration.name,
             epoch,
             attempt,
-            usage,
+            spent,
             session if session.events else None,
             cached,
         )
@@ -117,6 +117,8 @@ class TrialRunner:
         failure: BaseException | None = None
         try:
             reply = await self._call(sample, configuration.options, epoch)
+            if isinstance(reply, Reply):
+                _check(reply)
         except asyncio.CancelledError as error:
             if slot.abandoned or (not slot.expired and _is_cancelled()):
                 raise
@@ -132,8 +134,25 @@ class TrialRunner:
             _current_task().uncancel()
             return None, TimedOut()
         if failure is None and timeout is not None and self._monotonic() - began > timeout:
-            return None, TimedOut("it blocked the event loop, so it could not be stopped in time")
+            return None, TimedOut(
+                "it could not be stopped in time: it blocked the event loop, or came back late"
+            )
         return reply, failure
+
+
+def _check(reply: Reply) -> None:
+    """Users make replies by hand; one that does not hold together is the target's failure."""
+    if not isinstance(reply.usage, Usage | None) or not isinstance(reply.session, Session | None):
+        raise TypeError("a Reply's usage is a Usage and its session a Session, or None")
+
+
+def _sum(spent: Usage | None, session: Session) -> Usage | None:
+    """What all attempts used together; a model call whose usage is no Usage tells nothing."""
+    try:
+        used = session.known_usage()
+    except (TypeError, AttributeError):
+        return spent
+    return used if spent is None or used is None else spent + used
 
 
 def _caller(target: Target, threads: Threads) -> Call:

@@ -211,9 +211,11 @@ def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:
     # Whoever awaits a score has it loaded; the others need not wait for the import.
     import asyncio
 
+    from proctor.threads import in_thread
+
     async def one(part: Attached, trial: Trial) -> Score:
         if part.mode == "thread":
-            return await asyncio.to_thread(part.score, trial)
+            return await in_thread(part.score, trial)  # type: ignore[no-any-return]
         found = part.score(trial)
         return await found if part.mode == "async" else found  # type: ignore[no-any-return]
 

@@ -29,8 +29,10 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
     type: such an output is kept as its repr, such a session or usage is left out.
     """
     try:
-        data = codec.encode(result)
         trial = result.trial
+        if type(trial.output) is float and not isfinite(trial.output):
+            raise ValueError("JSON has no NaN and no infinity; null is something else")
+        data = codec.encode(result)
         if trial.usage is not None or trial.session is not None or not isfinite(trial.latency_ms):
             # Users make these by hand, and nothing has looked at their fields' types yet.
             read(data)
@@ -97,7 +99,10 @@ def _value(value: Any) -> Any:
     """A value if it can be written, else what it says of itself."""
     try:
         codec.encode(value)
+        writable = not isinstance(value, float) or isfinite(value)
     except UNWRITABLE:
+        writable = False
+    if not writable:
         return {"$repr": _text(_shown(value))[:LONGEST_REPR], "$type": type(value).__qualname__}
     return value
 

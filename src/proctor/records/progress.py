@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any, Literal
 
@@ -41,3 +42,32 @@ class ProgressEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     passed: int = 0
     failed: int = 0
     errors: int = 0
+
+
+def only_events(
+    callback: Callable[[ProgressEvent], object],
+    *,
+    kinds: Collection[EventKind] | None = None,
+    statuses: Collection[ProgressStatus] | None = None,
+    configurations: Collection[str] | None = None,
+) -> Callable[[ProgressEvent], object]:
+    """A callback that is told only of some events: by kind, by status, by configuration.
+
+    >>> seen = []
+    >>> told = only_events(seen.append, statuses=["completed"])
+    >>> moment = datetime(2026, 1, 1)
+    >>> for status in ("running", "completed"):
+    ...     _ = told(ProgressEvent("config_end", status, 50.0, moment, "run"))
+    >>> [event.status for event in seen]
+    ['completed']
+    """
+
+    def told(event: ProgressEvent) -> object:
+        wanted = (
+            (kinds is None or event.kind in kinds)
+            and (statuses is None or event.status in statuses)
+            and (configurations is None or event.configuration in configurations)
+        )
+        return callback(event) if wanted else None
+
+    return told

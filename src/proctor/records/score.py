@@ -47,6 +47,8 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
         elif value is not None or self.passed:
             raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
+        if type(self.passed) is not bool:
+            msgspec.structs.force_setattr(self, "passed", bool(self.passed))
         if type(self.reason) is not str and not isinstance(self.reason, str):
             raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):

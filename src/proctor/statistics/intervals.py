@@ -15,6 +15,7 @@ from proctor.statistics.moments import mean, mean_and_variance
 Interval = tuple[float, float]
 
 FEWEST_CLUSTERS = 5
+ROUNDING = 1e-14
 
 
 def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interval | None:
@@ -73,6 +74,8 @@ def clustered_mean_interval(
     if centre is None or count < FEWEST_CLUSTERS:
         return None
     spread = math.sqrt(math.fsum(total * total for total in sums.values()))
+    if spread < ROUNDING * len(values):
+        spread = 0.0  # what is left of equal clusters after rounding
     error = spread / len(values) * math.sqrt(count / (count - 1))
     return _around(centre, error, count - 1, confidence)
 

@@ -84,6 +84,15 @@ class Threads:
                 future.set_exception(_carried(error))
 
 
+async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in a thread of its own, which nobody waits for if the wait is given up."""
+    threads = Threads()
+    try:
+        return await threads.run(function, *args)
+    finally:
+        threads.close()
+
+
 def _carried(error: BaseException) -> BaseException:
     """An exception that a future can carry: StopIteration cannot pass through one."""
     if isinstance(error, StopIteration):
