@@ -12,7 +12,7 @@ from proctor.clock import Clock, SystemClock
 from proctor.engine.rescore import Rescoring
 from proctor.engine.start import Conduct, begin, resume
 from proctor.engine.start import rescore as begin_rescoring
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, DatasetError
 from proctor.lookback import open_history, run_to_resume
 from proctor.ports import History, ProgressCallback
 from proctor.prepare import (
@@ -94,6 +94,8 @@ async def execute(
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
     info = plan.dataset.inspect()
+    if info.length == 0:
+        raise DatasetError("it holds no samples", where=info.name)
     if resume_from:
         before = run_to_resume(history, resume_from, plan.name)
         with history.hold(before.run_id):

@@ -53,7 +53,10 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         for task in leftovers:
             task.cancel()
         if leftovers:
-            loop.run_until_complete(asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS))
+            _, stubborn = loop.run_until_complete(asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS))
+            for task in stubborn:
+                # It was told to end and would not; nobody needs to hear of it once more.
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
         generators = loop.create_task(loop.shutdown_asyncgens())
         loop.run_until_complete(asyncio.wait({generators}, timeout=LEFTOVER_SECONDS))
         asyncio.set_event_loop(None)

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor import importing
+from proctor.datasets.source import as_source
+from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, Problem, nearest
 from proctor.gates import DEFAULT_METRIC
-from proctor.prepare import Evaluation, explain
+from proctor.prepare import Evaluation, explain, option_faults
 from proctor.records.run import RunOptions
 
 SCHEMA_FILE = "eval.schema.json"
@@ -29,6 +31,9 @@ class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
     generate_ids: Annotated[
         bool, msgspec.Meta(description="Make ids from the inputs where the file has none.")
     ] = False
+    delimiter: Annotated[
+        str | None, msgspec.Meta(description="What separates the cells of a table, such as ;.")
+    ] = None
 
 
 class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -133,6 +138,9 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(f"it cannot be read as YAML: {error.problem}", where=where) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        what = str(error).partition("\n")[0]
+        raise ConfigError(f"it cannot be read as YAML: {what}", where=str(path)) from None
     if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
         raise ConfigError(
             "an eval file is a mapping with dataset, target and evaluators",
@@ -147,7 +155,9 @@ def _refuse_repeated_keys(node: Any, path: Path) -> None:
     """YAML takes the last of two equal keys in silence; here that is a fault."""
     problems: list[Problem] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Any, above: tuple[int, ...] = ()) -> None:
+        if id(node) in above:
+            raise ConfigError("a part of the file contains itself", where=str(path))
         seen: set[str] = set()
         for child in node.value if isinstance(node.value, list) else ():
             key, value = child if isinstance(child, tuple) else (None, child)
@@ -156,7 +166,7 @@ def _refuse_repeated_keys(node: Any, path: Path) -> None:
                     line = key.start_mark.line + 1
                     problems.append(Problem(f"{path}:{line}", f"the key {key.value!r} is repeated"))
                 seen.add(key.value)
-            visit(value)
+            visit(value, (*above, id(node)))
 
     visit(node)
     if problems:
@@ -173,6 +183,11 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
         if key not in fields:
             problems.append(Problem(where, f"unknown key {key!r}; {nearest(str(key), fields)}"))
             continue
+        if key == "run" and isinstance(value, dict):
+            faults = list(option_faults(value))
+            problems += [Problem(where, f"run.{name}: {what}") for name, what in faults]
+            if faults:
+                continue
         try:
             good[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
@@ -187,25 +202,16 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             "the eval file has faults",
             where=str(path),
             problems=problems,
-            fix="mend the lines above; the file's schema is in the documentation under eval files",
+            fix="correct the lines above; docs/eval-files.md lists every key",
         )
     return EvalFile(**good)
 
 
 def _loaded(file: EvalFile, path: Path) -> Loaded:
     folder = path.parent
-    dataset: Any = file.dataset
-    if isinstance(dataset, str):
-        dataset = DatasetEntry(dataset)
-    if isinstance(dataset, DatasetEntry):
-        from proctor.datasets.source import as_source
-
-        dataset = as_source(
-            folder / dataset.path, mapping=dataset.mapping, generate_ids=dataset.generate_ids
-        )
     evaluation = Evaluation(
         target=_relative(file.target, folder),
-        dataset=dataset,
+        dataset=_dataset(file.dataset, folder),
         evaluators=[_evaluator(entry, folder) for entry in file.evaluators],
         configurations=file.configurations,
         metrics=[_located(metric, folder) for metric in file.metrics],
@@ -216,6 +222,18 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
     )
     plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
     return Loaded(evaluation, plugins)
+
+
+def _dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path) -> Any:
+    """A dataset's entry as a dataset; paths are seen from the file's folder."""
+    if isinstance(entry, str):
+        entry = DatasetEntry(entry)
+    if isinstance(entry, list):
+        return entry
+    where, ids = folder / entry.path, entry.generate_ids
+    if entry.delimiter is not None:
+        return CSVDataset(where, entry.mapping, generate_ids=ids, delimiter=entry.delimiter)
+    return as_source(where, mapping=entry.mapping, generate_ids=ids)
 
 
 def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
@@ -263,10 +281,10 @@ def _from_module(path: Path) -> Loaded:
             where=str(path),
             fix="give it the names dataset, target and evaluators",
         )
-    options = found.get("run", {})
+    options, dataset = found.get("run", {}), found["dataset"]
     evaluation = Evaluation(
         target=found["target"],
-        dataset=found["dataset"],
+        dataset=path.parent / dataset if isinstance(dataset, str) else dataset,
         evaluators=found["evaluators"],
         configurations=found.get("configurations"),
         metrics=found.get("metrics", ()),

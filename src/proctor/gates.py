@@ -9,6 +9,7 @@ from proctor.errors import ConfigError, nearest
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 
+MEASURED = ("latency_ms.", "tokens.")
 DEFAULT_METRIC = "strict_pass_rate"
 
 
@@ -38,14 +39,19 @@ def refuse_unknown(
     names, beginnings = set(known), tuple(f"{name}." for name in custom)
     for metric in thresholds:
         if metric not in names and not f"{metric}.".startswith(beginnings):
-            raise ConfigError(
-                f"there is no metric {metric!r}", where="fail_under", fix=nearest(metric, names)
-            )
+            likely = f"{metric}.pass_rate"
+            fix = f"did you mean {likely!r}?" if likely in names else nearest(metric, names)
+            raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
 
 
 def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
     """Refuse what is no number, and a share over 1 (80 where 0.8 or 80% is meant)."""
     for metric, least in thresholds.items():
+        if metric.startswith(MEASURED):
+            raise ConfigError(
+                f"{metric} is better the smaller it is, and a threshold here is a least value",
+                where="fail_under",
+            )
         is_share = metric.endswith(("rate", "accuracy"))
         if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
             raise ConfigError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,12 +55,14 @@ def module(name: str) -> ModuleType:
         raise _explained(error) from error
     except ModuleNotFoundError as error:
         if error.name is None or not (name + ".").startswith(error.name + "."):
-            raise
+            raise _failed(name, error) from error
         raise UsageError(
             f"there is no module {error.name!r}",
             where=name,
             fix=f"check the spelling, install it, or run from the folder that holds it ({here})",
         ) from None
+    except (Exception, SystemExit) as error:
+        raise _failed(name, error) from error
 
 
 def add_folder(folder: Path) -> str:
@@ -90,6 +93,8 @@ def _from_file(path: Path) -> ModuleType:
             sys.modules[name] = before
         if isinstance(error, SyntaxError):
             raise _explained(error) from error
+        if isinstance(error, Exception | SystemExit):
+            raise _failed(str(path), error) from error
         raise
     return made
 
@@ -115,3 +120,19 @@ def _explained(error: SyntaxError) -> Exception:
         f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}",
         fix="mend the line",
     )
+
+
+def _failed(name: str, error: BaseException) -> UsageError:
+    """What a module raised while it was imported, and on which line of the user's."""
+    library = str(Path(traceback.__file__).parent)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", library)) and frame.filename != __file__
+    ]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else name
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    fix = "see that it can be imported by itself"
+    if isinstance(error, SystemExit):
+        fix = 'let the file end the program only under `if __name__ == "__main__":`'
+    return UsageError(f"{name!r} cannot be imported: {what}", where=where, fix=fix)

@@ -44,8 +44,11 @@ class Target(Protocol):
         """True if `call` must run in a thread; False if it gives something to await."""
         ...
 
-    def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
-        """Run on one sample. Gives a `Reply` or the bare output, or something to await."""
+    def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /) -> Any:
+        """Run on one sample. Gives a `Reply`, the bare output, or something to await.
+
+        `epoch` counts the repeats of a sample from 0.
+        """
         ...
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:

@@ -80,22 +80,23 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
 
 
 def _options(given: Mapping[str, Any]) -> RunOptions:
-    known = RunOptions.__struct_fields__
-    problems = [
-        Problem(name, f"there is no such option; {nearest(name, known)}")
-        for name in given
-        if name not in known
-    ]
-    for name in [name for name in given if name in known]:
-        try:
-            msgspec.convert({name: given[name]}, RunOptions)
-        except msgspec.ValidationError as error:
-            problems.append(
-                Problem(name, f"{explain(error).partition(' (at')[0]}; it is {given[name]!r}")
-            )
+    problems = [Problem(name, what) for name, what in option_faults(given)]
     if problems:
         raise ConfigError("the run's options are wrong", problems=problems)
     return msgspec.convert(dict(given), RunOptions)
+
+
+def option_faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a run's options, one by one."""
+    known = RunOptions.__struct_fields__
+    for name, value in given.items():
+        if name not in known:
+            yield str(name), f"there is no such option; {nearest(str(name), known)}"
+            continue
+        try:
+            msgspec.convert({name: value}, RunOptions)
+        except msgspec.ValidationError as error:
+            yield name, f"{explain(error).partition(' (at')[0]}; it is {value!r}"
 
 
 def explain(error: msgspec.ValidationError) -> str:

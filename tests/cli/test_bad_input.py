@@ -125,7 +125,7 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["run"], "nothing to run: give an eval file, or --dataset, --target, --evaluator"),
+        (["run", "-e", "contains"], "nothing to run: give an eval file, or --dataset, --target"),
         (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
         (["run", "data.jsonl"], "eval files end in .yaml"),

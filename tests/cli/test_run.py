@@ -190,3 +190,104 @@ def test_json_is_for_programs(project: Project) -> None:
     told = project.proctor("run", "eval.yaml", "--json")
     assert json.loads(told.out)["strict_pass_rate"] == 0.8
     assert told.err == ""
+
+
+def test_json_stays_json_when_the_target_prints(project: Project) -> None:
+    """What targets and evaluators print goes to standard error."""
+    project.write("app.py", "print('hello')\ndef shout(text):\n    print(text)\n    return text\n")
+    told = project.proctor("run", "eval.yaml", "--json")
+    assert told.json["total"] == 5
+    assert "hello" in told.err
+    assert "word 1" in told.err
+
+
+def test_the_eval_file_of_the_folder_is_the_usual_one(project: Project) -> None:
+    """`proctor run` alone takes eval.yaml."""
+    assert project.proctor("run", "--json").json["metadata"]["name"] == "exam"
+
+
+def test_the_gate_stands_on_top_of_the_report(project: Project) -> None:
+    """The Markdown report says whether the thresholds were reached."""
+    project.proctor("run", "-q", "--output", "out", "--fail-under", "0.9")
+    text = (project.folder / "out/report.md").read_text()
+    assert text.splitlines()[2].startswith("**Gate: failed.** strict")
+    project.proctor("run", "-q", "--output", "out", "--fail-under", "0.5")
+    text = (project.folder / "out/report.md").read_text()
+    assert text.splitlines()[2].startswith("**Gate: passed.**")
+
+
+def test_nothing_scored_is_said_even_when_quiet(project: Project) -> None:
+    """A run in which everything failed is not silent."""
+    project.write("app.py", "def shout(text):\n    raise ValueError('no')\n")
+    told = project.proctor("run", "-q")
+    assert told.err == "no result has a verdict: 5 errors, 0 skipped\n"
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
+    """A file in the place of the folder is told at once, and nothing is run."""
+    project.write("taken", "x")
+    told = project.proctor("run", "--output", "taken/out")
+    assert told.code == 2
+    assert "no folder that can be written to" in told.err
+    assert not (project.folder / ".proctor").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; sys.exit(0)", "cannot be imported: SystemExit: 0"),
+        ("import surely_not_there", "No module named 'surely_not_there'"),
+        ("import os; os.environ['SURELY_NOT_SET']", "KeyError: 'SURELY_NOT_SET'"),
+    ],
+)
+def test_a_target_that_cannot_be_imported_is_a_usage_error(
+    project: Project, code: str, said: str
+) -> None:
+    """It never looks like a gate that passed or failed."""
+    project.write("app.py", f"{code}\ndef shout(text):\n    return text\n")
+    told = project.proctor("run", "--fail-under", "1")
+    assert told.code == 2
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("least", ["nan", "80", "-1", "inf", "latency_ms.p95=100"])
+def test_a_threshold_that_means_nothing_is_refused(project: Project, least: str) -> None:
+    """A gate that could never fail, or never pass, is a slip."""
+    told = project.proctor("run", "--fail-under", least)
+    assert told.code == 2
+    assert "fail_under" in told.err
+
+
+def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 3 and one line; PROCTOR_DEBUG shows the rest."""
+    from proctor import lookback
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("deep inside")
+
+    monkeypatch.setattr(lookback, "open_history", broken)
+    told = project.proctor("runs")
+    assert told.code == 3
+    assert told.err.startswith("error: ZeroDivisionError: deep inside\n")
+    monkeypatch.setenv("PROCTOR_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        project.proctor("runs")
+
+
+def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
+    """Control codes in errors, ids, reasons and tags are shown, not obeyed."""
+    project.write(
+        "app.py", "def shout(text):\n    raise ValueError('\\x1b[31mred\\x1b]0;title\\x07')\n"
+    )
+    told = project.proctor("run", "--tag", "a=[/b]\x1b[2J")
+    shown = told.out + told.err
+    shown += project.proctor("show", "latest", "--outcome", "error").out
+    shown += project.proctor("runs").out
+    stopped = project.proctor("run", "--on-error", "raise", "-q")
+    shown += stopped.err
+    assert stopped.code == 3
+    assert "\x1b" not in shown
+    assert "[/b]" in shown

@@ -142,7 +142,7 @@ memory: 7 problems in the dataset
   - item 3: id: is missing
   - item 3: input: is missing
   - item 4: id: must not be empty
-To mend it: give every sample an id, or pass generate_ids=True;
+To mend it: give every sample an id, or have them made: generate_ids (--generate-ids);
   give every sample an input, or map a key to it\
 """)
 

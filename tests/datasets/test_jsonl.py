@@ -16,6 +16,7 @@ from inline_snapshot import snapshot
 from proctor import codec
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.jsonl import JSONLDataset
+from proctor.datasets.record import GIVE_IDS
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
@@ -151,7 +152,7 @@ qa.jsonl:3: not a valid sample
   - id: is missing
   - input: expected a value, found null
   - metadata: expected a mapping, found a number: 3
-To mend it: give every sample an id, or pass generate_ids=True\
+To mend it: give every sample an id, or have them made: generate_ids (--generate-ids)\
 """)
 
 
@@ -186,9 +187,9 @@ qa.jsonl: 6 problems in the dataset
   - qa.jsonl:4: id: is missing
   - qa.jsonl:5: id: 'a' is used already at qa.jsonl:1
   - qa.jsonl:6: input.text: expected a string, found a boolean: false
-To mend it: rename it, or say what it is: mapping={"expeced": "expected"};
+To mend it: rename it, or map it: expeced to expected;
   write one whole JSON object on each line;
-  give every sample an id, or pass generate_ids=True\
+  give every sample an id, or have them made: generate_ids (--generate-ids)\
 """)
 
 
@@ -206,7 +207,7 @@ def test_an_error_fits_on_one_screen_and_reading_stops_in_time(
         [
             "qa.jsonl: 1000 problems in the dataset; reading stopped there",
             "  - qa.jsonl:1: id: is missing",
-            "To mend it: give every sample an id, or pass generate_ids=True;",
+            f"To mend it: {GIVE_IDS};",
             "  give every sample an input, or map a key to it",
         ]
     )

@@ -69,7 +69,7 @@ BAD: dict[str, Bad] = {
     "a control character in a string": Bad(
         "a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)
     ),
-    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids=True")),
+    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids (--generate-ids)")),
     "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id: must not be empty",)),
     "an id that is a boolean": Bad(
         "a.jsonl", b'{"id": true, "input": 1}', ("id: expected a string, found a boolean: true",)
@@ -104,7 +104,7 @@ BAD: dict[str, Bad] = {
     "a slip of the pen": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 1, "expeced": 2}',
-        ("expeced", "did you mean 'expected'?", 'mapping={"expeced": "expected"}'),
+        ("expeced", "did you mean 'expected'?", "map it: expeced to expected"),
     ),
     "capital letters": Bad("a.jsonl", b'{"ID": "1", "input": 1}', ("did you mean 'id'?",)),
     "an id used twice": Bad(
@@ -171,9 +171,9 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,question\n1,a\n", ("a.csv:1: input: there is no column", "id, question")
     ),
     "no column for the id": Bad(
-        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids=True")
+        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids (--generate-ids)")
     ),
-    "another delimiter": Bad("a.csv", b"id;input\n1;a\n", ("delimiter=';'",)),
+    "another delimiter": Bad("a.csv", b"id;input\n1;a\n", ("delimiter ';'",)),
     "a column that is nearly a field": Bad(
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),

@@ -119,3 +119,31 @@ def test_an_output_that_cannot_be_written_at_all_is_not_cached(history: SQLiteHi
         report = evaluate(half, samples(1), lambda output: True, history=history, cache=True)
         assert report.pass_rate == 1.0
     assert len(CALLS) == 2
+
+
+def test_the_first_time_is_judged_like_every_other_time(history: SQLiteHistory) -> None:
+    """A tuple is a list in JSON: with the cache on it is one from the start."""
+
+    async def pair(text: str) -> tuple[str, str]:
+        CALLS.append(text)
+        return text, text
+
+    rates = [
+        evaluate(
+            pair, samples(1), lambda output: output == ["word 0", "word 0"], history=history,
+            cache=True,
+        ).pass_rate
+        for _ in range(2)
+    ]  # fmt: skip
+    assert (rates, len(CALLS)) == ([1.0, 1.0], 1)
+
+
+def test_recordings_are_not_cached(history: SQLiteHistory) -> None:
+    """Another recording for the same input is another output, cache or not."""
+    from proctor import RecordedTarget
+
+    for output in ("WORD 0", "other"):
+        report = evaluate(
+            RecordedTarget({"s0": output}), samples(1), exact_match, history=history, cache=True
+        )
+        assert report.results[0].output == output

@@ -180,3 +180,32 @@ def test_finished_trials_are_told_by_position_or_by_name() -> None:
     for position in (1, 8, 10, 39_999, 40_001, 10**6):
         assert not by_position(position, "z", "x", 0)
         assert not by_name(position, "z", "x", 0)
+
+
+def test_a_lower_limit_does_not_pass_for_the_whole(tmp_path: Path) -> None:
+    """A run that planned ten samples is not completed by resuming it with a limit of six."""
+    history = stopped_run(tmp_path)
+    with pytest.raises(ResumeRefused, match="limit: 10 trials were planned, 6 are now"):
+        evaluate(target, samples(10), exact_match, history=history, limit=6, resume="exam")
+
+
+def test_a_rescoring_is_not_resumed(tmp_path: Path) -> None:
+    """It runs nothing, so there is nothing to resume; resume=True passes it over."""
+    from proctor import rescore
+
+    history = stopped_run(tmp_path)
+    again = rescore("exam", contains, history=history)
+    assert (again.total, again.errors) == (5, 1)
+    with pytest.raises(ResumeRefused, match="is a rescoring of"):
+        evaluate(target, samples(10), contains, history=history, resume=again.run_id)
+    report = evaluate(target, samples(10), exact_match, history=history, name="exam", resume=True)
+    assert report.total == 10
+
+
+def test_tags_of_a_resumed_run_are_found(tmp_path: Path) -> None:
+    """Tags given when a run is resumed count like those it began with."""
+    history = stopped_run(tmp_path)
+    evaluate(
+        target, samples(10), exact_match, history=history, resume="exam", tags={"again": "yes"}
+    )
+    assert len(history.runs(tags={"again": "yes"})) == 1

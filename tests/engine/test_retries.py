@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import evaluate, exact_match
+from proctor import ModelCall, Usage, evaluate, exact_match, record
 from proctor.api import execute
 from proctor.engine.retry import LONGEST_WAIT, is_worth_it, wait_before
 from proctor.engine.start import Conduct
@@ -93,3 +93,44 @@ def test_waits_obey_retry_after_and_stay_bounded(
     error = CallFailed("busy", retryable=True, retry_after=asked)
     wait = wait_before(attempt, base, error, random.Random(seed))
     assert min(asked, LONGEST_WAIT) <= wait <= LONGEST_WAIT
+
+
+def test_a_status_code_tells_what_may_pass() -> None:
+    """Clients of model providers put the HTTP status on their errors."""
+
+    class Status(Exception):
+        def __init__(self, status_code: int) -> None:
+            self.status_code = status_code
+
+    worth = {code for code in (400, 401, 404, 408, 425, 429, 500, 503) if is_worth_it(Status(code))}
+    assert worth == {408, 425, 429, 500, 503}
+    assert is_worth_it(TimeoutError())
+
+
+def test_a_retry_after_that_is_no_number_is_ignored() -> None:
+    """Ruling 2: what an exception carries cannot break the run."""
+
+    class Busy(ConnectionError):
+        retry_after = "soon"
+
+    calls, target = failing(1, Busy("busy"))
+    report = evaluate(target, samples(1), exact_match, retries=1, retry_delay=0.0, history=False)
+    assert (len(calls), report.pass_rate) == (2, 1.0)
+
+
+def test_each_attempt_has_a_session_of_its_own_and_all_are_paid_for() -> None:
+    """Evaluators see the last attempt; tokens of failed ones are counted too."""
+    calls = []
+
+    async def target(text: str) -> str:
+        calls.append(text)
+        record(ModelCall("m", Usage(input_tokens=10)))
+        if len(calls) < 3:
+            raise ConnectionError("gone")
+        return text.upper()
+
+    report = evaluate(target, samples(1), exact_match, retries=3, retry_delay=0.0, history=False)
+    trial = report.results[0].trial
+    assert trial.session is not None
+    assert len(trial.session) == 1
+    assert report.metrics["tokens.total"].value == 30

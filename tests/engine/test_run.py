@@ -386,3 +386,112 @@ def test_the_runner_is_the_spec_s_face_of_the_same() -> None:
         EvalRunner(lambda _: 1 / 0, exact_match, continue_on_error=False).run(
             samples(1), history=False
         )
+
+
+def test_one_failed_verdict_decides_whatever_the_others_say() -> None:
+    """A result with a failed verdict is failed, also if another evaluator had an error."""
+
+    def broken(output: str) -> bool:
+        raise RuntimeError("not today")
+
+    report = evaluate(shout, [Sample("a", "x", "no")], [exact_match, broken], history=False)
+    assert report.results[0].outcome == "failed"
+    assert report.pass_rate == 0.0
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda: record(ModelCall("m", usage={"input_tokens": 3})),  # type: ignore[arg-type]
+        lambda: Reply("A", session="none"),  # type: ignore[arg-type]
+        lambda: Reply("A", usage={"input_tokens": 3}),  # type: ignore[arg-type]
+    ],
+)
+def test_ruling_2_a_reply_that_does_not_hold_together_is_data(odd: Any) -> None:
+    """Ruling 2: whatever a target returns or records, its neighbours are not touched."""
+
+    def target(text: str) -> Any:
+        made = odd() if text == "word 0" else None
+        return made or text.upper()
+
+    report = evaluate(target, samples(3), exact_match, history=False)
+    assert report.total == 3
+    assert [r.outcome for r in report.results][1:] == ["passed", "passed"]
+
+
+@pytest.mark.parametrize("options", [{"on_error": "raise"}, {"max_errors": 1}])
+def test_once_stopped_no_further_sample_is_begun(options: dict[str, Any], tmp_path: Path) -> None:
+    """An instant target that fails at once is called once, however many workers there are."""
+    calls = []
+
+    async def target(text: str) -> str:
+        calls.append(text)
+        raise ValueError("no")
+
+    with pytest.raises(RunStopped):
+        evaluate(target, samples(50), exact_match, history=tmp_path / "h.db", **options)
+    assert len(calls) == 1
+
+
+def test_several_threads_may_share_a_history(tmp_path: Path) -> None:
+    """Six runs at once through one history object lose nothing."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            evaluate(shout, samples(20), exact_match, history=history, name=f"run {number}")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(len(history.results(run.run_id)) for run in history.runs()) == [20] * 6
+
+
+def test_two_runs_in_one_loop_leave_ctrl_c_as_it_was() -> None:
+    """Runs side by side both listen for Ctrl-C, and afterwards the handler is the one before."""
+    import signal
+
+    before = signal.getsignal(signal.SIGINT)
+
+    async def slow(text: str) -> str:
+        await asyncio.sleep(0.05)
+        return text.upper()
+
+    async def both() -> None:
+        await asyncio.gather(
+            aevaluate(shout, samples(2), exact_match, history=False),
+            aevaluate(slow, samples(2), exact_match, history=False),
+        )
+
+    asyncio.run(both())
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_empty_dataset_is_refused() -> None:
+    """A run over nothing would only look like a success."""
+    with pytest.raises(DatasetError, match="no samples"):
+        evaluate(shout, [], exact_match, history=False)
+
+
+def test_an_async_progress_callback_is_refused() -> None:
+    """Nobody would await it."""
+
+    async def tell(event: Any) -> None:
+        raise AssertionError
+
+    with pytest.raises(ConfigError, match="plain function"):
+        evaluate(shout, samples(1), exact_match, history=False, on_progress=tell)
+
+
+def test_a_report_says_what_it_is() -> None:
+    """In a notebook the bare report tells the essentials."""
+    report = evaluate(shout, samples(3), exact_match, history=False)
+    assert repr(report).endswith(": 3 passed, 0 failed, 0 errors, 0 skipped>")

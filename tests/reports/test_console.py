@@ -40,9 +40,11 @@ length: the metric failed: ZeroDivisionError: division by zero
 
 Errors
       1  TimeoutError
+         such as q5: no answer after 30 s
       1  evaluation failed (no verdict)
+         such as q6: the judge gave no verdict
 
-Worst failures (3 of 4)
+Worst failures (3 shown; 2 failed, and 2 errors)
   q4  score 0.00
     input     What is the capital of France?
     output    Lyon
@@ -79,8 +81,9 @@ In brackets: 95 % intervals
 
 Errors
       1  TimeoutError
+         such as q2:
 
-Worst failures (2 of 2)
+Worst failures (2 shown; 1 failed, and 1 error)
   q1, configuration fast  score 0.00
     input     What is the capital of France?
     output    Lyon

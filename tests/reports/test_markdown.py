@@ -48,7 +48,7 @@ def test_a_mixed_run() -> None:
 - **pass_rate**: 3 of 7 missing: 28.6–71.4 % whatever they would have been
 - **strict_pass_rate**: 1 of 7 missing: 28.6–42.9 % whatever they would have been
 - **exact.mean**: 3 of 7 missing: 0.314–0.743 whatever they would have been
-- **exact.mean**: clustered
+- **Intervals**: clustered
 - **length**: the metric failed: ZeroDivisionError: division by zero
 
 ## Score Distribution (exact)
@@ -94,10 +94,10 @@ def test_a_mixed_run() -> None:
 
 ## Error Breakdown
 
-| Error Type | Count |
-| :--- | ---: |
-| TimeoutError | 1 |
-| evaluation failed (no verdict) | 1 |
+| Error Type | Count | Example |
+| :--- | ---: | ---: |
+| TimeoutError | 1 | q5: no answer after 30 s |
+| evaluation failed (no verdict) | 1 | q6: the judge gave no verdict |
 """)
 
 
@@ -164,9 +164,9 @@ def test_two_configurations() -> None:
 
 ## Error Breakdown
 
-| Error Type | Count |
-| :--- | ---: |
-| TimeoutError | 1 |
+| Error Type | Count | Example |
+| :--- | ---: | ---: |
+| TimeoutError | 1 | q2: |
 """)
 
 
@@ -232,7 +232,7 @@ def test_an_epoch_is_named() -> None:
     """A sample that was asked again says which time failed."""
     trial = Trial(Sample("q1", "?"), "no", epoch=2)
     report = EvalReport([EvalResult(trial, {"exact": Score(0.0, False)})])
-    assert "### Sample: q1, epoch 2 (score 0.00)" in MarkdownReporter().generate(report)
+    assert "### Sample: q1, repeat 3 (score 0.00)" in MarkdownReporter().generate(report)
 
 
 def test_the_same_report_gives_the_same_text() -> None:

@@ -295,8 +295,8 @@ def test_the_name_is_the_place_without_passwords() -> None:
     assert HttpTarget("https://example.com", name="atlas").spec.name == "atlas"
 
 
-def test_the_identity_is_method_and_place_and_never_a_header() -> None:
-    """Another path, query or method is another target; another token is not."""
+def test_the_identity_is_what_is_asked_and_never_shows_a_header() -> None:
+    """Another path, query, method or header is another target; only a digest of it is kept."""
     url = "https://example.com/answer"
     identities = [
         HttpTarget(url).spec.identity,
@@ -305,7 +305,9 @@ def test_the_identity_is_method_and_place_and_never_a_header() -> None:
         HttpTarget(url + "/b").spec.identity,
     ]
     assert len(set(identities)) == 4
-    assert HttpTarget(url, headers={"X-Key": "abc"}).spec.identity == identities[0]
+    tenant = HttpTarget(url, headers={"X-Tenant": "abc"}).spec
+    assert tenant.identity not in identities
+    assert "abc" not in repr(tenant)
 
 
 @pytest.mark.parametrize("url", ["example.com", "ftp://example.com", "http://", "http://[", 7])

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor import evaluate, exact_match
 from proctor.errors import CallFailed, TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import Message, Session, Usage
@@ -204,13 +205,13 @@ def test_recordings_without_a_configuration_stand_for_all() -> None:
     assert ask(target, "1", configuration="zzz") == Reply("all")
 
 
-def test_epochs_are_chosen_by_the_option_of_that_name() -> None:
-    """Recordings of several epochs are told apart; 0 is meant if nothing is said."""
+def test_the_epochs_of_a_run_are_those_of_the_recordings() -> None:
+    """Repeats that were recorded are told apart; one that was not is an error, not a copy."""
     target = RecordedTarget([{"id": "1", "output": n, "epoch": n} for n in range(2)])
-    assert [ask(target), ask(target, epoch=1)] == [Reply(0), Reply(1)]
-    assert target.check_options({"epoch": 1}) == []
-    assert target.check_options({"epoch": 2}) == ["there are no recordings of epoch 2: known: 0, 1"]
-    assert failure(target, "2", epoch=1) == "there is no recording for sample '2' in epoch 1"
+    report = evaluate(target, [Sample("1", "?", 1)], exact_match, epochs=3, history=False)
+    assert [result.output for result in report.results] == [0, 1, None]
+    said = "CallFailed: there is no recording for sample '1' in epoch 2"
+    assert report.results[2].error == said
 
 
 def test_the_identity_is_the_content(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def test_a_ready_target_is_taken_as_it_is() -> None:
         spec = TargetSpec("mine", "function")
         blocking = True
 
-        def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+        def call(
+            self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /
+        ) -> Any:
             return sample.input
 
         def check_options(self, options: Mapping[str, Any]) -> list[str]:

@@ -20,8 +20,9 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
     kept = open_history(history)
     found = list({run.run_id: run for run in map(kept.find, runs)}.values())
     names = ", ".join(f"{run.run_id} ({run.name})" for run in found)
-    if not yes:
-        click.confirm(f"delete {names}?", abort=True)
+    if not yes and not click.confirm(f"delete {names}?"):
+        click.echo("nothing was deleted")
+        return
     for run in found:
         with kept.hold(run.run_id):
             kept.delete(run.run_id)

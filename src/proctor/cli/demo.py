@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -10,10 +13,10 @@ from proctor.cli.options import history_option, json_option
 
 NEXT = """
 What next:
-  proctor show latest --outcome failed --configuration bm25   what it still gets wrong
-  proctor rescore latest -e exact_match                        new evaluators, old outputs
-  proctor runs                                                 every run is kept
-  proctor init my-evals                                        start your own"""
+  what it still gets wrong:      proctor show latest --outcome failed --configuration bm25
+  new evaluators, old outputs:   proctor rescore latest -e exact_match
+  every run is kept:             proctor runs
+  start your own:                proctor init my-evals"""
 
 
 @click.command("demo")
@@ -44,4 +47,6 @@ def command(output: Path, history: str | None, as_json: bool) -> None:
     report = bridge.run(execute(loaded.evaluation, open_history(history), how))
     conclude(report, thresholds={}, output=output, as_json=as_json)
     if not as_json:
-        click.echo(f"kept as run {report.run_id}\n{NEXT}")
+        # `make demo` runs it from an environment that is not on the PATH.
+        program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])
+        click.echo(f"kept as run {report.run_id}\n{NEXT.replace(' proctor ', f' {program} ')}")

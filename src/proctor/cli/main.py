@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from proctor.cli.options import complain
 from proctor.errors import ProctorError, RunInterrupted, UsageError
 from proctor.version import VERSION
 
@@ -23,6 +24,7 @@ COMMANDS = {
     "demo": "Evaluate a small question answerer in two configurations.",
 }
 USAGE, TROUBLE, INTERRUPTED = 2, 3, 130
+DEBUG_VARIABLE = "PROCTOR_DEBUG"
 
 
 class LazyCommands(click.Group):
@@ -54,7 +56,7 @@ class LazyCommands(click.Group):
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="proctor")
 def proctor() -> None:
-    """Evaluate LLM programs and agents: know whether they work, and whether a change helped."""
+    """Evaluate LLM programs and agents: run them on a dataset, score, keep and report."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -81,13 +83,17 @@ def outcome(args: list[str] | None = None) -> int:
             )
         return INTERRUPTED
     except ProctorError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
+        complain(str(error), "error: ")
         return USAGE if isinstance(error, UsageError) else TROUBLE
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except (Exception, SystemExit) as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        complain(
+            f"{type(error).__name__}: {error}\nThis was not foreseen. {DEBUG_VARIABLE}=1 shows "
+            "where it happened; what a run had finished is kept.",
+            "error: ",
+        )
+        return TROUBLE
 
 
 def _code(returned: Any) -> int:

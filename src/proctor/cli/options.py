@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
 from proctor.errors import ConfigError, Problem
+
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -24,6 +27,16 @@ def history_option() -> Decorator:
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def complain(text: str, heading: str = "") -> None:
+    """Say on standard error what is wrong: red where colours are wanted, never a control code."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    color = False if plain else None
+    visible = "".join(c if c.isprintable() or c == "\n" else UNPRINTABLE for c in text)
+    if heading:
+        click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
+    click.secho(visible, fg=None if heading else "red", err=True, color=color)
 
 
 def pairs(given: Iterable[str], option: str) -> dict[str, str]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from proctor import codec
+from proctor.cli.options import complain
+from proctor.errors import ConfigError
 from proctor.gates import shortfalls
 from proctor.records.report import EvalReport
+from proctor.reports.markup import escape
 
 BELOW_THRESHOLD = 1
 
@@ -25,29 +31,73 @@ def conclude(
 ) -> int:
     """Write and print what was asked for; 1 if something is below its threshold."""
     below = shortfalls(report, thresholds)
-    written = write_reports(report, output) if output else []
-    if as_json:
-        click.echo(codec.encode_pretty({**overview(report), "below_threshold": below}))
-    elif not quiet:
-        from proctor.reports.console import show
+    gate = _gate(thresholds, below)
+    written = write_reports(report, output, gate) if output else []
+    with until_nobody_reads():
+        if as_json:
+            click.echo(codec.encode_pretty({**overview(report), "below_threshold": below}))
+        elif not quiet:
+            from proctor.reports.console import show
 
-        show(report)
-        for path in written:
-            click.echo(f"wrote {path}")
+            show(report)
+            for path in written:
+                click.echo(f"wrote {path}")
+    if report.pass_rate is None:
+        complain(
+            f"no result has a verdict: {report.errors} errors, {report.counts.skipped} skipped"
+        )
     for sentence in below:
-        click.secho(f"below threshold: {sentence}", fg="red", err=True)
+        complain(f"below threshold: {sentence}")
     return BELOW_THRESHOLD if below else 0
 
 
-def write_reports(report: EvalReport, folder: Path) -> list[Path]:
-    """The report as Markdown and as JSON."""
+def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:
+    """The report as Markdown, with the gate's verdict on top if there is one, and as JSON."""
+    from proctor.reports.files import write
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
 
     paths = [folder / "report.md", folder / "report.json"]
-    MarkdownReporter().save(report, paths[0])
+    title, _, rest = MarkdownReporter().generate(report).partition("\n")
+    text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
+    write(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths
+
+
+def check_output(folder: Path | None) -> None:
+    """Refuse a folder that reports cannot be written to, before a run is paid for."""
+    if folder is None:
+        return
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ConfigError(f"{str(there)!r} is no folder that can be written to", where="--output")
+
+
+@contextlib.contextmanager
+def prints_aside(as_json: bool) -> Iterator[None]:
+    """With --json, what targets and evaluators print goes to standard error: JSON stays JSON."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def until_nobody_reads() -> Iterator[None]:
+    """Stop printing when the reader has gone (`| head`); the exit code stays what it is."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
+def _gate(thresholds: Mapping[str, float], below: list[str]) -> str:
+    if not thresholds:
+        return ""
+    asked = ", ".join(f"{metric} at least {least:g}" for metric, least in thresholds.items())
+    if below:
+        return f"**Gate: failed.** {escape('; '.join(below))}."
+    return f"**Gate: passed.** {escape(asked)}."
 
 
 def overview(report: EvalReport) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def command(
     """
     from proctor import bridge
     from proctor.api import score_again
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import check_output, conclude, prints_aside
     from proctor.cli.run import thresholds, with_parameters
     from proctor.config import load
     from proctor.engine.start import Conduct
@@ -57,6 +57,7 @@ def command(
     from proctor.registry import Registry
     from proctor.reports.live import live_display
 
+    check_output(output)
     loaded = load(file) if file else None
     chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else [])
     if not chosen:
@@ -65,18 +66,19 @@ def command(
     for address in (*(loaded.plugins if loaded else ()), *plugin):
         registry.load_plugin(address)
     least = {**(loaded.evaluation.fail_under if loaded else {}), **thresholds(fail_under)}
-    report = bridge.run(
-        score_again(
-            run,
-            with_parameters(chosen, parameters),
-            open_history(history),
-            Conduct(watch=live_display(not (quiet or as_json))),
-            metrics=loaded.evaluation.metrics if loaded else (),
-            registry=registry,
-            tags=pairs(tag, "--tag"),
-            fail_under=least,
+    with prints_aside(as_json):
+        report = bridge.run(
+            score_again(
+                run,
+                with_parameters(chosen, parameters),
+                open_history(history),
+                Conduct(watch=live_display(not (quiet or as_json))),
+                metrics=loaded.evaluation.metrics if loaded else (),
+                registry=registry,
+                tags=pairs(tag, "--tag"),
+                fail_under=least,
+            )
         )
-    )
     return conclude(
         report,
         thresholds=least,

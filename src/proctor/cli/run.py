@@ -11,6 +11,7 @@ from proctor.cli.options import history_option, json_option, number, pairs, valu
 from proctor.errors import ConfigError
 
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
+USUAL_FILE = Path("eval.yaml")
 UNFINISHED = "the latest unfinished run"
 
 
@@ -53,6 +54,7 @@ def command(file: Path | None, **options: Any) -> int:
     """Evaluate a target on a dataset.
 
     \b
+    proctor run                  the eval.yaml in this folder
     proctor run eval.yaml
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
 
@@ -61,7 +63,7 @@ def command(file: Path | None, **options: Any) -> int:
     """
     from proctor import bridge
     from proctor.api import execute
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import check_output, conclude, prints_aside
     from proctor.config import Loaded
     from proctor.engine.start import Conduct
     from proctor.lookback import open_history
@@ -69,7 +71,9 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.reports.live import live_display
 
     file, resume = _file_and_resume(file, options["resume"])
-    loaded: Loaded = _loaded(file, options)
+    check_output(options["output"])
+    with prints_aside(options["as_json"]):
+        loaded: Loaded = _loaded(file, options)
     registry = Registry.standard()
     for address in (*loaded.plugins, *options["plugin"]):
         registry.load_plugin(address)
@@ -79,15 +83,16 @@ def command(file: Path | None, **options: Any) -> int:
         allow_changes=options["allow_changes"],
         retry_errors=options["retry_errors"],
     )
-    report = bridge.run(
-        execute(
-            loaded.evaluation,
-            open_history(options["history"]),
-            how,
-            resume_from=resume,
-            registry=registry,
+    with prints_aside(options["as_json"]):
+        report = bridge.run(
+            execute(
+                loaded.evaluation,
+                open_history(options["history"]),
+                how,
+                resume_from=resume,
+                registry=registry,
+            )
         )
-    )
     return conclude(
         report,
         thresholds=loaded.evaluation.fail_under,
@@ -111,10 +116,12 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Any:
 
     from proctor.config import Loaded, load
 
+    missing = [name for name in ("dataset", "target", "evaluator") if not options[name]]
+    if file is None and len(missing) == 3 and USUAL_FILE.exists():
+        file = USUAL_FILE
     if file is not None:
         found = load(file)
     else:
-        missing = [name for name in ("dataset", "target", "evaluator") if not options[name]]
         if missing:
             raise ConfigError(
                 "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),

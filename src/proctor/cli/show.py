@@ -15,9 +15,7 @@ from proctor.records.trial import Outcome
 @click.argument("run", default="latest")
 @click.option("--sample", metavar="ID", help="Everything about one sample.")
 @click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List such results.")
-@click.option(
-    "--evaluator", metavar="NAME", help="Results that failed (or --outcome) for this one."
-)
+@click.option("--evaluator", metavar="NAME", help="In the eyes of this one; --outcome failed.")
 @click.option("--configuration", metavar="NAME", help="Only of this configuration.")
 @click.option("--limit", default=20, show_default=True, help="At most so many results.")
 @click.option("--offset", default=0, help="Leave out so many first.")

@@ -35,7 +35,10 @@ def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, Steps]:
     for key, place in (mapping or {}).items():
         path = _path(place)
         if path is None:
-            problems.append(Problem(repr(key), f"{place!r} is not a field{_likely(place)}"))
+            what = f"{place!r} is not a field{_likely(place)}"
+            if _path(key) is not None:
+                what = f"write it the other way round, the column first: {place}: {key}"
+            problems.append(Problem(repr(key), what))
         else:
             problems += _clashes(key, path, paths)
             paths[key] = path

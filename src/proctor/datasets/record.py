@@ -14,7 +14,7 @@ from proctor.datasets.mapping import FIELDS, absent_keys, near_field, read_mappi
 from proctor.datasets.typed import Read, reader_of
 from proctor.records.sample import Sample, kind_of, metadata_faults
 
-GIVE_IDS = "give every sample an id, or pass generate_ids=True"
+GIVE_IDS = "give every sample an id, or have them made: generate_ids (--generate-ids)"
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ class RecordReader:
         field = near_field(key)
         if field is None or field in keys or field in self._claimed:
             return []
-        fix = f'rename it, or say what it is: mapping={{"{key}": "{field}"}}'
+        fix = f"rename it, or map it: {key} to {field}"
         return [Fault(key, f"is not a known name; did you mean {field!r}?", fix)]
 
     def _missing_input(self, record: Mapping[str, Any], null: bool) -> Fault:

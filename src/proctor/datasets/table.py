@@ -132,12 +132,12 @@ class CSVDataset:
         faults = []
         if "input" not in given:
             what = f"there is no column for it; the header is: {shown}"
-            faults.append(Fault("input", what, 'map a column to it: mapping={"question": "input"}'))
+            faults.append(Fault("input", what, "map a column to it, as in question to input"))
         if "id" not in given and not self._rules.generate_ids:
             what = f"there is no column for it; the header is: {shown}"
             faults.append(Fault("id", what, GIVE_IDS))
         if faults and len(header) == 1 and (other := _other_delimiter(header[0])):
-            fix = f"if the columns are parted by {other!r}, pass delimiter={other!r}"
+            fix = f"if the columns are parted by {other!r}, say so: delimiter {other!r}"
             faults = [fault._replace(fix=fix) for fault in faults]
         return faults
 

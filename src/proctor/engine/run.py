@@ -32,7 +32,8 @@ Watch = Callable[[RunView], AbstractContextManager[object]]
 class Sitting:
     """One sitting of a run: a new run, or what is left of an earlier one.
 
-    `make_runner` gives what does the jobs, `close` frees what it held."""
+    `make_runner` gives what does the jobs, `close` frees what it held.
+    """
 
     metadata: RunMetadata
     history: History

@@ -145,6 +145,9 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
     if before.options.epochs != now.options.epochs:
         epochs = f"were {before.options.epochs}, are {now.options.epochs}"
         changes.append(Problem("epochs", epochs))
+    if before.total is not None and now.total is not None and now.total < before.total:
+        planned = f"{before.total} trials were planned, {now.total} are now"
+        changes.append(Problem("limit", planned))
     return changes + _evaluator_differences(before, now)
 
 

@@ -126,7 +126,7 @@ class TrialRunner:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            failure = error
+            reply, failure = None, error
         finally:
             slot.until = math.inf
         if slot.expired:
@@ -160,8 +160,8 @@ def _caller(target: Target, threads: Threads) -> Call:
     call = target.call
     if target.blocking:
         run = threads.run
-        return lambda sample, options, _epoch: run(call, sample, options)
-    return lambda sample, options, _epoch: call(sample, options)
+        return lambda *asked: run(call, *asked)
+    return call
 
 
 class Scoring:

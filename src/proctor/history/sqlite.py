@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sqlite3
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -43,7 +44,8 @@ class SQLiteHistory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._opened: sqlite3.Connection | None = None
+        # Threads may share a history, but not a connection: its transaction is one for all.
+        self._opened: dict[int, sqlite3.Connection] = {}
 
     @classmethod
     def temporary(cls) -> SQLiteHistory:
@@ -94,6 +96,10 @@ class SQLiteHistory:
             changed = self._connection.execute(
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE run_id = ?",
                 (metadata.status, data, metrics, metadata.run_id),
+            )
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO tags SELECT id, ?, ? FROM runs WHERE run_id = ?",
+                [(key, value, metadata.run_id) for key, value in metadata.tags.items()],
             )
         if not changed.rowcount:
             raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
@@ -170,12 +176,13 @@ class SQLiteHistory:
         size = record_of(len(metadata.evaluators)).size
         without = {OUTCOMES.index("error"), OUTCOMES.index("unscored")}
         with self._changing():
-            blocks = self._connection.execute(
-                f"SELECT id, {', '.join(STORED)} FROM blocks "
-                "WHERE run = ? AND error + unscored > 0",
-                (run_key,),
+            keys = self._connection.execute(
+                "SELECT id FROM blocks WHERE run = ? AND error + unscored > 0", (run_key,)
             ).fetchall()
-            for key, *stored in blocks:
+            for (key,) in keys:
+                stored = self._connection.execute(
+                    f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
+                ).fetchone()
                 left = kept(stored, size, lambda outcome: outcome not in without)
                 self._connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                 self._connection.executemany(INSERT, rows(run_key, left))
@@ -210,9 +217,8 @@ class SQLiteHistory:
 
     def close(self) -> None:
         """Close the file. It is opened again when it is needed again."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        while self._opened:
+            self._opened.popitem()[1].close()
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -229,11 +235,13 @@ class SQLiteHistory:
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        if self._opened is None:
-            self._opened = open_database(self.path)
+        thread = threading.get_ident()
+        found = self._opened.get(thread)
+        if found is None:
+            found = self._opened[thread] = open_database(self.path)
             # Of a history that nobody closes, the file is closed with its last user.
-            weakref.finalize(self, self._opened.close)
-        return self._opened
+            weakref.finalize(self, found.close)
+        return found
 
     @property
     def _locks(self) -> Path:

@@ -6,7 +6,6 @@ import sqlite3
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from heapq import nsmallest
 from itertools import compress
 from typing import Any, TypeVar, overload
@@ -77,7 +76,10 @@ class StoredResults:
         self._run = run
         self._configuration = configuration
         self._record = block.record_of(len(run.evaluators))
-        self._known: dict[str, Any] = {}
+        self._known: dict[Any, Any] = {}
+        # All answers are of the moment these results were asked for, also while the run goes on.
+        newest = "SELECT coalesce(max(id), 0) FROM blocks WHERE run = ?"
+        self._last: int = connection.execute(newest, (run_key,)).fetchone()[0]
         self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -120,16 +122,15 @@ class StoredResults:
         return self._kept("clusters", self._read_clusters)
 
     def column(self, evaluator: str | None = None) -> Column:
-        name = f"column {evaluator}"
+        name = ("column", evaluator)
         if name not in self._known and not self._may_keep():
             # Several metrics ask for the same column in a row: of a large run, the last is kept.
             self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
         return self._kept(name, lambda: self._read_column(evaluator), however_large=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
-        with self._one_moment():
-            marks, numbers = self._scores(evaluator)
-            clusters = self.clusters()
+        marks, numbers = self._scores(evaluator)
+        clusters = self.clusters()
         passes = marks.translate(PASSES, MISSING)
         if len(passes) < len(marks):
             numbers = array("d", (number for number in numbers if number == number))
@@ -144,14 +145,11 @@ class StoredResults:
         )
 
     def latencies(self) -> Column:
-        with self._one_moment():
-            return Column(
-                array("d", (f[LATENCY] for f in self._figures())), clusters=self.clusters()
-            )
+        values = array("d", (figure[LATENCY] for figure in self._figures()))
+        return Column(values, clusters=self.clusters())
 
     def tokens(self) -> Column:
-        with self._one_moment():
-            told, clusters = array("d", (f[TOKENS] for f in self._figures())), self.clusters()
+        told, clusters = array("d", (f[TOKENS] for f in self._figures())), self.clusters()
         known = bytes(number == number for number in told)
         return Column(
             array("d", compress(told, known)),
@@ -317,7 +315,7 @@ class StoredResults:
             (self._run_key,),
         )
 
-    def _kept(self, name: str, read: Callable[[], T], *, however_large: bool = False) -> T:
+    def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
         if name in self._known:
             found: T = self._known[name]
@@ -334,18 +332,6 @@ class StoredResults:
             (sums,) = self._query("coalesce(sum(" + " + ".join(OUTCOMES) + "), 0)")
             self._known["small"] = sums[0] <= KEPT_UP_TO
         return bool(self._known["small"])
-
-    @contextmanager
-    def _one_moment(self) -> Iterator[None]:
-        """What is read inside is of one moment, also while the run goes on."""
-        if self._run.status != "running" or self._connection.in_transaction:
-            yield
-            return
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("COMMIT")
 
 
 def _list(data: bytes) -> list[Any]:

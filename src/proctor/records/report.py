@@ -38,6 +38,13 @@ class EvalReport:
             name: dict(table) for name, table in (by_configuration or {}).items()
         }
 
+    def __repr__(self) -> str:
+        counts = self.counts
+        return (
+            f"<EvalReport {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
+            f"{self.errors} errors, {counts.skipped} skipped>"
+        )
+
     @cached_property
     def counts(self) -> Counts:
         """How many results there are and how they came out."""

@@ -48,11 +48,16 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         elif value is not None or self.passed:
             raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
         if type(self.passed) is not bool:
-            msgspec.structs.force_setattr(self, "passed", bool(self.passed))
+            self._make_passed_plain(self.passed)  # type: ignore[unreachable]
         if type(self.reason) is not str and not isinstance(self.reason, str):
             raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
             raise ValueError(f"a score's details must be a mapping, got {self.details!r}")
+
+    def _make_passed_plain(self, passed: object) -> None:
+        """A number such as 0 or 1 says as much as a boolean, but the history holds booleans."""
+        if isinstance(passed, Real):
+            msgspec.structs.force_setattr(self, "passed", bool(passed))
 
     @property
     def ok(self) -> bool:
@@ -73,24 +78,27 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 def combine_all(scores: Mapping[str, Score]) -> Score:
     """All must pass; the value is the mean. One rule for `all_of`, `and` and a result's score.
 
-    Skipped scores have nothing to say and are left out; an error fails the whole.
+    Skipped scores have nothing to say and are left out. One verdict that did not pass decides,
+    whatever the others say; where all verdicts passed, an error leaves the whole undecided.
 
     >>> combine_all({"a": Score(1.0, True), "b": Score(0.5, False)}).value
     0.75
+    >>> combine_all({"a": Score(0.0, False), "b": Score.error("no answer")}).passed
+    False
+    >>> combine_all({"a": Score(1.0, True), "b": Score.error("no answer")}).status
+    'error'
     """
     told = _told(scores)
     if isinstance(told, Score):
         return told
     errors = [name for name, score in told.items() if not score.ok]
-    if errors:
-        return Score.error(_reasons(told.values()), _details(scores, errors))
-    values = [score.value for score in told.values() if score.value is not None]
-    return Score(
-        fsum(values) / len(values),
-        all(score.passed for score in told.values()),
-        _reasons(told.values()),
-        _details(scores),
-    )
+    verdicts = [score for score in told.values() if score.ok]
+    passed = all(score.passed for score in verdicts)
+    reasons, details = _reasons(told.values()), _details(scores, errors)
+    if errors and passed:
+        return Score.error(reasons, details)
+    values = [score.value for score in verdicts if score.value is not None]
+    return Score(fsum(values) / len(values), passed, reasons, details)
 
 
 def combine_any(scores: Mapping[str, Score]) -> Score:

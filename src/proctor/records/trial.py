@@ -125,13 +125,15 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """The outcome and the value of `score`, without building it."""
         if self.trial.error is not None:
             return "error", None
-        values, passed = [], True
+        values, passed, errors = [], True, False
         for score in self.scores.values():
             if score.value is not None:
                 values.append(score.value)
                 passed = passed and score.passed
             elif score.status == "error":
-                return "unscored", None
+                errors = True
+        if errors and passed:
+            return "unscored", None
         if not values:
             return "skipped", None
         return ("passed" if passed else "failed"), fsum(values) / len(values)

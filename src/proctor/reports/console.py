@@ -74,7 +74,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
     run = report.metadata
     if run is None:
         return
-    size = f" ({count(run.dataset.length, 'sample')})" if run.dataset.length is not None else ""
+    size = f" ({summary.samples(run)})" if run.dataset.length is not None else ""
     facts = (
         f"run {run.run_id}",
         f"target {run.target.name}" if run.target.name else "",
@@ -109,7 +109,7 @@ def _side_by_side(tables: Tables) -> Table:
             _cell(metrics[metric], usual[name]) if metric in metrics else DASH
             for name, metrics in tables.items()
         ]
-        grid.add_row(*(_text(cell) for cell in (metric, *cells)))
+        grid.add_row(*(_text(cell, wrap=True) for cell in (metric, *cells)))
     return grid
 
 
@@ -187,24 +187,29 @@ def _about_intervals(told: Sequence[Mapping[str, str]]) -> str:
 
 def _error_lines(report: EvalReport) -> Iterator[RenderableType]:
     kinds = summary.error_kinds(report)
-    if kinds:
-        yield ""
-        yield _text("Errors", "bold red")
+    if not kinds:
+        return
+    yield ""
+    yield _text("Errors", "bold red")
+    examples = summary.error_examples(report)
     for kind, number in kinds.items():
         yield _text(f"  {number:>5,}  {line(kind, LINE_LIMIT)}")
+        if kind in examples:
+            yield _text(f"         such as {line(examples[kind], LINE_LIMIT)}", "dim", wrap=True)
 
 
 def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
     shown = summary.failures(report, FAILURES_SHOWN)
-    total = report.counts.failed + report.errors
+    failed, errors = report.counts.failed, report.errors
     if shown:
+        beside = f", and {count(errors, 'error')}" if errors else ""
         yield ""
-        yield _text(f"Worst failures ({len(shown):,} of {total:,})", "bold red")
+        yield _text(f"Worst failures ({len(shown):,} shown; {failed:,} failed{beside})", "bold red")
     for result in shown:
         name = summary.label(result, len(report.by_configuration) > 1)
         yield _text(f"  {name}  {summary.verdict(result)}", "bold")
         for label, value in _facts(result):
-            yield _text(f"    {label:<9} {value}")
+            yield _text(f"    {label:<9} {value}", wrap=label in ("error", "because"))
 
 
 def _facts(result: EvalResult) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
-from proctor.reports.excerpts import excerpt
+from proctor.reports.excerpts import excerpt, line
 from proctor.reports.figures import percent
 
 RESULT_WIDTH = 300
@@ -18,6 +18,7 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
     """One line for each run: id, name, when, how it stands and came out."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for heading in ("run", "name", "status", "results", "pass rate", "errors", "tags"):
@@ -28,7 +29,7 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
             f" of {run.total:,}" if run.status != "completed" and run.total else ""
         )
         tags = ", ".join(f"{key}={value}" for key, value in run.tags.items())
-        table.add_row(
+        cells = (
             run.run_id,
             run.name,
             run.status,
@@ -37,18 +38,19 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
             f"{report.errors:,}",
             tags,
         )
+        table.add_row(*(Text(line(cell, RESULT_WIDTH)) for cell in cells))
     Console(highlight=False).print(table)
 
 
 def show_results(results: Iterable[EvalResult]) -> None:
-    """Each result in full, long values cut in the middle."""
+    """Each result in full, long values cut."""
     print("\n\n".join(describe(result) for result in results) or "no such results")
 
 
 def describe(result: EvalResult) -> str:
     """One result in words."""
     trial = result.trial
-    heading = f"{result.sample_id}  {result.outcome}  ({trial.configuration}"
+    heading = f"{line(result.sample_id, RESULT_WIDTH)}  {result.outcome}  ({trial.configuration}"
     heading += f", epoch {trial.epoch}" if trial.epoch else ""
     heading += f", {trial.latency_ms:,.1f} ms"
     heading += f", {trial.attempts} attempts" if trial.attempts > 1 else ""
@@ -57,13 +59,17 @@ def describe(result: EvalResult) -> str:
         ("input", excerpt(trial.sample.input, RESULT_WIDTH)),
         ("output", excerpt(trial.output, RESULT_WIDTH) if result.success else None),
         ("expected", _known(trial.sample.expected)),
-        ("error", result.error),
-        ("where", trial.error.traceback.rstrip().replace("\n", "\n    ") if trial.error else None),
+        ("error", _known(result.error)),
+        (
+            "where",
+            excerpt(trial.error.traceback.rstrip(), 4 * RESULT_WIDTH) if trial.error else None,
+        ),
     ]
     opinions = [(name, _opinion(score)) for name, score in result.scores.items()]
     told = [(name, text) for name, text in [*facts, *opinions] if text]
     width = max(len(name) for name, _ in told)
-    lines = [f"  {name:<{width}}  {text}" for name, text in told]
+    indent = "\n" + " " * (width + 4)
+    lines = [f"  {name:<{width}}  {text.replace(chr(10), indent)}" for name, text in told]
     return "\n".join([heading, *lines])
 
 
@@ -71,7 +77,7 @@ def _opinion(score: Score) -> str:
     verdict: str = score.status
     if score.value is not None:
         verdict = f"{score.value:.3g} {'passed' if score.passed else 'failed'}"
-    return f"{verdict}  {score.reason}".rstrip()
+    return f"{verdict}  {line(score.reason, RESULT_WIDTH)}".rstrip()
 
 
 def _known(value: object) -> str | None:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
+from proctor.reports.excerpts import line
 from proctor.reports.figures import count
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 LINE_EVERY_SECONDS = 5.0
 SLOW_AFTER_SECONDS = 5.0
-BAR_WIDTH = 30
+NAME_LIMIT = 40
+BAR_WIDTH = 60
 
 Display = Callable[[RunView], AbstractContextManager[object]]
 
@@ -59,7 +61,11 @@ def notes(view: RunView) -> Iterator[str]:
     running = view.running()
     if view.stopping:
         yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
-    slow = [f"{name} ({_duration(age)})" for name, age in running if age > SLOW_AFTER_SECONDS]
+    slow = [
+        f"{line(name, NAME_LIMIT)} ({_duration(age)})"
+        for name, age in running
+        if age > SLOW_AFTER_SECONDS
+    ]
     if slow:
         more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
         yield f"still running: {', '.join(slow[:3])}{more}"
@@ -82,13 +88,15 @@ def _bar(view: RunView, stream: TextIO) -> Iterator[None]:
 
 
 def _picture(view: RunView) -> RenderableType:
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
     from rich.text import Text
 
-    bar = ProgressBar(total=view.total or None, completed=view.done, width=BAR_WIDTH)
-    lines = [Text(line, style="yellow") for line in notes(view)]
-    return Group(bar, Text(summary(view)), *lines)
+    lines = [Text(summary(view), no_wrap=True, overflow="ellipsis")]
+    if view.total:
+        full = min(BAR_WIDTH, BAR_WIDTH * view.done // view.total)
+        bar = Text("━" * full, style="green").append("─" * (BAR_WIDTH - full), style="dim")
+        lines.insert(0, bar)
+    lines += [Text(note, style="yellow") for note in notes(view)]
+    return Text("\n").join(lines)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, summary
 from proctor.reports.excerpts import excerpt, line
-from proctor.reports.figures import DASH, bounds, count, duration, figure, interval, missing
+from proctor.reports.figures import DASH, bounds, duration, figure, interval, missing
 from proctor.reports.markup import bullet, escape, table
 
 METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
@@ -65,7 +65,7 @@ def _run_summary(report: EvalReport) -> list[str]:
 
 def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
     dataset, target, names = run.dataset, run.target, run.configurations
-    size = f" ({count(dataset.length, 'sample')})" if dataset.length is not None else ""
+    size = f" ({summary.samples(run)})" if dataset.length is not None else ""
     return {
         "Run ID": run.run_id,
         "Name": run.name,
@@ -103,7 +103,10 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
         if (text := bounds(value))
     ]
     remarks += [
-        bullet(line(names, LINE_LIMIT), line(note, LINE_LIMIT))
+        bullet(
+            "Intervals" if note.startswith("clustered") else line(names, LINE_LIMIT),
+            line(note, LINE_LIMIT),
+        )
         for note, names in summary.notes(shown).items()
     ]
     return [table(METRIC_COLUMNS, rows), *(["\n".join(remarks)] if remarks else [])]
@@ -168,8 +171,12 @@ def _errors(report: EvalReport) -> list[str]:
     kinds = summary.error_kinds(report)
     if not kinds:
         return []
-    rows = [[line(kind, NAME_LIMIT), f"{number:,}"] for kind, number in kinds.items()]
-    return ["## Error Breakdown", table(["Error Type", "Count"], rows)]
+    examples = summary.error_examples(report)
+    rows = [
+        [line(kind, NAME_LIMIT), f"{number:,}", line(examples.get(kind, DASH), LINE_LIMIT)]
+        for kind, number in kinds.items()
+    ]
+    return ["## Error Breakdown", table(["Error Type", "Count", "Example"], rows)]
 
 
 def _name(text: str) -> str:

@@ -10,6 +10,7 @@ from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 from proctor.reports.figures import count, interval, percent
 
+EXAMPLES_LOOKED_AT = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
@@ -58,6 +59,15 @@ def status(report: EvalReport, run: RunMetadata) -> str:
     return f"{run.status}, with {count(report.total, 'result')}"
 
 
+def samples(run: RunMetadata) -> str:
+    """How many samples the run is about, and of how many if it was limited."""
+    whole = count(run.dataset.length or 0, "sample")
+    limit = run.options.limit
+    if limit is None or run.dataset.length is None or limit >= run.dataset.length:
+        return whole
+    return f"the first {limit:,} of {whole}"
+
+
 def failures(report: EvalReport, limit: int) -> list[EvalResult]:
     """The worst results: those that failed, lowest score first; then, if there is room, errors.
 
@@ -79,6 +89,18 @@ def error_kinds(report: EvalReport) -> dict[str, int]:
     return {**kinds, EVALUATION_FAILED: unscored} if unscored else kinds
 
 
+def error_examples(report: EvalReport) -> dict[str, str]:
+    """One example of each kind of error: which sample, and what was said."""
+    found: dict[str, str] = {}
+    for outcome in ("error", "unscored"):
+        for result in report.results.page(outcome=outcome, limit=EXAMPLES_LOOKED_AT):
+            failure = result.trial.error
+            kind = EVALUATION_FAILED if failure is None else failure.kind
+            said = result.score.reason if failure is None else failure.message
+            found.setdefault(kind, f"{result.sample_id}: {said}")
+    return found
+
+
 def label(result: EvalResult, several: bool) -> str:
     """What to call a result: its sample, and configuration and epoch where there are several."""
     trial = result.trial
@@ -86,7 +108,7 @@ def label(result: EvalResult, several: bool) -> str:
     if several:
         parts.append(f"configuration {trial.configuration}")
     if trial.epoch:
-        parts.append(f"epoch {trial.epoch}")
+        parts.append(f"repeat {trial.epoch + 1}")
     return ", ".join(parts)
 
 
@@ -157,7 +179,11 @@ def notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
     for name, metric in metrics.items():
         if metric.note:
             found.setdefault(metric.note, []).append(name)
-    return {note: ", ".join(names) for note, names in found.items()}
+    everything = sum(metric.interval is not None for metric in metrics.values())
+    return {
+        note: "all intervals" if 1 < len(names) >= everything else ", ".join(names)
+        for note, names in found.items()
+    }
 
 
 def is_distribution(metric: MetricValue) -> bool:

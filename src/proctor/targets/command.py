@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shlex
 import shutil
@@ -54,7 +55,7 @@ class CommandTarget:
         problems = _problems(self._argv, cwd, env or {}, self._env.get("PATH"))
         if problems:
             raise TargetError("the command cannot be run", where=name or "", problems=problems)
-        identity = codec.digest(self._argv, cwd)[:16]
+        identity = codec.digest(self._argv, cwd, env or {}, _programs(self._argv, cwd))[:16]
         self.spec = TargetSpec(name or _name(self._argv, cwd), "command", identity)
 
     def __repr__(self) -> str:
@@ -64,7 +65,9 @@ class CommandTarget:
         """Options are handed to the program, which alone knows what it takes."""
         return []
 
-    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Reply:
+    async def call(
+        self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
+    ) -> Reply:
         """Run the program on one sample."""
         asked = wire.question(sample, options)
         conversation = _Conversation()
@@ -222,3 +225,9 @@ def _ending(code: int) -> str:
     with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(-code).name}"
     return f"was ended by signal {-code}"
+
+
+def _programs(argv: Sequence[str], cwd: str | Path | None) -> list[str]:
+    """Digests of the files among the words of a command: a changed script is another target."""
+    files = (Path(cwd or ".") / word for word in argv[1:])
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]

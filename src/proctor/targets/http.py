@@ -58,7 +58,9 @@ class HttpTarget:
         self._near = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
         place = parts.netloc.rpartition("@")[2] + parts.path
-        identity = codec.digest(self._method, parts.scheme, place, parts.query)[:16]
+        # Headers as they are written, `$NAME` for a secret; only their digest is kept.
+        asked = [self._method, parts.scheme, place, parts.query, dict(headers or {})]
+        identity = codec.digest(asked)[:16]
         self.spec = TargetSpec(name or place, "http", identity)
 
     def __repr__(self) -> str:
@@ -68,7 +70,9 @@ class HttpTarget:
         """Options are handed to the endpoint, which alone knows what it takes."""
         return []
 
-    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Reply:
+    async def call(
+        self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
+    ) -> Reply:
         """Ask the endpoint about one sample."""
         import httpx2
 

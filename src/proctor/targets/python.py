@@ -13,7 +13,7 @@ from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.targets.parameters import Parameters, parameters_of
 
-Call = Callable[[Sample[Any, Any], Mapping[str, Any]], Any]
+Call = Callable[..., Any]
 
 
 class PythonTarget:
@@ -49,10 +49,10 @@ def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
     _refuse_generator(function, name)
     waits = is_async(function)
 
-    def call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+    def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return function(sample.input, **options)
 
-    def call_plain(sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+    def call_plain(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return finished(function(sample.input, **options))
 
     return PythonTarget(
@@ -66,10 +66,12 @@ def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
 def reading(function: Callable[..., Any], read: Callable[[Any], Any], *, waits: bool) -> Call:
     """A call of the function whose answer is passed through `read`, awaited first if it waits."""
 
-    def call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+    def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return read(finished(function(sample.input, **options)))
 
-    async def call_and_wait(sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+    async def call_and_wait(
+        sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
+    ) -> Any:
         return read(await function(sample.input, **options))
 
     return call_and_wait if waits else call

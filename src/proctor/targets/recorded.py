@@ -18,7 +18,7 @@ from proctor.targets.recordings import (
     Recordings,
 )
 
-CONFIGURATION, EPOCH, OUTPUT = "configuration", "epoch", "output"
+CONFIGURATION, OUTPUT = "configuration", "output"
 
 
 class RecordedTarget:
@@ -30,7 +30,7 @@ class RecordedTarget:
     `error` instead of an output.
 
     Where recordings name several configurations, the option `configuration` says whose are
-    wanted (those that name none stand for all), and `epoch` which epoch, 0 if it is not given.
+    wanted (those that name none stand for all). The epochs of a run are those of the recordings.
 
     >>> import asyncio
     >>> target = RecordedTarget({"1": "Paris"})
@@ -49,7 +49,6 @@ class RecordedTarget:
         self._recordings = _read(outputs)
         places = self._recordings.places if self._recordings else frozenset()
         self._configurations = frozenset(place.configuration for place in places)
-        self._epochs = frozenset(place.epoch for place in places)
         named = self._configurations - {None}
         self._default = next(iter(named)) if len(named) == 1 else None
         stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
@@ -60,23 +59,23 @@ class RecordedTarget:
         return f"RecordedTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Only `configuration` and, where epochs were recorded, `epoch` have a meaning."""
-        taken = {CONFIGURATION} | ({EPOCH} if self._epochs - {0} else set())
+        """Only `configuration` has a meaning."""
         faults = [
-            f"there is no option {name!r} for recordings: {nearest(name, taken)}"
+            f"there is no option {name!r} for recordings: {nearest(name, [CONFIGURATION])}"
             for name in options
-            if name not in taken
+            if name != CONFIGURATION
         ]
-        return faults + self._configuration_faults(options) + self._epoch_faults(options)
+        return faults + self._configuration_faults(options)
 
-    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Reply:
+    async def call(
+        self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0
+    ) -> Reply:
         """What was recorded for one sample."""
         if self._recordings is None:
             if OUTPUT not in sample.metadata:
                 raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
             return Reply(sample.metadata[OUTPUT])
         configuration = options.get(CONFIGURATION, self._default)
-        epoch = options.get(EPOCH, 0)
         recording = self._find(self._recordings, sample.id, configuration, epoch)
         if recording.error is not None:
             raise CallFailed(recording.error)
@@ -109,13 +108,6 @@ class RecordedTarget:
         return [
             f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"
         ]
-
-    def _epoch_faults(self, options: Mapping[str, Any]) -> list[str]:
-        wanted = options.get(EPOCH, 0)
-        if not self._epochs or wanted in self._epochs:
-            return []
-        known = ", ".join(map(str, sorted(self._epochs)))
-        return [f"there are no recordings of epoch {wanted!r}: known: {known}"]
 
 
 def _read(outputs: Any) -> Recordings | None:

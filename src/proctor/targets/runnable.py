@@ -59,8 +59,10 @@ def _usage(told: Mapping[str, Any] | None) -> Usage | None:
 
 def _identity(runnable: Any) -> str:
     """What tells one runnable from another: its code and, of a chain, every step and prompt."""
-    parts = [identity_of(step) for step in getattr(runnable, "steps", [runnable])]
-    return codec.digest(parts, _without_repr(_description(runnable)))[:16]
+    steps = getattr(runnable, "steps", ())
+    parts = [identity_of(step) for step in steps if isinstance(steps, list | tuple)]
+    described = _without_repr(_description(runnable))
+    return codec.digest(identity_of(runnable), parts, described)[:16]
 
 
 def _description(runnable: Any) -> Any:
