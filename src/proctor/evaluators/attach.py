@@ -115,33 +115,6 @@ def attach(
     return _settled(thing, terms._replace(name=label, uses=where, marking=marking))
 
 
-def attach_all(things: Any) -> tuple[Attached, ...]:
-    """Attach one evaluator, several in a list, or several by name in a mapping.
-
-    >>> attach_all({"short": lambda output: len(output) < 80})
-    (<evaluator 'short', thread>,)
-    """
-    if isinstance(things, Mapping):
-        named = [(str(name), thing) for name, thing in things.items()]
-    else:
-        several = isinstance(things, Iterable) and not isinstance(things, str)
-        one = callable(things) or not several
-        named = [("", thing) for thing in ([things] if one else things)]
-    if not named:
-        raise EvaluatorError("no evaluator was given", fix="give at least one")
-    attached: list[Attached] = []
-    problems: list[Problem] = []
-    for position, (name, thing) in enumerate(named):
-        try:
-            attached.append(attach(thing, name=name or None))
-        except EvaluatorError as error:
-            problems += problems_of(error, f"evaluator {position + 1}")
-    problems += name_clashes(attached)
-    if problems:
-        raise EvaluatorError("some evaluators cannot be attached", problems=problems)
-    return tuple(attached)
-
-
 def name_clashes(attached: Iterable[Attached]) -> list[Problem]:
     """The names that more than one evaluator has, and how to mend it."""
     counts = Counter(one.spec.name for one in attached)

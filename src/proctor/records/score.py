@@ -33,11 +33,8 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def __post_init__(self) -> None:
         value: Any = self.value
         if self.status == "ok":
-            other_number = type(value) is not float and isinstance(value, Real)
-            if other_number and 0 <= value <= 1:
-                # A boolean, or a number of numpy's, becomes what JSON and the history can hold.
-                value = float(value)
-                msgspec.structs.force_setattr(self, "value", value)
+            if type(value) is not float:
+                value = self._as_plain("value", value, float)
             if type(value) is not float or not 0.0 <= value <= 1.0:
                 raise ValueError(
                     f"a score's value must be a number from 0 to 1, got {value!r}; "
@@ -47,17 +44,22 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
         elif value is not None or self.passed:
             raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
-        if type(self.passed) is not bool:
-            self._make_passed_plain(self.passed)  # type: ignore[unreachable]
-        if type(self.reason) is not str and not isinstance(self.reason, str):
-            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
+        if not (type(self.passed) is bool and type(self.reason) is str):
+            self._check_the_rest()
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
             raise ValueError(f"a score's details must be a mapping, got {self.details!r}")
 
-    def _make_passed_plain(self, passed: object) -> None:
-        """A number such as 0 or 1 says as much as a boolean, but the history holds booleans."""
-        if isinstance(passed, Real):
-            msgspec.structs.force_setattr(self, "passed", bool(passed))
+    def _check_the_rest(self) -> None:
+        self._as_plain("passed", self.passed, bool)
+        if not isinstance(self.reason, str):
+            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
+
+    def _as_plain(self, field: str, given: Any, kind: type) -> Any:
+        """A boolean or a number of numpy's becomes what JSON and the history can hold."""
+        if isinstance(given, Real) and 0.0 <= float(given) <= 1.0:
+            given = kind(given)
+            msgspec.structs.force_setattr(self, field, given)
+        return given
 
     @property
     def ok(self) -> bool:
