@@ -33,7 +33,7 @@ strict_pass_rate   33.3 % (9.7–70.0 %), n = 6, 1 skipped
 exact.mean                           0.550 (0.000–1.000)
 latency_ms.mean              120 ms (88.4–152 ms), n = 7
 length                                          —, n = 0
-pass_rate: 3 of 7 missing: 28.6–71.4 % whatever they would have been
+pass_rate: 3 of 7 missing: 28.6–71.4 %, from all of them failing to all passing
 In brackets: 95 % intervals, allowing for results that belong together
 (clusters, epochs)
 length: the metric failed: ZeroDivisionError: division by zero
@@ -76,7 +76,7 @@ Metric                             n = 2       n = 1, 1 error
 ─────────────────────────────────────────────────────────────
 pass_rate         100.0 % (34.2–100.0 %)   0.0 % (0.0–79.3 %)
 latency_ms.mean                        —       12.5 ms, n = 2
-fast: pass_rate: 1 of 2 missing: 0.0–50.0 % whatever they would have been
+fast: pass_rate: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all passing
 In brackets: 95 % intervals
 
 Errors

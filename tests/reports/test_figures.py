@@ -70,7 +70,7 @@ def test_what_is_missing_is_told_by_cause() -> None:
 def test_bounds_are_told_when_more_than_a_trifle_is_missing() -> None:
     """5 of 105 is a trifle, 2 of 10 is not; what has a unit has no bounds."""
     assert bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
-    expected = "2 of 10 missing: 0.400–0.600 whatever they would have been"
+    expected = "2 of 10 missing: 0.400–0.600, from all of them failing to all passing"
     assert bounds(MetricValue(0.5, 8, errors=1, skipped=1, kind="mean")) == expected
     assert bounds(MetricValue(50, 8, errors=2, kind="mean", unit="ms")) == ""
     assert bounds(MetricValue(None, 0, errors=2, kind="rate")) == ""

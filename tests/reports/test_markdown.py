@@ -45,10 +45,10 @@ def test_a_mixed_run() -> None:
 | latency_ms.mean | 120 ms | 88.4–152 ms | 7 | 0 |
 | length | — | — | 0 | 0 |
 
-- **pass_rate**: 3 of 7 missing: 28.6–71.4 % whatever they would have been
-- **strict_pass_rate**: 1 of 7 missing: 28.6–42.9 % whatever they would have been
-- **exact.mean**: 3 of 7 missing: 0.314–0.743 whatever they would have been
-- **Intervals**: clustered
+- **pass_rate**: 3 of 7 missing: 28.6–71.4 %, from all of them failing to all passing
+- **strict_pass_rate**: 1 of 7 missing: 28.6–42.9 %, from all of them failing to all passing
+- **exact.mean**: 3 of 7 missing: 0.314–0.743, from all of them failing to all passing
+- **exact.mean**: clustered
 - **length**: the metric failed: ZeroDivisionError: division by zero
 
 ## Score Distribution (exact)
@@ -108,7 +108,8 @@ def test_two_configurations() -> None:
 
 ## Run Summary
 
-- **Result**: 2 of 3 passed (66.7 %, 95 % interval 20.8–93.8), 1 error
+- **Result**: careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
+- **Result**: fast: 0 of 1 passed (0.0 %, 95 % interval 0.0–79.3), 1 error
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Timestamp**: 2024-01-27T14:30:00Z
@@ -119,12 +120,6 @@ def test_two_configurations() -> None:
 - **Duration**: 45.2 seconds
 
 ## Overall Metrics
-
-| Metric | Value | 95 % interval | n | Missing |
-| :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 66.7 % | 20.8–93.8 % | 3 | 1 error |
-
-- **pass_rate**: 1 of 4 missing: 50.0–75.0 % whatever they would have been
 
 ### Configuration: careful
 
@@ -139,7 +134,7 @@ def test_two_configurations() -> None:
 | pass_rate | 0.0 % | 0.0–79.3 % | 1 | 1 error |
 | latency_ms.mean | 12.5 ms | — | 2 | 0 |
 
-- **pass_rate**: 1 of 2 missing: 0.0–50.0 % whatever they would have been
+- **pass_rate**: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all passing
 
 ## Score Distribution (exact)
 

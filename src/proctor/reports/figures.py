@@ -66,13 +66,13 @@ def bounds(metric: MetricValue) -> str:
     """Where a metric would lie whatever the missing ones are; empty if few are missing.
 
     >>> bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
-    '2 of 10 missing: 40.0–60.0 % whatever they would have been'
+    '2 of 10 missing: 40.0–60.0 %, from all of them failing to all passing'
     """
     total = metric.n + metric.missing
     if metric.bounds is None or metric.missing <= MENTIONED_FROM * total:
         return ""
     span = _span(*metric.bounds, metric)
-    return f"{metric.missing:,} of {total:,} missing: {span} whatever they would have been"
+    return f"{metric.missing:,} of {total:,} missing: {span}, from all of them failing to all passing"
 
 
 def duration(seconds: float) -> str:

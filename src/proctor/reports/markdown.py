@@ -54,10 +54,10 @@ class MarkdownReporter:
 
 
 def _run_summary(report: EvalReport) -> list[str]:
-    facts = {"Result": summary.headline(report)}
-    if report.metadata is not None:
-        facts.update(_run_facts(report, report.metadata))
-    bullets = [bullet(name, line(text, LINE_LIMIT)) for name, text in facts.items() if text]
+    results = [("Result", sentence) for sentence in summary.headlines(report)]
+    facts = {} if report.metadata is None else _run_facts(report, report.metadata)
+    told = [(name, text) for name, text in [*results, *facts.items()] if text]
+    bullets = [bullet(name, line(text, LINE_LIMIT)) for name, text in told]
     if report.metadata is not None:
         bullets += [bullet("Warning", line(text, LINE_LIMIT)) for text in report.metadata.warnings]
     return ["## Run Summary", "\n".join(bullets)]
@@ -83,10 +83,12 @@ def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
 def _metrics(report: EvalReport) -> list[str]:
     if not report.metrics:
         return []
-    blocks = ["## Overall Metrics", *_metric_table(report.metrics)]
-    if len(report.by_configuration) > 1:
-        for name, metrics in report.by_configuration.items():
-            blocks += [f"### Configuration: {_name(name)}", *_metric_table(metrics)]
+    if len(report.by_configuration) < 2:
+        return ["## Overall Metrics", *_metric_table(report.metrics)]
+    # Numbers over several configurations together would be about none of them.
+    blocks = ["## Overall Metrics"]
+    for name, metrics in report.by_configuration.items():
+        blocks += [f"### Configuration: {_name(name)}", *_metric_table(metrics)]
     return blocks
 
 
@@ -103,10 +105,7 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
         if (text := bounds(value))
     ]
     remarks += [
-        bullet(
-            "Intervals" if note.startswith("clustered") else line(names, LINE_LIMIT),
-            line(note, LINE_LIMIT),
-        )
+        bullet(line(names, LINE_LIMIT), line(note, LINE_LIMIT))
         for note, names in summary.notes(shown).items()
     ]
     return [table(METRIC_COLUMNS, rows), *(["\n".join(remarks)] if remarks else [])]
