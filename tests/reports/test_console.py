@@ -76,7 +76,8 @@ Metric                             n = 2       n = 1, 1 error
 ─────────────────────────────────────────────────────────────
 pass_rate         100.0 % (34.2–100.0 %)   0.0 % (0.0–79.3 %)
 latency_ms.mean                        —       12.5 ms, n = 2
-fast: pass_rate: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all passing
+fast: pass_rate: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all
+passing
 In brackets: 95 % intervals
 
 Errors

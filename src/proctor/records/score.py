@@ -56,7 +56,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     def _as_plain(self, field: str, given: Any, kind: type) -> Any:
         """A boolean or a number of numpy's becomes what JSON and the history can hold."""
-        if isinstance(given, Real) and 0.0 <= float(given) <= 1.0:
+        if isinstance(given, Real) and not (given < 0 or given > 1):  # type: ignore[operator]
             given = kind(given)
             msgspec.structs.force_setattr(self, field, given)
         return given
