@@ -72,3 +72,19 @@ def test_a_second_ctrl_c_drops_what_is_in_flight(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     assert history.report("exam").total == 0
     assert history.find("exam").status == "interrupted"
+
+
+def test_ctrl_c_does_not_wait_for_another_attempt(tmp_path: Path) -> None:
+    """Samples that wait for a retry are dropped at once, and are missing, not failed."""
+    script = SCRIPT.replace('name="exam",', 'name="exam", retries=3, retry_delay=50.0,').replace(
+        "    await asyncio.sleep(float(sys.argv[1]))\n", "    raise ConnectionError('gone')\n"
+    )
+    process = start(script, 0, cwd=tmp_path)
+    calls(tmp_path, at_least=4)
+    time.sleep(0.2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - began < 10
+    assert "RunInterrupted" in err
+    assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 0

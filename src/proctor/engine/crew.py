@@ -72,10 +72,14 @@ class Crew:
                 await asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS)
 
     def interrupt(self) -> None:
-        """Ctrl-C: once to finish what is being run and stop, twice to drop it."""
-        if self.stopped == "interrupted":
-            for worker in self._workers:
-                worker.cancel()
+        """Ctrl-C: once to finish what is being run and stop, twice to drop it.
+
+        What only waits before another attempt is dropped at once: a resumed run tries it again.
+        """
+        twice = self.stopped == "interrupted"
+        for slot in self._progress.slots:
+            if slot.task is not None and (twice or slot.resting):
+                slot.task.cancel()
         self.stopped = "interrupted"
         self._progress.stopping = True
 

@@ -17,7 +17,7 @@ GRACE_SECONDS = 5.0
 class Slot:
     """What one worker is doing: its task, what it runs, and until when it may."""
 
-    __slots__ = ("abandoned", "expired", "job", "task", "until")
+    __slots__ = ("abandoned", "expired", "job", "resting", "task", "until")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
@@ -26,6 +26,8 @@ class Slot:
         self.until = math.inf
         self.expired = False
         self.abandoned = False
+        # True while it waits before another attempt.
+        self.resting = False
 
 
 class Deadlines:

@@ -73,7 +73,9 @@ class TrialRunner:
             if failure is None or attempt > self._options.retries or not is_worth_it(failure):
                 break
             delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
+            slot.resting = True
             await self._clock.sleep(delay)
+            slot.resting = False
             attempt += 1
         sessions.current.set(None)
         cached = False
