@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor import importing
+from proctor.datasets.formats import TABLE_ENDINGS
 from proctor.datasets.source import as_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, Problem, nearest
@@ -211,7 +212,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
     folder = path.parent
     evaluation = Evaluation(
         target=_relative(file.target, folder),
-        dataset=_dataset(file.dataset, folder),
+        dataset=open_dataset(file.dataset, folder),
         evaluators=[_evaluator(entry, folder) for entry in file.evaluators],
         configurations=file.configurations,
         metrics=[_located(metric, folder) for metric in file.metrics],
@@ -224,7 +225,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
     return Loaded(evaluation, plugins)
 
 
-def _dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path) -> Any:
+def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path) -> Any:
     """A dataset's entry as a dataset; paths are seen from the file's folder."""
     if isinstance(entry, str):
         entry = DatasetEntry(entry)
@@ -232,6 +233,10 @@ def _dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path) -> 
         return entry
     where, ids = folder / entry.path, entry.generate_ids
     if entry.delimiter is not None:
+        if where.suffix.lower() not in TABLE_ENDINGS:
+            raise ConfigError(
+                f"a delimiter is for tables ({', '.join(TABLE_ENDINGS)})", where=str(where)
+            )
         return CSVDataset(where, entry.mapping, generate_ids=ids, delimiter=entry.delimiter)
     return as_source(where, mapping=entry.mapping, generate_ids=ids)
 

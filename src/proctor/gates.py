@@ -55,7 +55,7 @@ def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
         is_share = metric.endswith(("rate", "accuracy"))
         if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
             raise ConfigError(
-                f"the threshold of {metric} is {least:g}",
+                f"the threshold of {metric} is {least:g}, and a share lies from 0 to 1",
                 where="fail_under",
                 fix="give a number such as 0.8, or 80% on the command line",
             )

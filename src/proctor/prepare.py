@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan
-from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
 from proctor.gates import refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
@@ -174,4 +174,13 @@ def check_thresholds(
 def _addressed(address: str) -> Any:
     """The metric at an address; a class is made without arguments."""
     found = load(address)
-    return found() if isinstance(found, type) else found
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise EvaluatorError(
+            f"the metric cannot be made: {error}",
+            where=address,
+            fix="a class is made without arguments; name an object that is ready instead",
+        ) from None

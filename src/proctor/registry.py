@@ -141,6 +141,11 @@ class Registry:
         infos = (known.info for known in self._known.values())
         return tuple(sorted(infos, key=lambda info: (info.category, info.name)))
 
+    def describe(self, name: str) -> EvaluatorInfo:
+        """What is known of an evaluator, by its name or address."""
+        plain = name.removeprefix(NEGATED)
+        return describe(_load(plain)) if ":" in plain else self._find(plain).info
+
     def build(self, spec: Any, *, name: str | None = None) -> Attached:
         """Make an evaluator from what an eval file, or a program, says.
 

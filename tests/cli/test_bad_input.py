@@ -125,7 +125,6 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["run", "-e", "contains"], "nothing to run: give an eval file, or --dataset, --target"),
         (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
         (["run", "data.jsonl"], "eval files end in .yaml"),
@@ -134,7 +133,7 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
         (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
         (["run", "eval.yaml", "--set", "other.least=3"], "not among the evaluators"),
         (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
-        (["run", "eval.yaml", "--map", "a=input"], "--map and --generate-ids go with --dataset"),
+        (["run", "eval.yaml", "--map", "a=input"], "--map, --generate-ids and --delimiter go"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),
@@ -150,3 +149,11 @@ def test_bad_options_are_told(project: Project, args: list[str], said: str) -> N
     assert told.code == 2
     assert said in told.err
     assert project.files() == before
+
+
+def test_nothing_to_run_is_told(project: Project) -> None:
+    """Without an eval file, what is missing is named."""
+    (project.folder / "eval.yaml").unlink()
+    told = project.proctor("run", "-e", "contains")
+    assert told.code == 2
+    assert "nothing to run: give an eval file, or --dataset, --target" in told.err

@@ -212,6 +212,16 @@ def test_output_that_nobody_reads_any_more_is_no_error(project: Project) -> None
         cwd=project.folder,
     )
     assert (done.stdout, done.stderr) == ("combination\n", "")
+    init = subprocess.run(
+        f"set -o pipefail; {sys.executable} -m proctor init piped | true",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        cwd=project.folder,
+    )
+    assert (init.returncode, init.stderr) == (0, "")
+    assert (project.folder / "piped" / "target.py").exists()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

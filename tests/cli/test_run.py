@@ -291,3 +291,60 @@ def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
     assert stopped.code == 3
     assert "\x1b" not in shown
     assert "[/b]" in shown
+
+
+@pytest.mark.parametrize("pattern", ["[A-Z]+ #", "# x", "123", "a: b", "  x ", "null", ""])
+def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pattern: str) -> None:
+    """A pattern is not YAML."""
+    told = project.proctor(
+        "run", "-e", "regex_match", "--set", f"regex_match.pattern={pattern}", "--json"
+    )
+    assert told.code == 0, told.err
+    assert told.json["metadata"]["evaluators"][0]["parameters"]["pattern"] == pattern
+
+
+def test_options_that_mean_nothing_without_resume_are_refused(project: Project) -> None:
+    """--retry-errors alone would run, and pay for, everything anew."""
+    for option in ("--retry-errors", "--allow-changes"):
+        told = project.proctor("run", option)
+        assert told.code == 2
+        assert "go with --resume" in told.err
+
+
+def test_options_change_the_eval_file_of_the_folder(project: Project) -> None:
+    """--target alone takes the place of the file's, the rest stays."""
+    project.write("other.py", "def same(text):\n    return text\n")
+    told = project.proctor("run", "--target", "other.py:same", "--json")
+    assert told.json["metadata"]["target"]["name"] == "same"
+    assert told.json["pass_rate"] == 0.0
+
+
+def test_a_delimiter_on_the_command_line_and_in_a_file(project: Project) -> None:
+    """Another sign between cells; for a file that has none it is refused."""
+    project.write("data.csv", "id;input;expected\n1;hello;HELLO\n")
+    told = project.proctor("run", "--dataset", "data.csv", "--delimiter", ";", "--json")
+    assert told.json["pass_rate"] == 1.0
+    project.write("eval.yaml", 'dataset: {path: data.csv, delimiter: ";"}\n'
+                  "target: app.py:shout\nevaluators: [exact_match]\n")  # fmt: skip
+    assert project.proctor("run", "--json").json["pass_rate"] == 1.0
+    told = project.proctor("run", "--dataset", "data.jsonl", "--delimiter", ";")
+    assert (told.code, "a delimiter is for tables" in told.err) == (2, True)
+
+
+def test_what_is_mixed_or_not_whole_is_said(project: Project) -> None:
+    """A run resumed with changes, and a rescoring of half a run, carry a warning."""
+    project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1")
+    rescored = project.proctor("rescore", "latest", "-e", "contains", "--json")
+    assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
+    project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
+    told = project.proctor("run", "--resume", "--allow-changes", "--json")
+    assert "old and new are mixed: target: its code" in told.json["metadata"]["warnings"][0]
+
+
+def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:
+    """A class is made without arguments."""
+    project.write("m.py", "class Needy:\n    def __init__(self, x):\n        pass\n")
+    project.write("eval.yaml", "dataset: data.jsonl\ntarget: app.py:shout\n"
+                  "evaluators: [contains]\nmetrics: ['m.py:Needy']\n")  # fmt: skip
+    told = project.proctor("run")
+    assert (told.code, "the metric cannot be made" in told.err) == (2, True)

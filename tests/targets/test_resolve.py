@@ -140,7 +140,7 @@ def test_a_wrong_address_says_which_part_is_wrong() -> None:
     with pytest.raises(TargetError) as caught:
         as_target("math:sqrtt")
     assert str(caught.value) == snapshot("""\
-math:sqrtt: there is no such target: 'math' has no attribute 'sqrtt'
+math:sqrtt: the target cannot be used: 'math' has no attribute 'sqrtt'
 To mend it: did you mean 'sqrt'?\
 """)
     with pytest.raises(TargetError, match="'answer' is not an address"):

@@ -29,13 +29,13 @@ def command(folder: Path, as_json: bool) -> None:
     (folder / ".proctor").mkdir(parents=True, exist_ok=True)
     for file in files:
         (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-        if not as_json:
-            click.echo(f"wrote {folder / file.name}")
     with (folder / ".gitignore").open("a", encoding="utf-8") as ignored:
         ignored.write(".proctor/history.db*\n")
     (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(schema()) + b"\n")
     if as_json:
         click.echo(codec.encode_pretty({"wrote": [folder / file.name for file in files]}))
         return
+    for file in files:
+        click.echo(f"wrote {folder / file.name}")
     change = "" if folder == Path() else f"cd {folder} && "
     click.echo(f"\nnow run it:  {change}proctor run eval.yaml")

@@ -85,7 +85,13 @@ def outcome(args: list[str] | None = None) -> int:
     except ProctorError as error:
         complain(str(error), "error: ")
         return USAGE if isinstance(error, UsageError) else TROUBLE
-    except (Exception, SystemExit) as error:
+    except SystemExit:
+        # click ends like this when whoever read our output has gone: nobody is left to tell.
+        return 0
+    except OSError as error:
+        complain(str(error), "error: ")
+        return TROUBLE
+    except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         complain(

@@ -70,7 +70,7 @@ def command(
         report = bridge.run(
             score_again(
                 run,
-                with_parameters(chosen, parameters),
+                with_parameters(chosen, parameters, registry),
                 open_history(history),
                 Conduct(watch=live_display(not (quiet or as_json))),
                 metrics=loaded.evaluation.metrics if loaded else (),

@@ -20,6 +20,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--dataset", metavar="PATH", help="A .jsonl, .ndjson, .csv or .tsv file.")
 @click.option("--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column.")
 @click.option("--generate-ids", is_flag=True, help="Make ids from the inputs.")
+@click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file.")
 @click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, or an http URL.")
 @click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
 @click.option(
@@ -72,11 +73,11 @@ def command(file: Path | None, **options: Any) -> int:
 
     file, resume = _file_and_resume(file, options["resume"])
     check_output(options["output"])
-    with prints_aside(options["as_json"]):
-        loaded: Loaded = _loaded(file, options)
+    if not resume and (options["retry_errors"] or options["allow_changes"]):
+        raise ConfigError("--retry-errors and --allow-changes go with --resume")
     registry = Registry.standard()
-    for address in (*loaded.plugins, *options["plugin"]):
-        registry.load_plugin(address)
+    with prints_aside(options["as_json"]):
+        loaded: Loaded = _loaded(file, options, registry)
     quiet = options["quiet"] or options["as_json"]
     how = Conduct(
         watch=live_display(not quiet),
@@ -111,13 +112,13 @@ def _file_and_resume(file: Path | None, resume: str | None) -> tuple[Path | None
     return file, resume
 
 
-def _loaded(file: Path | None, options: dict[str, Any]) -> Any:
+def _loaded(file: Path | None, options: dict[str, Any], registry: Any) -> Any:
     import msgspec
 
     from proctor.config import Loaded, load
 
     missing = [name for name in ("dataset", "target", "evaluator") if not options[name]]
-    if file is None and len(missing) == 3 and USUAL_FILE.exists():
+    if file is None and missing and USUAL_FILE.exists():
         file = USUAL_FILE
     if file is not None:
         found = load(file)
@@ -130,29 +131,34 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Any:
         from proctor.prepare import Evaluation
 
         found = Loaded(Evaluation(None, None, None))
-    evaluation = _overridden(found.evaluation, options)
+    for address in (*found.plugins, *options["plugin"]):
+        registry.load_plugin(address)
+    evaluation = _overridden(found.evaluation, options, registry)
     return msgspec.structs.replace(found, evaluation=evaluation)
 
 
-def _overridden(evaluation: Any, options: dict[str, Any]) -> Any:
+def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     """The evaluation with what the command line says put in the place of what the file says."""
     import dataclasses
 
-    from proctor.datasets.source import as_source
+    from proctor.config import DatasetEntry, open_dataset
 
     changes: dict[str, Any] = {}
     if options["dataset"]:
-        mapping = pairs(options["mapping"], "--map") or None
-        changes["dataset"] = as_source(
-            options["dataset"], mapping=mapping, generate_ids=options["generate_ids"]
+        entry = DatasetEntry(
+            options["dataset"],
+            pairs(options["mapping"], "--map") or None,
+            options["generate_ids"],
+            options["delimiter"],
         )
-    elif options["mapping"] or options["generate_ids"]:
-        raise ConfigError("--map and --generate-ids go with --dataset")
+        changes["dataset"] = open_dataset(entry, Path())
+    elif options["mapping"] or options["generate_ids"] or options["delimiter"]:
+        raise ConfigError("--map, --generate-ids and --delimiter go with --dataset")
     if options["target"]:
         changes["target"] = options["target"]
     if options["evaluator"] or options["parameters"]:
         chosen = list(options["evaluator"]) or evaluation.evaluators
-        changes["evaluators"] = with_parameters(chosen, options["parameters"])
+        changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
     if options["name"]:
         changes["name"] = options["name"]
     if options["tag"]:
@@ -166,14 +172,15 @@ def _overridden(evaluation: Any, options: dict[str, Any]) -> Any:
     return dataclasses.replace(evaluation, **changes)
 
 
-def with_parameters(evaluators: list[Any], given: tuple[str, ...]) -> list[Any]:
+def with_parameters(evaluators: list[Any], given: tuple[str, ...], registry: Any) -> list[Any]:
     """Evaluators with the parameters of --set put to those they are for."""
     parameters: dict[str, dict[str, Any]] = {}
     for path, text in pairs(given, "--set").items():
         name, dot, parameter = path.rpartition(".")
         if not dot:
             raise ConfigError(f"expected EVALUATOR.PARAMETER=VALUE, found {path!r}", where="--set")
-        parameters.setdefault(name, {})[parameter] = value(text)
+        is_text = name in evaluators and _takes_text(registry, name, parameter)
+        parameters.setdefault(name, {})[parameter] = text if is_text else value(text)
     made = [
         {name: parameters.pop(name)} if isinstance(name, str) and name in parameters else name
         for name in evaluators
@@ -184,6 +191,13 @@ def with_parameters(evaluators: list[Any], given: tuple[str, ...]) -> list[Any]:
             fix="name the evaluator with --evaluator, or set the parameter in the eval file",
         )
     return made
+
+
+def _takes_text(registry: Any, name: str, parameter: str) -> bool:
+    """True if a parameter is a text: then its value is taken to the letter."""
+    attached = registry.describe(name)
+    kinds = [known.type for known in attached.parameters if known.name == parameter]
+    return any("str" in kind.split(" | ") for kind in kinds)
 
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:

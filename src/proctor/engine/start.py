@@ -67,6 +67,7 @@ def resume(
         status="running",
         finished_at=None,
         configurations=_merged(before.configurations, plan.configurations),
+        warnings=(*before.warnings, *_mixed(changes)),
     )
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
@@ -90,7 +91,7 @@ def rescore(
         evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
         tags={**before.tags, **plan.tags},
         environment=_environment(),
-        warnings=(),
+        warnings=_not_whole(before, len(stored)),
         rescored_from=before.run_id,
         # What failed then is not run again: it is no reason to stop now.
         options=msgspec.structs.replace(before.options, on_error="continue", max_errors=None),
@@ -112,6 +113,22 @@ def rescore(
         metrics=plan.metrics,
         watch=how.watch,
     )
+
+
+def _mixed(changes: Sequence[Problem]) -> list[str]:
+    """What must be said of a run whose results are not all of the same thing."""
+    if not changes:
+        return []
+    said = "; ".join(map(str, changes))
+    return [f"resumed although something had changed, so old and new are mixed: {said}"]
+
+
+def _not_whole(before: RunMetadata, found: int) -> tuple[str, ...]:
+    """What must be said of a rescoring whose run had not come to its end."""
+    if before.status == "completed" and (before.total is None or found >= before.total):
+        return ()
+    planned = "" if before.total is None else f" of {before.total} planned"
+    return (f"run {before.run_id} was not complete: {found}{planned} results were scored",)
 
 
 def _merged(

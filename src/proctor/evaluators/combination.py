@@ -24,8 +24,8 @@ Rule = Callable[[Mapping[str, Score]], Score]
 def all_of(*evaluators: Any) -> Attached:
     """Passes if all of its evaluators pass; the value is their mean.
 
-    Those that skip are left out; one that fails makes the whole an error. If any of them is
-    async, so is the combination.
+    Those that skip are left out; one verdict that did not pass decides, else an error does. If
+    any is async, so is the combination.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> all_of(exact_match, contains)("hello world", "hello").value

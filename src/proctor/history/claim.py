@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from proctor.errors import ResumeRefused
+from proctor.errors import HistoryError, ResumeRefused
 
 # Windows has no flock; the lock is then not taken.
 fcntl = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
@@ -22,7 +22,10 @@ ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
 @contextlib.contextmanager
 def claim(folder: Path, run_id: str) -> Iterator[None]:
     """Hold a run for this process until the block ends or the process dies."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HistoryError(f"the history cannot be written: {error}", where=str(folder)) from None
     path = folder / f"{run_id}.lock"
     handle = _take(path)
     if handle is None:

@@ -32,7 +32,7 @@ def show(report: EvalReport, file: TextIO | None = None) -> None:
 
     out = file or sys.stdout
     terminal = Console(file=out)
-    colored = terminal.is_terminal and not terminal.no_color
+    colored = terminal.is_terminal and not (terminal.no_color or terminal.is_dumb_terminal)
     out.write(render(report, width=terminal.width, color=colored))
 
 
@@ -222,8 +222,8 @@ def _facts(result: EvalResult) -> Iterator[tuple[str, str]]:
     if result.error is not None:
         yield "error", line(result.error, LINE_LIMIT)
     for name, score in result.scores.items():
-        if not score.passed and score.reason and score.status != "skipped":
-            yield "because", f"{line(score.reason, LINE_LIMIT)} ({name})"
+        if not score.passed and score.status != "skipped":
+            yield "because", f"{line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
 
 
 def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:

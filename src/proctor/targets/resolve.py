@@ -80,7 +80,7 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
         thing = importing.load(address)
     except UsageError as error:
         raise TargetError(
-            f"there is no such target: {error.what}", where=address, fix=error.fix
+            f"the target cannot be used: {error.what}", where=error.where or address, fix=error.fix
         ) from None
     if isinstance(thing, str):
         raise TargetError("it holds a string, and not something to call", where=address)
