@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import compress
 from typing import Any, TypeVar, overload
@@ -123,9 +123,9 @@ class StoredResults:
 
     def column(self, evaluator: str | None = None) -> Column:
         name = ("column", evaluator)
-        if name not in self._known and not self._may_keep():
-            # Several metrics ask for the same column in a row: of a large run, the last is kept.
-            self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
+        if name not in self._known:
+            self._forget_large()
+        # Several metrics ask for the same column in a row: of a large run, the last is kept.
         return self._kept(name, lambda: self._read_column(evaluator), however_large=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
@@ -145,10 +145,12 @@ class StoredResults:
         )
 
     def latencies(self) -> Column:
+        self._forget_large()
         values = array("d", (figure[LATENCY] for figure in self._figures()))
         return Column(values, clusters=self.clusters())
 
     def tokens(self) -> Column:
+        self._forget_large()
         told, clusters = array("d", (f[TOKENS] for f in self._figures())), self.clusters()
         known = bytes(number == number for number in told)
         return Column(
@@ -241,13 +243,15 @@ class StoredResults:
 
     def _figures(self) -> Iterator[tuple[Any, ...]]:
         """The figures of every result."""
-        kept: list[tuple[Any, ...]] | None = self._known.get("figures")
-        if kept is None and self._may_keep():
-            kept = self._kept("figures", lambda: [figure for _, figure in self._placed()])
-        return iter(kept) if kept is not None else (figure for _, figure in self._placed())
+        return (figure for _, figure in self._placed())
 
-    def _placed(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Every result's place on disk (block and offset) and its figures."""
+        if self._may_keep():
+            return self._kept("placed", lambda: list(self._read_figures()))
+        return self._read_figures()
+
+    def _read_figures(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         for key, figures in self._query("id, figures"):
             first = key << OFFSET_BITS
             for offset, figure in enumerate(self._unpacked(figures)):
@@ -324,6 +328,11 @@ class StoredResults:
         if self._may_keep() or (however_large and self._run.status != "running"):
             self._known[name] = found
         return found
+
+    def _forget_large(self) -> None:
+        """Make room: of a large run only one column is in memory at a time."""
+        if not self._may_keep():
+            self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
 
     def _may_keep(self) -> bool:
         if self._run.status == "running":
