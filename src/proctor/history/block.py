@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -29,6 +29,7 @@ OUTCOME_BYTE = struct.calcsize("<IHI")
 
 # One letter per evaluator: passed, failed, evaluator error, skipped, the target failed.
 PASSED, FAILED, ERROR, SKIPPED, NO_OUTPUT = "pfesx"
+_PASSED, _FAILED = ord(PASSED), ord(FAILED)
 
 _encode = msgspec.json.encode
 _decode_list = msgspec.json.Decoder(list[Any]).decode
@@ -39,15 +40,9 @@ _decode_list = msgspec.json.Decoder(list[Any]).decode
 POSITION, CONFIGURATION, EPOCH, OUTCOME, MARKS, VALUE, LATENCY, TOKENS, FIRST_NUMBER = range(9)
 
 
-class Packed(NamedTuple):
-    """A result on its way into a block."""
-
-    outcome: int
-    figures: bytes
-    sample_id: str
-    cluster: str | None
-    error_kind: str | None
-    json: bytes
+# A result on its way into a block: the place of its outcome, its figures, sample id, cluster and
+# kind of error, and the whole of it as JSON. A plain tuple, for one is made for every result.
+Packed = tuple[int, bytes, str, str | None, str | None, bytes]
 
 
 def record_of(evaluators: int) -> struct.Struct:
@@ -66,12 +61,10 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
     def packed(position: int, result: EvalResult, verdict: Verdict) -> Packed:
         json, result = written(result)
         trial = result.trial
+        sample = trial.sample
         error_kind = None
         if trial.error is None:
-            get = result.scores.get
-            scores = [get(name) for name in names]
-            marks = "".join([_mark(score) for score in scores]).encode()
-            numbers = [_number(score) for score in scores]
+            marks, numbers = _marked(names, result.scores)
         else:
             marks, numbers, error_kind = no_marks, no_numbers, trial.error.kind
         outcome, value = verdict
@@ -84,11 +77,11 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             marks,
             NAN if value is None else value,
             trial.latency_ms,
-            _tokens(trial.usage),
+            NAN if trial.usage is None else _tokens(trial.usage),
             *numbers,
         )
-        sample = trial.sample
-        return Packed(place, figures, sample.id, sample.cluster or None, error_kind, json)
+        cluster = sample.cluster or None if sample.metadata else None
+        return place, figures, sample.id, cluster, error_kind, json
 
     return packed
 
@@ -124,7 +117,7 @@ def kept(row: Sequence[Any], size: int, wanted: Callable[[int], bool]) -> list[P
         lines.split(b"\n"),
         strict=True,
     )
-    return [Packed(*one) for one in compress(everything, map(wanted, outcomes))]
+    return list(compress(everything, map(wanted, outcomes)))
 
 
 def listed(data: bytes | None, length: int) -> list[Any]:
@@ -132,18 +125,22 @@ def listed(data: bytes | None, length: int) -> list[Any]:
     return [None] * length if data is None else _decode_list(data)
 
 
-def _mark(score: Score | None) -> str:
-    if score is None:
-        return SKIPPED
-    if score.value is None:
-        return ERROR if score.status == "error" else SKIPPED
-    return PASSED if score.passed else FAILED
+def _marked(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
+    """Every evaluator's mark and number."""
+    marks, numbers = [], []
+    for name in names:
+        score = scores.get(name)
+        value = None if score is None else score.value
+        if score is None or value is None:
+            failed = score is not None and score.status == "error"
+            marks.append(ord(ERROR) if failed else ord(SKIPPED))
+            numbers.append(NAN)
+        else:
+            marks.append(_PASSED if score.passed else _FAILED)
+            numbers.append(value)
+    return bytes(marks), numbers
 
 
-def _tokens(usage: Usage | None) -> float:
-    total = None if usage is None else usage.total_tokens
+def _tokens(usage: Usage) -> float:
+    total = usage.total_tokens
     return NAN if total is None or total > LARGEST else total
-
-
-def _number(score: Score | None) -> float:
-    return NAN if score is None or score.value is None else score.value
