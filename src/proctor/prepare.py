@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -17,7 +17,7 @@ from proctor.importing import load
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import AttachedEvaluator, Metric, Target
 from proctor.records.results import ResultList
-from proctor.records.run import RunOptions
+from proctor.records.run import OnError, RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
 from proctor.targets.resolve import as_target
@@ -96,7 +96,10 @@ def option_faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         try:
             msgspec.convert({name: value}, RunOptions)
         except msgspec.ValidationError as error:
-            yield name, f"{explain(error).partition(' (at')[0]}; it is {value!r}"
+            what = explain(error).partition(" (at")[0]
+            if what.startswith("Invalid enum value"):
+                what = f"expected one of {', '.join(get_args(OnError))}"
+            yield name, f"{what}; it is {value!r}"
 
 
 def explain(error: msgspec.ValidationError) -> str:

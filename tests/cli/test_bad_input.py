@@ -83,6 +83,7 @@ CASES = [
     config("configuration is text", WHOLE + "configurations: {a: x}\n", "eval.yaml:4"),
     config("bad concurrency", WHOLE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
     config("bad timeout", WHOLE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
+    config("bad word", WHOLE + "run: {on_error: explode}\n", "one of continue, raise"),
     config("unknown option", WHOLE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
     config("repeated key", WHOLE + "target: app.py:other\n", "eval.yaml:4", "repeated"),
     config("tags are a list", WHOLE + "tags: [a]\n", "eval.yaml:4"),
