@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -118,8 +119,12 @@ def test_opening_waits_for_others(kind: str, tmp_path: Path) -> None:
     blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     blocker.execute(f"BEGIN {kind}")
     release = threading.Timer(0.1, blocker.close)
+    began = time.monotonic()
     release.start()
-    open_database(path).close()
+    opened = open_database(path)
+    assert time.monotonic() - began >= 0.1
+    assert opened.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+    opened.close()
     release.join()
 
 
