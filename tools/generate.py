@@ -10,7 +10,7 @@ import argparse
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from proctor import codec, config
 from proctor.cli.main import COMMANDS, proctor
 from proctor.evaluators.marking import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
-from proctor.registry import EVALUATOR_GROUP, Registry
+from proctor.plugins import EVALUATORS, installed
+from proctor.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 # What click's help marks a paragraph with that must not be wrapped.
@@ -56,7 +57,7 @@ Failing samples do not change the exit code: they are results. Only a threshold 
 
 def catalogue() -> str:
     """The page of built-in evaluators; plugins that happen to be installed are not in it."""
-    own = [point for point in entry_points(group=EVALUATOR_GROUP) if _is_own(point)]
+    own = [point for point in installed(EVALUATORS) if _is_own(point)]
     homes = [point.load() for point in own]
     parts = ["# The catalogue of evaluators", NOTICE, CATALOGUE_HEAD.strip()]
     infos = Registry.from_entry_points(own).evaluators()

@@ -10,7 +10,12 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "requirements"
-INPUTS = {"run": ["run.in"], "dev": ["run.in", "dev.in"]}
+INPUTS = {
+    "run": ["run.in"],
+    "demo": ["run.in", "demo.in"],
+    "dev": ["run.in", "dev.in"],
+    "models": ["models.in"],
+}
 
 
 def main() -> None:

@@ -6,11 +6,14 @@ ProctorError                  what happened, where, and how to mend it
 │   ├── ConfigError           an eval file, option or definition is wrong
 │   ├── TargetError           a target cannot be found, called or configured
 │   ├── EvaluatorError        an evaluator or metric cannot be found, built or attached
+│   ├── ModelError            a model, embedder or prompt cannot be found, reached or configured
 │   ├── MissingExtra          an optional package is not installed
 │   ├── RunNotFound           no such run in the history
 │   └── ResumeRefused         the run to be resumed is not the one described now
-├── CallFailed                a command or HTTP endpoint failed; becomes the error of its trial
+├── CallFailed                a command, endpoint or model failed; becomes an error of its trial
+│   └── Unreadable            a model's answer is not what was asked for, also when asked again
 ├── HistoryError              the history cannot be opened, read or written
+├── StopRun                   no further call may be made (a budget is spent); ends the whole run
 └── RunStopped                a run ended early because it was told to (on_error, max_errors)
 
 RunInterrupted (a KeyboardInterrupt)   Ctrl-C; everything finished is kept and can be resumed
@@ -82,6 +85,10 @@ class EvaluatorError(UsageError):
     """An evaluator or metric cannot be found, built or attached."""
 
 
+class ModelError(UsageError):
+    """A model, an embedder or a prompt cannot be found or configured."""
+
+
 class MissingExtra(UsageError):
     """An optional package is needed and not installed."""
 
@@ -95,7 +102,7 @@ class ResumeRefused(UsageError):
 
 
 class CallFailed(ProctorError):
-    """A call out of the process (a command, an HTTP endpoint) failed.
+    """A call out of the process (a command, an HTTP endpoint, a model) failed.
 
     `retryable` says whether the same call may succeed later; `retry_after` how long to wait.
     """
@@ -106,6 +113,18 @@ class CallFailed(ProctorError):
         super().__init__(what)
         self.retryable = retryable
         self.retry_after = retry_after
+
+
+class Unreadable(CallFailed):
+    """A model answered, but not what it was asked for; `answer` is what it said last."""
+
+    def __init__(self, what: str, *, answer: str = "") -> None:
+        super().__init__(what)
+        self.answer = answer
+
+
+class StopRun(ProctorError):
+    """Raised inside a trial when the whole run must end: the trial is not kept as an error."""
 
 
 class HistoryError(ProctorError):

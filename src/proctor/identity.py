@@ -46,6 +46,14 @@ def name_of(thing: Any) -> str:
     return next((name for name in names if name and isinstance(name, str)), type(thing).__name__)
 
 
+def address_in(value: Any) -> str | None:
+    """The address of a model or an embedder, for what is stored; None for anything else."""
+    for call, name in (("complete", "model"), ("embed", "name")):
+        if callable(getattr(value, call, None)) and isinstance(getattr(value, name, None), str):
+            return str(getattr(value, name))
+    return None
+
+
 class _Look:
     """One look at a callable and what is bound into it.
 
@@ -145,6 +153,10 @@ class _Look:
 
     def _at_object(self, thing: Any) -> None:
         kind = type(thing)
+        if (address := address_in(thing)) is not None:
+            # Of a model only the address counts: its key and connections are not what it says.
+            self._note("model", address.encode())
+            return
         self._note("object", _address(kind))
         call = getattr(kind, "__call__", None)  # noqa: B004 - the class's own code is wanted
         if isinstance(call, FunctionType):

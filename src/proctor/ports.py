@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.records.metric import MetricValue
+from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
@@ -87,6 +88,55 @@ class AttachedEvaluator(Protocol):
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
         """Judge a trial that has an output. What it raises becomes an error score."""
         ...
+
+
+class ProviderAdapter(Protocol):
+    """A model behind one call; everything else (`ask`, judges, targets, caches) is built on it."""
+
+    @property
+    def model(self) -> str:
+        """The address it is known by, such as "openai:gpt-4o-mini"; stored with what it said."""
+        ...
+
+    @property
+    def fits_schema(self) -> bool:
+        """True if it makes its answers fit the JSON Schema of a request by itself."""
+        ...
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        """Ask once, retries of what is worth it included, within `timeout` seconds in all.
+
+        Raises `CallFailed`; an answer that is no answer (a refusal, an empty one) is a response.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Texts become vectors of one length, so that near meanings lie near each other."""
+
+    @property
+    def name(self) -> str:
+        """The address it is known by, such as "local:minilm"; stored with the scores."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """Either "embeddings", or "lexical" where only the letters are compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """One vector for each text, in order."""
+        ...
+
+
+class Kept(Protocol):
+    """A store of bytes by key: on disk, or in the history."""
+
+    def find(self, key: str) -> bytes | None: ...
+
+    def keep(self, key: str, data: bytes) -> None: ...
 
 
 class Metric(Protocol):

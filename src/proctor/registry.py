@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from proctor import importing
+from proctor import importing, plugins
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.attach import Attached, attach, name_clashes, problems_of
 from proctor.evaluators.combination import negate
@@ -18,7 +18,6 @@ from proctor.records.run import EvaluatorSpec
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-EVALUATOR_GROUP = "proctor.evaluators"
 NEGATED = "not-"
 _OWN_KEYS = ("uses", "name", "parameters", "identity")
 
@@ -56,7 +55,7 @@ class Registry:
     @classmethod
     def standard(cls) -> Registry:
         """A registry of everything that is installed; it is looked for when a name is asked for."""
-        return cls(_installed)
+        return cls(lambda: plugins.installed(plugins.EVALUATORS))
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
@@ -321,10 +320,3 @@ def _told(load: Any, address: str) -> Any:
         raise EvaluatorError(
             f"it cannot be imported: {type(error).__name__}: {error}", where=address
         ) from error
-
-
-def _installed() -> Iterable[EntryPoint]:
-    # Looking for installed packages is slow to import, and wanted here only.
-    from importlib.metadata import entry_points
-
-    return entry_points(group=EVALUATOR_GROUP)

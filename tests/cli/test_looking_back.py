@@ -189,11 +189,11 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
     """An installed plugin that cannot be loaded is named, and everything else works."""
     from importlib.metadata import EntryPoint
 
-    from proctor import registry
+    from proctor import plugins
 
-    installed = registry._installed()
+    installed = plugins.installed(plugins.EVALUATORS)
     broken = EntryPoint("bad", "no_such_module:thing", "proctor.evaluators")
-    monkeypatch.setattr(registry, "_installed", lambda: [*installed, broken])
+    monkeypatch.setattr(plugins, "installed", lambda _group: [*installed, broken])
     told = project.proctor("evaluators", "contains")
     assert "contains" in told.out
     assert "warning: the plugin 'bad'" in told.err

@@ -78,3 +78,21 @@ def _as_reply(returned: Any, latency_ms: float) -> Reply:
         reply.session or known,
         latency_ms if reply.latency_ms is None else reply.latency_ms,
     )
+
+
+class KeptAnswers:
+    """Answers that judges were given, kept in the history beside the outputs."""
+
+    def __init__(
+        self,
+        find: Callable[[str], bytes | None],
+        keep: Callable[[str, str, bytes], None],
+        clock: Clock,
+    ) -> None:
+        self.find = find
+        self._keep = keep
+        self._clock = clock
+
+    def keep(self, key: str, data: bytes) -> None:
+        """Keep an answer under its key."""
+        self._keep(key, self._clock.now().isoformat(), data)

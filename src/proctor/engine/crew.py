@@ -11,6 +11,7 @@ from proctor.engine.limits import Deadlines, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner, TimedOut, describe
+from proctor.errors import StopRun
 from proctor.ports import ResultWriter
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult, Trial
@@ -21,13 +22,14 @@ BEHIND_SECONDS = 0.005
 # How long workers that were told to end may take before the run is closed over them.
 LEFTOVER_SECONDS = 1.0
 
-StopReason = Literal["", "interrupted", "error", "max_errors"]
+StopReason = Literal["", "interrupted", "error", "max_errors", "told"]
 
 
 class Crew:
     """A fixed number of workers, no task a sample.
 
-    `stopped` says why no further job was begun, `cause` which result was the reason.
+    `stopped` says why no further job was begun, `cause` which result was the reason, `told` what
+    a call said that must not be made any more.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Crew:
         self._over: asyncio.Future[None]
         self.stopped: StopReason = ""
         self.cause: EvalResult | None = None
+        self.told: StopRun | None = None
         timeout = run.options.timeout
         self._deadlines = (
             None if timeout is None else Deadlines(timeout, self._monotonic, self._replace)
@@ -90,7 +93,12 @@ class Crew:
             slot.job = (position, sample, configuration, epoch, began)
             if progress.has_listeners:
                 progress.trial_start(configuration.name)
-            result = await run(slot, sample, configuration, epoch)
+            try:
+                result = await run(slot, sample, configuration, epoch)
+            except StopRun as told:
+                # Not data: the trial is left for a resumed run.
+                self.stopped, self.told = self.stopped or "told", told
+                break
             if slot.abandoned:
                 return
             self._keep(position, result)

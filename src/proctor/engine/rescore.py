@@ -60,4 +60,4 @@ class Rescorer:
     ) -> EvalResult:
         assert slot.job is not None
         trial = self._trials.pop(slot.job[0])
-        return EvalResult(trial) if trial.error else EvalResult(trial, await self._score(trial))
+        return EvalResult(trial) if trial.error else EvalResult(trial, *await self._score(trial))

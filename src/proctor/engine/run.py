@@ -13,6 +13,9 @@ from typing import Any
 
 import msgspec
 
+from proctor import lifetimes
+from proctor.asking.ask import Conditions, conditions
+from proctor.asking.spending import Spending
 from proctor.clock import Clock
 from proctor.engine.crew import Crew
 from proctor.engine.finish import aggregate
@@ -45,6 +48,7 @@ class Sitting:
     metrics: Sequence[Metric] = ()
     watch: Watch | None = None
     is_new: bool = True
+    spending: Spending | None = None
 
     async def run(self) -> EvalReport:
         """Run all jobs, then finish: metrics are computed and the run is closed.
@@ -73,9 +77,11 @@ class Sitting:
         runner = self.make_runner(threads, writer)
         crew = Crew(self.metadata, self.jobs, runner, writer, self.progress, self.clock)
         self.progress.start()
+        conditions.set(Conditions(self.spending))
         try:
-            with _on_interrupt(crew.interrupt):
-                await crew.work()
+            async with lifetimes.in_use():
+                with _on_interrupt(crew.interrupt):
+                    await crew.work()
         finally:
             threads.close()
             if self.close is not None:
@@ -106,6 +112,12 @@ class Sitting:
         run_id = self.metadata.run_id
         if crew.stopped == "interrupted":
             raise RunInterrupted(run_id)
+        if crew.told is not None:
+            raise RunStopped(
+                crew.told.what,
+                run_id=run_id,
+                fix=f"{crew.told.fix}; what was finished is kept as run {run_id}",
+            )
         if crew.cause is not None:
             what = f"sample {crew.cause.sample_id!r} failed: {crew.cause.error}"
             if crew.stopped == "max_errors":

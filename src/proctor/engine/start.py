@@ -9,8 +9,9 @@ from datetime import datetime
 
 import msgspec
 
+from proctor.asking.spending import Spending
 from proctor.clock import Clock
-from proctor.engine.cache import OutputCache
+from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
 from proctor.engine.rescore import Rescoring, StoredTrials
@@ -19,6 +20,7 @@ from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
+from proctor.records.session import ModelCall, Usage
 from proctor.records.trial import Configuration
 from proctor.threads import Threads
 from proctor.version import VERSION
@@ -99,9 +101,10 @@ def rescore(
     )
     progress = _progress(metadata, clock, how, len(stored))
 
-    def make_runner(threads: Threads, _writer: ResultWriter) -> Runner:
+    def make_runner(threads: Threads, writer: ResultWriter) -> Runner:
         timeout = metadata.options.evaluator_timeout
-        return stored.runner(Scoring(plan.evaluators, timeout, threads, progress))
+        kept = _kept(metadata, history, writer, clock)
+        return stored.runner(Scoring(plan.evaluators, timeout, threads, progress, kept))
 
     return Sitting(
         metadata,
@@ -112,6 +115,7 @@ def rescore(
         make_runner,
         metrics=plan.metrics,
         watch=how.watch,
+        spending=_spending(metadata, history, is_new=True),
     )
 
 
@@ -242,7 +246,8 @@ def _sitting(
         cache = None
         if plan.options.cache and plan.target.spec.kind != "recorded":
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
-        return TrialRunner(plan, clock, threads, progress, cache)
+        kept = _kept(metadata, history, writer, clock)
+        return TrialRunner(plan, clock, threads, progress, cache, kept)
 
     close = plan.target.close
     return Sitting(
@@ -256,7 +261,28 @@ def _sitting(
         plan.metrics,
         how.watch,
         is_new,
+        _spending(metadata, history, is_new),
     )
+
+
+def _kept(
+    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock
+) -> KeptAnswers | None:
+    return KeptAnswers(history.cached, writer.keep, clock) if run.options.cache else None
+
+
+def _spending(run: RunMetadata, history: History, is_new: bool) -> Spending | None:
+    """The run's budget, less what earlier sittings used."""
+    budget = run.options.budget
+    if budget is None:
+        return None
+    used, calls = Usage(), 0
+    for result in () if is_new else history.results(run.run_id):
+        told = [result.trial.session, *result.sessions.values()]
+        events = [call for session in told if session is not None for call in session[ModelCall]]
+        calls += len(events)
+        used = sum((call.usage for call in events), used)
+    return Spending(budget, used, calls)
 
 
 def _progress(

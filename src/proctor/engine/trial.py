@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from proctor import sessions
+from proctor.asking.ask import Conditions, conditions
 from proctor.clock import Clock
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
-from proctor.ports import AttachedEvaluator, Target
+from proctor.errors import StopRun
+from proctor.ports import AttachedEvaluator, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session, Usage
@@ -45,6 +47,7 @@ class TrialRunner:
         threads: Threads,
         progress: Progress,
         cache: OutputCache | None = None,
+        kept: Kept | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._clock = clock
@@ -53,7 +56,8 @@ class TrialRunner:
         self._timeout = plan.options.timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
-        self._score = Scoring(plan.evaluators, plan.options.evaluator_timeout, threads, progress)
+        timeout = plan.options.evaluator_timeout
+        self._score = Scoring(plan.evaluators, timeout, threads, progress, kept)
         self._chance = chance or random.Random()
 
     async def run(
@@ -101,7 +105,7 @@ class TrialRunner:
             return EvalResult(trial)
         if self._score.is_quick:
             return EvalResult(trial, self._score.at_once(trial))
-        return EvalResult(trial, await self._score(trial))
+        return EvalResult(trial, *await self._score(trial))
 
     async def _attempt(
         self,
@@ -125,7 +129,7 @@ class TrialRunner:
             if slot.abandoned or (not slot.expired and _is_cancelled()):
                 raise
             failure = error
-        except (KeyboardInterrupt, GeneratorExit):
+        except (KeyboardInterrupt, GeneratorExit, StopRun):
             raise
         except BaseException as error:
             reply, failure = None, error
@@ -175,7 +179,9 @@ class Scoring:
         timeout: float | None,
         threads: Threads,
         progress: Progress,
+        kept: Kept | None = None,
     ) -> None:
+        self._kept = kept
         self._evaluators = [(e.spec.name, e.mode, e.score) for e in evaluators]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
         self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
@@ -187,10 +193,11 @@ class Scoring:
         """Every evaluator's score, where all are quick and nobody listens."""
         return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
 
-    async def __call__(self, trial: Trial) -> dict[str, Score]:
-        """Every evaluator's score, in the order of their definition."""
+    async def __call__(self, trial: Trial) -> tuple[dict[str, Score], dict[str, Session]]:
+        """Every evaluator's score, in the order of their definition, and what they asked models."""
+        heard = {name: Session() for name, mode, _ in self._evaluators if mode != "inline"}
         waiting = {
-            name: asyncio.ensure_future(self._wait(mode, score, trial))
+            name: asyncio.ensure_future(self._wait(mode, score, trial, heard[name]))
             for name, mode, score in self._evaluators
             if mode != "inline"
         }
@@ -206,10 +213,15 @@ class Scoring:
         finally:
             for task in waiting.values():
                 task.cancel()
-        return scores
+        return scores, {name: session for name, session in heard.items() if session.events}
 
-    async def _wait(self, mode: str, score: Callable[[Trial], Any], trial: Trial) -> Score:
-        """One evaluator that waits, within its time."""
+    async def _wait(
+        self, mode: str, score: Callable[[Trial], Any], trial: Trial, session: Session
+    ) -> Score:
+        """One evaluator that waits, within its time; what it asks is noted in its own session."""
+        sessions.current.set(session)
+        if self._kept is not None:
+            conditions.set(Conditions(conditions.get().spending, self._kept))
         try:
             async with asyncio.timeout(self._timeout):
                 if mode == "thread":

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem
+from proctor.errors import EvaluatorError, Problem, StopRun
 from proctor.evaluators.evidence import Evidence, Shape, shape_of, signature_of
 from proctor.evaluators.marking import (
     EvaluatorInfo,
@@ -235,6 +235,8 @@ def _score(call: Callable[..., Any], shape: Shape, threshold: float) -> Callable
             return Score.skipped(NO_EXPECTED)
         try:
             return as_score(call(*[read(trial) for read in readers]), threshold)
+        except StopRun:
+            raise
         except (Exception, SystemExit) as error:
             return as_error(error)
 
@@ -250,6 +252,8 @@ def _score_of_two(call: Callable[..., Any], threshold: float) -> Callable[[Trial
             return Score.skipped(NO_EXPECTED)
         try:
             return as_score(call(trial.output, expected), threshold)
+        except StopRun:
+            raise
         except (Exception, SystemExit) as error:
             return as_error(error)
 
@@ -266,6 +270,8 @@ def _async_score(
             return Score.skipped(NO_EXPECTED)
         try:
             return as_score(await call(*[read(trial) for read in readers]), threshold)
+        except StopRun:
+            raise
         except (Exception, SystemExit) as error:
             return as_error(error)
 

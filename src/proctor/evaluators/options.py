@@ -15,6 +15,7 @@ import msgspec
 from proctor import codec
 from proctor.errors import EvaluatorError, Problem, nearest
 from proctor.evaluators.evidence import Shape, signature_of
+from proctor.identity import address_in
 from proctor.records.run import EvaluatorSpec
 
 _PLAIN_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
@@ -172,8 +173,8 @@ def type_text(hint: Any) -> str:
 def data_of(value: Any) -> Any:
     """An option as plain data that is the same in the next process.
 
-    Evaluators become their specs, functions and classes their addresses; what cannot be written
-    as data is told by its type alone.
+    Evaluators become their specs, models, functions and classes their addresses; what cannot be
+    written as data is told by its type alone.
 
     >>> data_of({"words": {"b", "a"}, "by": len})
     {'words': ['a', 'b'], 'by': 'builtins:len'}
@@ -181,6 +182,8 @@ def data_of(value: Any) -> Any:
     spec = getattr(value, "spec", None)
     if isinstance(spec, EvaluatorSpec):
         return codec.plain(spec)
+    if (address := address_in(value)) is not None:
+        return address
     if isinstance(value, Mapping):
         return {str(key): data_of(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

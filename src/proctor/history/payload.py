@@ -33,7 +33,8 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
         if type(trial.output) is float and not isfinite(trial.output):
             raise ValueError("JSON has no NaN and no infinity; null is something else")
         data = codec.encode(result)
-        if trial.usage is not None or trial.session is not None or not isfinite(trial.latency_ms):
+        by_hand = trial.usage is not None or trial.session is not None or result.sessions
+        if by_hand or not isfinite(trial.latency_ms):
             # Users make these by hand, and nothing has looked at their fields' types yet.
             read(data)
     except UNWRITABLE:
@@ -60,7 +61,9 @@ def _sound(result: EvalResult) -> EvalResult:
         usage=_kept(trial.usage, Usage),
         session=_kept(trial.session, Session),
     )
-    return EvalResult(trial, {name: _score(score) for name, score in result.scores.items()})
+    scores = {name: _score(score) for name, score in result.scores.items()}
+    told = {name: _kept(session, Session) for name, session in result.sessions.items()}
+    return EvalResult(trial, scores, {name: kept for name, kept in told.items() if kept})
 
 
 def _score(score: Score) -> Score:

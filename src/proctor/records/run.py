@@ -16,12 +16,24 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the model calls of a whole run may use, target and judges together. None: no limit.
+
+    `cost` is in the currency of the price table, US dollars as shipped.
+    """
+
+    calls: Positive | None = None
+    tokens: Positive | None = None
+    cost: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How a run is carried out; stored with it.
 
     `timeout` is for each call of the target, `evaluator_timeout` for each call of an evaluator
     that waits (None: no limit). `retries` are further attempts after an error that may pass by
-    itself. `max_errors` ends the run after that many failed trials.
+    itself. `max_errors` ends the run after that many failed trials, `budget` when the models have
+    used that much. `cache` reuses outputs, and the answers of judges, that were paid for before.
     """
 
     concurrency: Positive = 20
@@ -34,6 +46,7 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     on_error: OnError = "continue"
     max_errors: Positive | None = None
     cache: bool = False
+    budget: Budget | None = None
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

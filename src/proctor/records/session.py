@@ -46,16 +46,6 @@ def _sum(left: NumberT | None, right: NumberT | None) -> NumberT | None:
     return left if right is None else left + right
 
 
-class Message(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="message"
-):
-    """Something said: by the system, the user, the assistant or a tool."""
-
-    role: Role
-    content: Any
-    name: str | None = None
-
-
 class ToolCall(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="tool_call"
 ):
@@ -72,6 +62,21 @@ class ToolCall(
     def success(self) -> bool:
         """True if the tool did not fail."""
         return self.error is None
+
+
+class Message(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="message"
+):
+    """Something said: by the system, the user, the assistant or a tool.
+
+    `tool_calls` are what an assistant asked for; `call_id` is which of them a tool answers.
+    """
+
+    role: Role
+    content: Any
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str | None = None
 
 
 class ModelCall(

@@ -70,10 +70,11 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One trial with its scores."""
+    """One trial with its scores; `sessions` hold what evaluators asked of models, by their name."""
 
     trial: Trial
     scores: dict[str, Score] = {}
+    sessions: dict[str, Session] = {}
 
     @property
     def sample_id(self) -> str:

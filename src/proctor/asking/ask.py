@@ -1,0 +1,244 @@
+"""Ask a model: the one way that targets, judges and users' own code take.
+
+Whatever goes through here is written into the session of the trial or of the evaluator, counts
+against the run's budget, and has its answer read strictly, with one reminder if it cannot be read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
+
+import msgspec
+
+from proctor import bridge, lifetimes, sessions
+from proctor.asking.forms import JsonForm
+from proctor.asking.recall import recall, remember
+from proctor.asking.spending import Spending
+from proctor.connections import provider
+from proctor.errors import CallFailed, ModelError, Unreadable
+from proctor.ports import Kept, ProviderAdapter
+from proctor.prompts import Prompt
+from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
+from proctor.records.session import Message, ModelCall, Usage
+
+LONGEST_QUOTE = 300
+
+
+class Form(Protocol):
+    """What an answer must look like, and how it is read."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """For models that are held to a JSON Schema by their provider."""
+        ...
+
+    @property
+    def instructions(self) -> str:
+        """For all other models: how to answer, in words."""
+        ...
+
+    def read(self, text: str, *, structured: bool) -> Any:
+        """The answer, or a ValueError that says what is wrong with it."""
+        ...
+
+
+class AskOptions(TypedDict, total=False):
+    """How a model is asked; see `ModelRequest`. `timeout` is for the whole call, in seconds."""
+
+    tools: Sequence[ToolSpec]
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    top_logprobs: int | None
+    opinion: int
+    timeout: float | None
+
+
+class Conditions(NamedTuple):
+    """Under which conditions a run's calls are made: its budget, and where answers are kept."""
+
+    spending: Spending | None = None
+    kept: Kept | None = None
+
+
+conditions: ContextVar[Conditions] = ContextVar("proctor_conditions", default=Conditions())  # noqa: B039 - a tuple
+
+
+async def aask(
+    model: Any,
+    prompt: str | Prompt[Any] | Sequence[Message],
+    output: Any = None,
+    **options: Unpack[AskOptions],
+) -> ModelResponse:
+    """Ask a model, by its address or as an adapter, and wait for its answer.
+
+    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `Form`, the
+    answer is read into `response.output`; one that cannot be read is asked for once more.
+    """
+    adapter = provider(model)
+    if output is None and isinstance(prompt, Prompt):
+        output = prompt.output_type
+    form = None if output in (None, str) else _form(output)
+    timeout = options.pop("timeout", None)
+    until = None if timeout is None else time.perf_counter() + timeout
+    request = _request(adapter, prompt, form, options)
+    async with lifetimes.in_use():
+        response = await _complete(adapter, request, request.messages, until)
+        if form is None:
+            return response
+        return await _read(adapter, request, response, form, until)
+
+
+ask = bridge.synchronous(aask)
+
+
+def _form(output: Any) -> Form:
+    if callable(getattr(output, "read", None)) and hasattr(output, "schema"):
+        return output  # type: ignore[no-any-return]
+    return JsonForm(output)
+
+
+def _request(
+    adapter: ProviderAdapter,
+    prompt: str | Prompt[Any] | Sequence[Message],
+    form: Form | None,
+    options: Any,
+) -> ModelRequest:
+    messages = _messages(prompt)
+    if not messages:
+        raise ModelError("there is nothing to ask: no message was given", where=adapter.model)
+    schema = None
+    if form is not None and adapter.fits_schema:
+        schema = form.schema
+    elif form is not None:
+        messages = _with_instructions(messages, form.instructions)
+    tools = tuple(options.pop("tools", ()))
+    try:
+        return msgspec.convert(
+            {"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest
+        )
+    except msgspec.ValidationError as error:
+        raise ModelError(f"it cannot be asked like that: {error}", where=adapter.model) from None
+
+
+def _messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
+    if isinstance(prompt, str):
+        return (Message("user", prompt),)
+    if isinstance(prompt, Prompt):
+        return prompt.messages()
+    return tuple(prompt)
+
+
+def _with_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
+    """The last message with the instructions under it, where models heed them most."""
+    last = messages[-1]
+    if last.role != "user" or not isinstance(last.content, str):
+        return (*messages, Message("user", instructions))
+    told = msgspec.structs.replace(last, content=f"{last.content}\n\n{instructions}")
+    return (*messages[:-1], told)
+
+
+async def _complete(
+    adapter: ProviderAdapter,
+    request: ModelRequest,
+    new: Sequence[Message],
+    until: float | None,
+) -> ModelResponse:
+    """One call, written into the session; from what is kept, where the run keeps answers."""
+    for message in new:
+        sessions.record(message)
+    spending, kept = conditions.get()
+    response = None if kept is None else recall(kept, adapter.model, request)
+    if response is None:
+        if spending is not None:
+            spending.begin()
+        began = time.perf_counter()
+        try:
+            left = None if until is None else max(0.0, until - began)
+            response = await adapter.complete(request, timeout=left)
+        except CallFailed as error:
+            spent = (time.perf_counter() - began) * 1000.0
+            failed = {"error": str(error)}
+            sessions.record(ModelCall(adapter.model, latency_ms=spent, details=failed))
+            raise
+        if response.latency_ms is None:
+            spent = (time.perf_counter() - began) * 1000.0
+            response = msgspec.structs.replace(response, latency_ms=spent)
+        if kept is not None:
+            remember(kept, adapter.model, request, response)
+    _note(adapter, response)
+    if spending is not None and not response.cached:
+        spending.end(adapter.model, response.usage)
+    return response
+
+
+def _note(adapter: ProviderAdapter, response: ModelResponse) -> None:
+    said = response.refusal if response.refusal is not None else response.text
+    sessions.record(Message("assistant", said, tool_calls=response.tool_calls))
+    details: dict[str, Any] = {}
+    if response.attempts > 1:
+        details["attempts"] = response.attempts
+    if response.cached:
+        details["cached"] = True
+    # What comes from the cache was paid for before.
+    usage = Usage() if response.cached else response.usage
+    call = ModelCall(
+        adapter.model, usage, response.latency_ms, response.finish_reason, details=details
+    )
+    sessions.record(call)
+
+
+async def _read(
+    adapter: ProviderAdapter,
+    request: ModelRequest,
+    response: ModelResponse,
+    form: Form,
+    until: float | None,
+) -> ModelResponse:
+    """The answer as what was asked for; one reminder of the format, then it is an error."""
+    structured = request.schema is not None
+    _refuse_refusal(adapter, response)
+    try:
+        read = form.read(response.text, structured=structured)
+        return msgspec.structs.replace(response, output=read)
+    except ValueError as error:
+        reminder = Message("user", _reminder(response, str(error), form.instructions))
+    said = Message("assistant", response.text or "(nothing)")
+    again = msgspec.structs.replace(request, messages=(*request.messages, said, reminder))
+    second = await _complete(adapter, again, (reminder,), until)
+    _refuse_refusal(adapter, second)
+    second = msgspec.structs.replace(
+        second,
+        usage=response.usage + second.usage,
+        attempts=response.attempts + second.attempts,
+        latency_ms=(response.latency_ms or 0.0) + (second.latency_ms or 0.0),
+    )
+    try:
+        return msgspec.structs.replace(second, output=form.read(second.text, structured=structured))
+    except ValueError as error:
+        cut = ", cut off at max_tokens" if second.finish_reason == "length" else ""
+        raise Unreadable(
+            f"{adapter.model} gave no answer that can be read, asked twice{cut}: {error}; "
+            f"it said {_quoted(second.text)}",
+            answer=second.text,
+        ) from None
+
+
+def _reminder(response: ModelResponse, why: str, instructions: str) -> str:
+    cut = " (it was cut off: be brief)" if response.finish_reason == "length" else ""
+    return f"That answer cannot be read{cut}: {why}.\n\n{instructions}"
+
+
+def _refuse_refusal(adapter: ProviderAdapter, response: ModelResponse) -> None:
+    """Someone who refuses is not asked again."""
+    if response.refusal is not None or response.finish_reason == "refusal":
+        said = response.refusal or response.text
+        raise Unreadable(f"{adapter.model} refused to answer: {_quoted(said)}", answer=said)
+
+
+def _quoted(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")

@@ -1,0 +1,71 @@
+"""A budget that is kept: what the model calls of a run have used, and when it is enough."""
+
+from __future__ import annotations
+
+import threading
+
+from proctor.errors import StopRun
+from proctor.records.run import Budget
+from proctor.records.session import Usage
+
+
+class Spending:
+    """Counts calls, tokens and money against a budget, from any thread.
+
+    Calls that are under way when the budget runs out are finished, so tokens and money may go over
+    by what those use; the number of calls never does. A price that is not known is not guessed:
+    with a budget in money it ends the run.
+
+    >>> spending = Spending(Budget(calls=1))
+    >>> spending.begin()
+    >>> spending.begin()
+    Traceback (most recent call last):
+        ...
+    proctor.errors.StopRun: the budget is spent: 1 of 1 calls
+    To mend it: raise the budget and resume the run
+    """
+
+    def __init__(self, budget: Budget, used: Usage | None = None, calls: int = 0) -> None:
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._calls = calls
+        self._tokens = (used and used.total_tokens) or 0
+        self._cost = (used and used.cost) or 0.0
+
+    def begin(self) -> None:
+        """Take leave for one call, or raise `StopRun`."""
+        with self._lock:
+            spent = self._spent()
+            if spent:
+                raise StopRun(
+                    f"the budget is spent: {spent}",
+                    fix="raise the budget and resume the run",
+                )
+            self._calls += 1
+
+    def end(self, model: str, usage: Usage) -> None:
+        """Note what a call used."""
+        budget = self._budget
+        with self._lock:
+            self._tokens += usage.total_tokens or 0
+            self._cost += usage.cost or 0.0
+        if budget.cost is not None and usage.cost is None:
+            raise StopRun(
+                f"a budget in money cannot be kept: the price of {model} is not known",
+                fix="name its price in a price table, or set the budget in tokens or calls",
+            )
+        if budget.tokens is not None and usage.total_tokens is None:
+            raise StopRun(
+                f"a budget in tokens cannot be kept: {model} does not tell what it used",
+                fix="set the budget in calls",
+            )
+
+    def _spent(self) -> str:
+        budget = self._budget
+        if budget.calls is not None and self._calls >= budget.calls:
+            return f"{self._calls} of {budget.calls} calls"
+        if budget.tokens is not None and self._tokens >= budget.tokens:
+            return f"{self._tokens:,} of {budget.tokens:,} tokens"
+        if budget.cost is not None and self._cost >= budget.cost:
+            return f"{self._cost:.4f} of {budget.cost:g} in money"
+        return ""

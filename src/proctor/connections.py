@@ -1,0 +1,112 @@
+"""Addresses of models and embedders become live: the name before the colon says who connects.
+
+Providers and embedders are offered as entry points (`proctor.providers`, `proctor.embedders`), the
+built-in ones too. Judges and targets therefore need not know any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor import importing, plugins
+from proctor.errors import ModelError, UsageError, nearest
+from proctor.ports import Embedder, ProviderAdapter
+
+# Under this name a package offers to wrap functions, chat models and clients that users hold.
+PYTHON = "python"
+
+
+def provider(model: Any, **options: Any) -> ProviderAdapter:
+    """A model by its address, a mapping {model, …options}, or whatever the user holds.
+
+    `openai:gpt-4o-mini`, `anthropic:…`, `gemini:…`, `http://host/v1#model`, `local:smollm2`,
+    `replay:FILE`, `module:attribute`; functions, LangChain chat models and SDK clients as they are.
+
+    >>> provider(lambda messages: "Paris").model
+    'python:<lambda>'
+    """
+    found: ProviderAdapter = _connected(
+        model, options, plugins.PROVIDERS, "model", ("complete", "model")
+    )
+    return found
+
+
+def embedder(model: Any, **options: Any) -> Embedder:
+    """An embedder by its address, a mapping {model, …options}, or whatever the user holds.
+
+    `local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`, `lexical`,
+    `module:attribute`; functions and LangChain embeddings as they are.
+    """
+    found: Embedder = _connected(model, options, plugins.EMBEDDERS, "embedder", ("embed", "name"))
+    return found
+
+
+def is_model_address(text: str) -> bool:
+    """True if a text names a model, rather than a Python object, by the name before its colon.
+
+    >>> is_model_address("openai:gpt-4o-mini"), is_model_address("my_agent:answer")
+    (True, False)
+    """
+    scheme, colon, _ = text.partition(":")
+    return bool(colon) and scheme != PYTHON and scheme in plugins.names(plugins.PROVIDERS)
+
+
+def _connected(
+    thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
+) -> Any:
+    if isinstance(thing, Mapping):
+        given = {str(key): value for key, value in thing.items()}
+        if "model" not in given:
+            raise ModelError(
+                f"the {kind} is not named", fix="write {model: address, …options} or the address"
+            )
+        return _connected(given.pop("model"), {**given, **options}, group, kind, port)
+    if isinstance(thing, str):
+        return _at_address(thing, options, group, kind, port)
+    call, name = port
+    if callable(getattr(thing, call, None)) and isinstance(getattr(thing, name, None), str):
+        if options:
+            raise ModelError(
+                f"options for a {kind} that is ready: {', '.join(options)}",
+                where=getattr(thing, name),
+                fix="give them where it is made",
+            )
+        return thing
+    return _made(plugins.find(group, PYTHON), thing, options, repr(type(thing).__name__))
+
+
+def _at_address(
+    address: str, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
+) -> Any:
+    scheme, colon, rest = address.partition(":")
+    if scheme != PYTHON:
+        connect = plugins.find(group, scheme)
+        if connect is not None:
+            return _made(connect, address, options, address)
+    known = [name for name in plugins.names(group) if name != PYTHON]
+    if not colon:
+        raise ModelError(
+            f"{address!r} is not the address of a {kind}",
+            fix=f"write it as provider:name or module:attribute; providers: {', '.join(known)}",
+        )
+    try:
+        found = importing.load(rest if scheme == PYTHON else address)
+    except UsageError as error:
+        raise ModelError(
+            f"there is no provider {scheme!r}, and {error.what}",
+            where=address,
+            fix=f"{nearest(scheme, known)}; or mend the address of the object",
+        ) from None
+    if isinstance(found, str) and found == address:
+        raise ModelError("it names itself", where=address)
+    return _connected(found, options, group, kind, port)
+
+
+def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> Any:
+    try:
+        return connect(thing, **options)
+    except TypeError as error:
+        if not options and not isinstance(thing, str):
+            raise ModelError(str(error), where=where) from error
+        raise ModelError(f"its options do not fit: {error}", where=where) from error

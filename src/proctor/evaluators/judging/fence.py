@@ -1,0 +1,42 @@
+"""What is judged is data: it stands behind a mark that it cannot contain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proctor import codec
+
+MARK_LENGTH = 16
+
+
+class Fence:
+    """The mark of one call, and the texts of that call between two lines that bear it.
+
+    The mark is a digest of all the texts together, so that none of them can have been written to
+    contain it, and the same call always bears the same mark: it can be found in a cache or a
+    cassette. Should a text contain it all the same, another mark is taken.
+
+    >>> fence = Fence({"output": "Paris"})
+    >>> print(fence.block("output").replace(fence.mark, "…"))
+    <<<OUTPUT …
+    Paris
+    … OUTPUT>>>
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = dict(texts)
+        turn = 0
+        while True:
+            self.mark = codec.digest("fence", turn, self._texts)[:MARK_LENGTH]
+            if not any(self.mark in text.lower() for text in self._texts.values()):
+                break
+            turn += 1
+
+    def block(self, name: str) -> str:
+        """A text between its two lines."""
+        label = name.upper().replace("_", " ")
+        return f"<<<{label} {self.mark}\n{self._texts[name]}\n{self.mark} {label}>>>"
+
+    def blocks(self) -> dict[str, str]:
+        """Every text between its two lines, by name."""
+        return {name: self.block(name) for name in self._texts}
