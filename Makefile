@@ -4,18 +4,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs generate bench chaos lock clean run-env dev-env
+.PHONY: help demo test test-all check format lint types docs generate bench chaos lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-run-env:
-	@$(PYTHON) tools/bootstrap.py $(VENV) run
+demo-env:
+	@$(PYTHON) tools/bootstrap.py $(VENV) demo
 
 dev-env:
 	@$(PYTHON) tools/bootstrap.py $(VENV) dev
 
-demo: run-env    ## Evaluate a small question answerer in two configurations.
+demo: demo-env   ## Evaluate a small question answerer in two configurations.
+	@$(BIN)/proctor models pull minilm || echo "going on without local embeddings"
 	@$(BIN)/proctor demo
 
 test: dev-env    ## Run all tests, with branch coverage (at least 95 %).
@@ -41,8 +42,9 @@ generate: dev-env ## Write the generated pages and the schema anew.
 docs: dev-env    ## Fail if generated files are stale.
 	@$(BIN)/python tools/generate.py --check
 
-bench: dev-env   ## Measure overhead, memory, concurrency and crash safety.
+bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges.
 	@$(BIN)/python benchmarks/overhead.py
+	@$(BIN)/python benchmarks/judges.py
 
 chaos: dev-env   ## Kill runs at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py

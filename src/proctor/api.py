@@ -24,7 +24,7 @@ from proctor.prepare import (
     prepare,
 )
 from proctor.records.report import EvalReport
-from proctor.records.run import OnError
+from proctor.records.run import Budget, OnError
 from proctor.registry import Registry
 from proctor.reports.live import live_display
 
@@ -42,6 +42,7 @@ class Options(TypedDict, total=False):
     on_error: OnError
     max_errors: int | None
     cache: bool
+    budget: Mapping[str, float] | Budget | None
 
 
 async def aevaluate(

@@ -47,8 +47,8 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     target: Annotated[
         str | dict[str, Any],
         msgspec.Meta(
-            description="module:attribute, file.py:attribute, a URL, or one of "
-            "{command: …}, {http: …}, {recorded: …}."
+            description="module:attribute, file.py:attribute, a URL, a model such as "
+            "openai:gpt-4o-mini, or one of {command: …}, {http: …}, {model: …}, {recorded: …}."
         ),
     ]
     evaluators: Annotated[
@@ -253,6 +253,8 @@ def _relative(target: str | dict[str, Any], folder: Path) -> Any:
     moved = dict(target)
     if isinstance(moved.get("recorded"), str):
         moved["recorded"] = str(folder / moved["recorded"])
+    if str(moved.get("prompt", "")).endswith(".md"):
+        moved["prompt"] = str(folder / moved["prompt"])
     if "command" in moved:
         moved["cwd"] = str(folder / moved.get("cwd", "."))
     return moved

@@ -91,9 +91,11 @@ def test_the_drawing_of_the_tree_names_every_error() -> None:
     for name, kind in inspect.getmembers(errors, inspect.isclass):
         if issubclass(kind, BaseException):
             assert name in drawing
+    parent: type = ProctorError
     for line in drawing.splitlines():
         name = line.lstrip("│├└─ ").partition(" ")[0]
         if line.startswith(("├", "└")):
-            assert getattr(errors, name).__base__ is ProctorError
+            parent = getattr(errors, name)
+            assert parent.__base__ is ProctorError
         elif line.startswith("│"):
-            assert getattr(errors, name).__base__ is UsageError
+            assert getattr(errors, name).__base__ is parent

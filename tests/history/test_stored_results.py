@@ -54,6 +54,7 @@ def assert_same_answers(one: Results, other: Results) -> None:
         assert one.clusters() == other.clusters()
         assert one.latencies() == other.latencies()
         assert one.tokens() == other.tokens()
+        assert one.spent() == other.spent()
         assert list(one.error_kinds().items()) == list(other.error_kinds().items())
         for evaluator in (None, *EVALUATORS, "unknown"):
             assert one.column(evaluator) == other.column(evaluator)

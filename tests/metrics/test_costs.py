@@ -1,14 +1,16 @@
-"""Latency and tokens."""
+"""Latency, tokens and money."""
 
 from __future__ import annotations
 
 import pytest
 
-from proctor.metrics import LatencyMetric, TokensMetric
+from proctor.metrics import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
+from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.trial import EvalResult
+from proctor.records.session import ModelCall, Session, Usage
+from proctor.records.trial import EvalResult, Trial
 from proctor.statistics.intervals import clustered_mean_interval, mean_interval
 from tests.metrics.examples import failed, used
 
@@ -87,3 +89,45 @@ def test_only_some_of_the_clustered_trials_told() -> None:
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
     found = TokensMetric().compute(results)["mean"]
     assert (found.value, found.n, found.skipped, found.interval) == (10.0, 2, 2, None)
+
+
+def spending(name: str, cost: float | None, judge: Usage | None) -> EvalResult:
+    """A result whose target cost something and whose judge used something."""
+    sessions = {} if judge is None else {"judge": Session([ModelCall("m", judge)])}
+    told = Usage(input_tokens=1, cost=cost)
+    trial = Trial(Sample(name, "question"), "answer", usage=told)
+    return EvalResult(trial, {"judge": Score(1.0, True)}, sessions)
+
+
+def test_money_is_of_the_trials_whose_price_is_known() -> None:
+    """0.2 and 0.4 dollars and one unknown: the mean is 0.3, the total 0.6, one is counted."""
+    results = ResultList([spending("a", 0.2, None), spending("b", 0.4, None)])
+    results = ResultList([*results, spending("c", None, None)])
+    found = CostMetric().compute(results)
+    assert found["mean"].value == pytest.approx(0.3)
+    assert found["total"].value == pytest.approx(0.6)
+    assert (found["total"].n, found["total"].skipped, found["total"].unit) == (2, 1, "USD")
+
+
+def test_what_judges_used_is_counted_apart() -> None:
+    """15 + 30 tokens; one call's price is unknown, which is said and not guessed."""
+    results = ResultList(
+        [
+            spending("a", None, Usage(10, 5, cost=0.01)),
+            spending("b", None, Usage(20, 10)),
+            spending("c", None, None),
+        ]
+    )
+    found = JudgesMetric().compute(results)
+    assert (found["tokens"].value, found["tokens"].n) == (45.0, 2)
+    assert (found["cost"].value, found["cost"].n, found["cost"].skipped) == (0.01, 1, 1)
+    assert CostMetric().compute(results)["total"].value is None
+
+
+def test_without_models_there_is_no_money() -> None:
+    """Nothing was asked, so there are no numbers, not zeros."""
+    results = ResultList([used("a", None)])
+    assert CostMetric().compute(results)["total"].value is None
+    assert JudgesMetric().compute(results)["tokens"] == MetricValue(
+        None, 0, kind="count", unit="tokens"
+    )

@@ -36,7 +36,7 @@ def computed(given: Any) -> dict[str, MetricValue]:
 
 
 def test_the_standard_metrics_of_one_evaluator() -> None:
-    """Rates, mean scores, the evaluator's own, latency and tokens, under flattened names."""
+    """Rates, mean scores, the evaluator's own, latency, tokens and money, under flattened names."""
     assert list(MetricRegistry.standard(["exact"]).compute_all(mixed())) == [
         "pass_rate",
         "strict_pass_rate",
@@ -54,6 +54,10 @@ def test_the_standard_metrics_of_one_evaluator() -> None:
         "latency_ms.max",
         "tokens.mean",
         "tokens.total",
+        "cost.mean",
+        "cost.total",
+        "judges.tokens",
+        "judges.cost",
     ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proctor.records.run import EvaluatorSpec, RunMetadata, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Usage
+from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
 from tests.surroundings import ManualClock
 
@@ -61,6 +61,8 @@ any_score = (
     | st.just(Score.error("it failed"))
     | st.just(Score.skipped("nothing to say"))
 )
+any_tokens = st.none() | st.integers(0, 1000)
+any_usage = st.builds(Usage, any_tokens, any_tokens, cost=st.none() | st.sampled_from([0.0, 0.25]))
 any_scores = st.fixed_dictionaries({}, optional=dict.fromkeys(EVALUATORS, any_score))
 
 
@@ -81,17 +83,18 @@ def any_runs(draw: st.DrawFn) -> tuple[RunMetadata, list[EvalResult]]:
 
 @st.composite
 def _result(draw: st.DrawFn, sample: Sample[int, None], name: str, epoch: int) -> EvalResult:
-    tokens = st.none() | st.integers(0, 1000)
     trial = Trial(
         sample,
         output="!",
         latency_ms=draw(st.sampled_from([0.0, 1.5, 20.0])),
         configuration=name,
         epoch=epoch,
-        usage=draw(st.none() | st.builds(Usage, tokens, tokens)),
+        usage=draw(st.none() | any_usage),
     )
     if draw(st.integers(0, 4)):
-        return EvalResult(trial, draw(any_scores))
+        asked = draw(st.none() | any_usage)
+        sessions = {} if asked is None else {"judge": Session([ModelCall("m", asked)])}
+        return EvalResult(trial, draw(any_scores), sessions)
     kind = draw(st.sampled_from(["TimeoutError", "KeyError", "OSError"]))
     return EvalResult(
         Trial(

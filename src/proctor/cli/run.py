@@ -21,7 +21,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column.")
 @click.option("--generate-ids", is_flag=True, help="Make ids from the inputs.")
 @click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file.")
-@click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, or an http URL.")
+@click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model.")
 @click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
 @click.option(
     "--set",
@@ -41,6 +41,12 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
+@click.option(
+    "--budget",
+    metavar="calls|tokens|cost=N",
+    multiple=True,
+    help="Stop when the models have used so much; cost is in US dollars.",
+)
 @click.option(
     "--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing."
 )
@@ -167,6 +173,9 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache"
     )  # fmt: skip
     given = {name: options[name] for name in names if options[name] is not None}
+    if options["budget"]:
+        limits = pairs(options["budget"], "--budget")
+        given["budget"] = {name: value(text) for name, text in limits.items()}
     changes["options"] = {**evaluation.options, **given}
     changes["fail_under"] = {**evaluation.fail_under, **thresholds(options["fail_under"])}
     return dataclasses.replace(evaluation, **changes)

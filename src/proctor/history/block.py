@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 
 from proctor.history.payload import written
+from proctor.records.results import Spent, spent_by
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import OUTCOMES, EvalResult, Verdict
 
 RESULTS_A_BLOCK = 256
-STORED = ("figures", "sample_ids", "clusters", "error_kinds", "results")
+STORED = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
 COLUMNS = ", ".join(("run", *OUTCOMES, *STORED))
 NAN = float("nan")
 LARGEST = sys.float_info.max
@@ -40,9 +41,10 @@ _decode_list = msgspec.json.Decoder(list[Any]).decode
 POSITION, CONFIGURATION, EPOCH, OUTCOME, MARKS, VALUE, LATENCY, TOKENS, FIRST_NUMBER = range(9)
 
 
-# A result on its way into a block: the place of its outcome, its figures, sample id, cluster and
-# kind of error, and the whole of it as JSON. A plain tuple, for one is made for every result.
-Packed = tuple[int, bytes, str, str | None, str | None, bytes]
+# A result on its way into a block: the place of its outcome, its figures, sample id, cluster, kind
+# of error and what it spent, and the whole of it as JSON. A plain tuple, for one is made for every
+# result.
+Packed = tuple[int, bytes, str, str | None, str | None, Spent | None, bytes]
 
 
 def record_of(evaluators: int) -> struct.Struct:
@@ -81,7 +83,8 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             *numbers,
         )
         cluster = sample.cluster or None if sample.metadata else None
-        return place, figures, sample.id, cluster, error_kind, json
+        spent = spent_by(result) if trial.usage is not None or result.sessions else None
+        return place, figures, sample.id, cluster, error_kind, spent, json
 
     return packed
 
@@ -90,21 +93,22 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
     """Packed results as rows of the table of blocks."""
     for start in range(0, len(results), RESULTS_A_BLOCK):
         part = results[start : start + RESULTS_A_BLOCK]
-        outcomes, figures, sample_ids, clusters, error_kinds, lines = zip(*part, strict=True)
+        outcomes, figures, ids, clusters, error_kinds, spent, lines = zip(*part, strict=True)
         yield (
             run_key,
             *(outcomes.count(index) for index in range(len(OUTCOMES))),
             b"".join(figures),
-            _encode(sample_ids),
+            _encode(ids),
             _encode(clusters) if any(clusters) else None,
             _encode(error_kinds) if any(error_kinds) else None,
+            _encode(spent) if any(spent) else None,
             b"\n".join(lines),
         )
 
 
 def kept(row: Sequence[Any], size: int, wanted: Callable[[int], bool]) -> list[Packed]:
     """The results of a stored row whose outcome is wanted, packed as they were."""
-    figures, sample_ids, clusters, error_kinds, lines = row
+    figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
     records = [figures[start : start + size] for start in range(0, len(figures), size)]
     outcomes = [record[OUTCOME_BYTE] for record in records]
@@ -114,6 +118,7 @@ def kept(row: Sequence[Any], size: int, wanted: Callable[[int], bool]) -> list[P
         ids,
         listed(clusters, len(ids)),
         listed(error_kinds, len(ids)),
+        [each and Spent(*each) for each in listed(spent, len(ids))],
         lines.split(b"\n"),
         strict=True,
     )

@@ -26,7 +26,7 @@ from proctor.history.block import (
     VALUE,
 )
 from proctor.history.payload import read
-from proctor.records.results import Column, Counts, count_outcomes, shared_clusters
+from proctor.records.results import Column, Counts, Spent, count_outcomes, shared_clusters
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
@@ -158,6 +158,19 @@ class StoredResults:
             skipped=known.count(0),
             clusters=None if clusters is None else list(compress(clusters, known)),
         )
+
+    def spent(self) -> list[Spent | None] | None:
+        if next(iter(self._query("1", "spent IS NOT NULL", " LIMIT 1")), None) is None:
+            return None
+        found = [
+            each and Spent(*each)
+            for figures, ids, spent in self._query("figures, sample_ids, spent")
+            for figure, each in zip(
+                self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
+            )
+            if self._is_mine(figure)
+        ]
+        return found if any(found) else None
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}

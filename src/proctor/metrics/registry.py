@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.errors import EvaluatorError, nearest
 from proctor.identity import name_of
-from proctor.metrics.costs import LatencyMetric, TokensMetric
+from proctor.metrics.costs import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
 from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
 from proctor.metrics.scores import MeanScoreMetric, ScoreDistributionMetric
 from proctor.ports import Metric
@@ -47,7 +47,7 @@ class MetricRegistry:
 
     @classmethod
     def standard(cls, evaluator_names: Iterable[str] = ()) -> MetricRegistry:
-        """The metrics every run has: rates, mean scores, their spread, latency and tokens.
+        """The metrics every run has: rates, mean scores, their spread, latency, tokens and cost.
 
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
@@ -60,6 +60,8 @@ class MetricRegistry:
             registry.register(ScoreDistributionMetric(evaluator))
         registry.register(LatencyMetric())
         registry.register(TokensMetric())
+        registry.register(CostMetric())
+        registry.register(JudgesMetric())
         return registry
 
     def register(self, metric: Metric | Callable[[Results], Any]) -> None:

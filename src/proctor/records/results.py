@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
-from typing import Protocol, overload
+from typing import NamedTuple, Protocol, overload
 
 import msgspec
 
@@ -53,6 +53,14 @@ class Counts(msgspec.Struct, frozen=True):
         return self.passed + self.failed + self.error + self.unscored + self.skipped
 
 
+class Spent(NamedTuple):
+    """What one result took of models: the target's cost, and the evaluators' tokens and cost."""
+
+    cost: float | None
+    judge_tokens: int | None
+    judge_cost: float | None
+
+
 class Results(Protocol):
     """The results of a run: a sequence that may lie on disk, and its columns as numbers.
 
@@ -92,6 +100,10 @@ class Results(Protocol):
 
     def tokens(self) -> Column:
         """Tokens of every trial that told its usage; the others are skipped."""
+        ...
+
+    def spent(self) -> list[Spent | None] | None:
+        """What each result took of models, or None if no result tells of any."""
         ...
 
     def error_kinds(self) -> dict[str, int]:
@@ -182,6 +194,10 @@ class ResultList:
             clusters=_chosen(self.clusters(), known),
         )
 
+    def spent(self) -> list[Spent | None] | None:
+        found = [spent_by(result) for result in self._results]
+        return found if any(found) else None
+
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
         tally = Counter(f.kind for f in failures if f is not None)
@@ -203,6 +219,15 @@ class ResultList:
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
+
+
+def spent_by(result: EvalResult) -> Spent | None:
+    """What a result took of models, or None if it tells nothing."""
+    usage, judging = result.trial.usage, result.judging if result.sessions else None
+    cost = None if usage is None else usage.cost
+    if judging is None:
+        return None if cost is None else Spent(cost, None, None)
+    return Spent(cost, judging.total_tokens, judging.cost)
 
 
 def count_outcomes(outcomes: bytes) -> Counts:

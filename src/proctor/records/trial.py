@@ -102,6 +102,12 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return self.trial.error is None
 
     @property
+    def judging(self) -> Usage | None:
+        """What its evaluators used of models, or None if they told nothing."""
+        total = sum((session.usage for session in self.sessions.values()), Usage())
+        return None if total == Usage() else total
+
+    @property
     def score(self) -> Score:
         """The one score of this result: its only one, or all of them combined (all must pass)."""
         if self.trial.error is not None:

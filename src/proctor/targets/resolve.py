@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor import importing
+from proctor.connections import is_model_address
 from proctor.errors import Problem, TargetError, UsageError, nearest
 from proctor.identity import name_of
 from proctor.ports import Target
@@ -17,6 +18,7 @@ from proctor.records.run import TargetSpec
 from proctor.targets.command import CommandTarget
 from proctor.targets.execute import from_execute
 from proctor.targets.http import HttpTarget
+from proctor.targets.model import ModelTarget
 from proctor.targets.python import PythonTarget, from_function
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.runnable import from_runnable
@@ -24,6 +26,7 @@ from proctor.targets.runnable import from_runnable
 _WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...]]] = {
     "command": (CommandTarget, ("cwd", "env")),
     "http": (HttpTarget, ("headers", "method", "timeout")),
+    "model": (ModelTarget, ("prompt", "system", "temperature", "max_tokens", "seed")),
     "recorded": (RecordedTarget, ()),
 }
 _EVERY_KIND = ("name", "version")
@@ -32,9 +35,10 @@ _EVERY_KIND = ("name", "version")
 def as_target(thing: Any, *, name: str | None = None, version: str | None = None) -> Target:
     """Make a target of a function, an agent, a runnable, an address or what an eval file says.
 
-    A string is `module:attribute`, `file.py:attribute` or a URL; a mapping has one of `command`,
-    `http` and `recorded`. `version` becomes part of what tells this target from another: change
-    it when something changed that Proctor cannot see.
+    A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
+    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`.
+    `version` becomes part of what tells this target from another: change it when something
+    changed that Proctor cannot see.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
@@ -42,6 +46,8 @@ def as_target(thing: Any, *, name: str | None = None, version: str | None = None
     'command'
     """
     if isinstance(thing, str) and not thing.startswith(("http://", "https://")):
+        if ".py:" not in thing and is_model_address(thing):
+            return _labelled(ModelTarget(thing), name, version)
         return _from_address(thing, name, version)
     if isinstance(thing, Mapping):
         return _from_mapping(thing, name, version)

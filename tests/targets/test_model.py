@@ -1,0 +1,174 @@
+"""A model as a target: what is asked for each sample, and what becomes the output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import Message, ModelCall, Sample, evaluate, exact_match
+from proctor.errors import ConfigError, TargetError
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.session import Usage
+from proctor.targets.model import ModelTarget
+from proctor.targets.resolve import as_target
+
+
+class Parrot:
+    """A model that says what it was asked last, and remembers every request."""
+
+    fits_schema = False
+
+    def __init__(self, model: str = "test:parrot", refusal: str | None = None) -> None:
+        self.model = model
+        self.refusal = refusal
+        self.asked: list[ModelRequest] = []
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        self.asked.append(request)
+        said = str(request.messages[-1].content)
+        usage = Usage(input_tokens=len(said), output_tokens=1, cost=0.5)
+        return ModelResponse(said, self.model, usage=usage, refusal=self.refusal)
+
+
+def run(target: Any, given: Any, **options: Any) -> Any:
+    """The output for one input."""
+    report = evaluate(target, [Sample("s", given)], lambda output: True, history=False, **options)
+    (result,) = report.results
+    assert result.error is None, result.error
+    return result.output
+
+
+def test_a_text_is_asked_as_it_is() -> None:
+    """Without a prompt the input is the user's message, and nothing is added to it."""
+    parrot = Parrot()
+    assert run(ModelTarget(parrot), "What is 2 + 2?") == "What is 2 + 2?"
+    assert parrot.asked[0].messages == (Message("user", "What is 2 + 2?"),)
+
+
+def test_a_prompt_has_a_place_for_the_input() -> None:
+    """`$input` is replaced once: dollar signs in the input stay what they are."""
+    target = ModelTarget(Parrot(), prompt="Answer briefly: $input")
+    assert run(target, "What does $input cost?") == "Answer briefly: What does $input cost?"
+
+
+def test_the_keys_of_a_mapping_fill_placeholders() -> None:
+    """Each placeholder takes the key of its name; keys that are not asked for are left out."""
+    target = ModelTarget(Parrot(), prompt="$question Context: $context")
+    given = {"question": "Where?", "context": "Paris", "other": 1}
+    assert run(target, given) == "Where? Context: Paris"
+
+
+def test_a_mapping_without_a_prompt_is_asked_as_json() -> None:
+    """A model reads text; data is written as JSON."""
+    assert run(ModelTarget(Parrot()), {"a": [1, 2]}) == '{\n  "a": [\n    1,\n    2\n  ]\n}'
+
+
+def test_a_list_of_turns_is_a_conversation() -> None:
+    """The roles stay, the system message comes first."""
+    parrot = Parrot()
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    run(ModelTarget(parrot, system="Be kind."), [*turns, {"role": "user", "content": "Bye"}])
+    assert [message.role for message in parrot.asked[0].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+
+
+def test_a_turn_that_is_none_is_the_error_of_its_trial() -> None:
+    """A conversation with something else in it fails that sample, and says what a turn is."""
+    report = evaluate(
+        ModelTarget(Parrot()), [Sample("s", [{"who": "me"}])], exact_match, history=False
+    )
+    assert "a turn of a conversation is {role, content}" in (report.results[0].error or "")
+
+
+def test_a_prompt_may_stand_in_its_own_file(tmp_path: Path) -> None:
+    """A Markdown file with a head; it may have a system part."""
+    file = tmp_path / "answer.md"
+    file.write_text(
+        "---\nkey: answer\nparameters: {input: str}\n---\n"
+        "<!-- system -->\nYou answer in one word.\n<!-- user -->\n$input\n"
+    )
+    parrot = Parrot()
+    run(ModelTarget(parrot, prompt=str(file)), "Where is Paris?")
+    assert parrot.asked[0].messages == (
+        Message("system", "You answer in one word."),
+        Message("user", "Where is Paris?"),
+    )
+
+
+def test_configurations_set_the_settings_anew() -> None:
+    """Each configuration may have its own temperature, prompt or model."""
+    one, other = Parrot("test:one"), Parrot("test:other")
+    evaluate(
+        ModelTarget(one, temperature=0.0, max_tokens=5),
+        [Sample("s", "x")],
+        lambda output: True,
+        configurations={
+            "warm": {"temperature": 0.7, "seed": 3},
+            "other": {"model": other, "prompt": "Say $input"},
+        },
+        history=False,
+    )
+    assert (one.asked[0].temperature, one.asked[0].max_tokens, one.asked[0].seed) == (0.7, 5, 3)
+    assert other.asked[0].messages == (Message("user", "Say x"),)
+    assert other.asked[0].temperature == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"temprature": 1}, "did you mean 'temperature'?"),
+        ({"temperature": "hot"}, "an option does not fit"),
+        ({"prompt": "cost: $ 5"}, "a $ is not followed by a parameter's name"),
+        ({"prompt": "no_such_file.md"}, "the prompt cannot be read"),
+        ({"model": "opnai:gpt"}, "did you mean 'openai'?"),
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_runs(options: dict[str, Any], said: str) -> None:
+    """Misspelt settings, prompts and models are found when the run is prepared."""
+    parrot = Parrot()
+    with pytest.raises(ConfigError) as told:
+        run(ModelTarget(parrot), "x", configurations={"c": options})
+    assert said in str(told.value)
+    assert parrot.asked == []
+
+
+def test_a_refusal_is_what_the_model_said() -> None:
+    """What it said instead of an answer is the output, for evaluators to judge."""
+    assert run(ModelTarget(Parrot(refusal="I will not.")), "x") == "I will not."
+
+
+def test_the_session_holds_the_exchange_and_the_usage() -> None:
+    """Messages and the model call are recorded, and the trial's usage comes from them."""
+    report = evaluate(ModelTarget(Parrot()), [Sample("s", "word")], exact_match, history=False)
+    trial = report.results[0].trial
+    assert trial.session is not None
+    assert [message.role for message in trial.session[Message]] == ["user", "assistant"]
+    assert trial.session[ModelCall][0].model == "test:parrot"
+    assert trial.usage == Usage(input_tokens=4, output_tokens=1, cost=0.5)
+    assert report.metrics["cost.total"].value == 0.5
+
+
+def test_the_identity_changes_with_the_prompt_and_the_settings() -> None:
+    """A resumed run is refused when the prompt has changed, and not when nothing has."""
+    identities = {
+        ModelTarget(Parrot(), **settings).spec.identity
+        for settings in ({}, {"prompt": "a $input"}, {"prompt": "b $input"}, {"temperature": 1.0})
+    }
+    assert len(identities) == 4
+    assert ModelTarget(Parrot()).spec == ModelTarget(Parrot()).spec
+
+
+def test_an_eval_file_writes_it_as_a_mapping() -> None:
+    """{model: …, prompt: …} is a target, and so is the bare address of a model."""
+    target = as_target({"model": Parrot(), "prompt": "Say $input", "name": "sayer"})
+    assert (target.spec.name, target.spec.kind) == ("sayer", "model")
+    with pytest.raises(TargetError, match="some keys mean nothing here"):
+        as_target({"model": Parrot(), "promt": "x"})
