@@ -8,12 +8,14 @@ from typing import get_args
 import click
 
 from proctor.cli.options import history_option, json_option
+from proctor.errors import ConfigError
 from proctor.records.trial import Outcome
 
 
 @click.command("show")
 @click.argument("run", default="latest")
 @click.option("--sample", metavar="ID", help="Everything about one sample.")
+@click.option("--session", is_flag=True, help="What was said to models and tools as well.")
 @click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List such results.")
 @click.option("--evaluator", metavar="NAME", help="In the eyes of this one; --outcome failed.")
 @click.option("--configuration", metavar="NAME", help="Only of this configuration.")
@@ -25,6 +27,7 @@ from proctor.records.trial import Outcome
 def command(
     run: str,
     sample: str | None,
+    session: bool,
     outcome: Outcome | None,
     evaluator: str | None,
     configuration: str | None,
@@ -39,7 +42,7 @@ def command(
     \b
     proctor show
     proctor show latest --outcome failed --limit 5
-    proctor show 20260101-1200 --sample q17
+    proctor show 20260101-1200 --sample q17 --session
     """
     from proctor import codec
     from proctor.cli.outcome import overview, write_reports
@@ -51,6 +54,8 @@ def command(
     if output:
         for path in write_reports(report, output):
             click.echo(f"wrote {path}", err=as_json)
+    if session and sample is None and outcome is None:
+        raise ConfigError("--session goes with --sample or --outcome")
     if evaluator is not None and outcome is None:
         outcome = "failed"
     if sample is None and outcome is None and configuration is None and evaluator is None:
@@ -71,4 +76,4 @@ def command(
     if as_json:
         click.echo(codec.encode_pretty(chosen))
     else:
-        show_results(chosen)
+        show_results(chosen, sessions=session)

@@ -10,6 +10,7 @@ from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports.excerpts import excerpt, line
 from proctor.reports.figures import percent
+from proctor.reports.transcript import transcripts
 
 RESULT_WIDTH = 300
 
@@ -42,9 +43,13 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
     Console(highlight=False).print(table)
 
 
-def show_results(results: Iterable[EvalResult]) -> None:
-    """Each result in full, long values cut."""
-    print("\n\n".join(describe(result) for result in results) or "no such results")
+def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:
+    """Each result in full, long values cut; with what was said to models, if that is wanted."""
+    told = [
+        f"{describe(result)}\n\n{transcripts(result)}" if sessions else describe(result)
+        for result in results
+    ]
+    print("\n\n".join(told) or "no such results")
 
 
 def describe(result: EvalResult) -> str:
