@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from proctor.api import aevaluate, arescore, evaluate, rescore
+    from proctor.asking.ask import aask, ask
     from proctor.datasets.dataset import Dataset
     from proctor.datasets.iterator import IteratorDataset
     from proctor.datasets.jsonl import JSONLDataset
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from proctor.errors import ProctorError
     from proctor.evaluators.attach import attach
     from proctor.evaluators.combination import all_of, any_of, combine, negate, weighted
+    from proctor.evaluators.judging.claims import grounded_claims
+    from proctor.evaluators.judging.pairwise import position_bias, preferences_in
+    from proctor.evaluators.judging.panel import panel_agreement
+    from proctor.evaluators.judging.scale import PASSING_RATINGS, RATING_VALUES, JudgeOutput, Rating
+    from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
     from proctor.evaluators.marking import evaluator
     from proctor.evaluators.matching import (
         contains,
@@ -30,14 +36,25 @@ if TYPE_CHECKING:
         regex_match,
         within_tolerance,
     )
+    from proctor.evaluators.opinions import panel, prefer, with_canary
+    from proctor.evaluators.quality import semantic_similarity
     from proctor.evaluators.questions import question_format, starter_phrase
     from proctor.history.sqlite import SQLiteHistory
     from proctor.metrics.registry import MetricRegistry
-    from proctor.ports import Evaluator, Metric, SessionEvaluator
+    from proctor.ports import Embedder, Evaluator, Metric, ProviderAdapter, SessionEvaluator
+    from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
+    from proctor.providers.anthropic import AnthropicAdapter
+    from proctor.providers.budgeted import Budgeted
+    from proctor.providers.cached import Cached, DiskKept
+    from proctor.providers.cassette import Recorded, Replay
+    from proctor.providers.gemini import GeminiAdapter
+    from proctor.providers.openai import OpenAIAdapter
+    from proctor.providers.paced import Paced
     from proctor.records.metric import MetricValue
+    from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
     from proctor.records.progress import ProgressEvent, only_events
     from proctor.records.report import EvalReport
-    from proctor.records.run import RunMetadata, RunOptions
+    from proctor.records.run import Budget, RunMetadata, RunOptions
     from proctor.records.sample import Sample
     from proctor.records.score import Score
     from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
@@ -48,11 +65,13 @@ if TYPE_CHECKING:
     from proctor.sessions import current_session, record
     from proctor.targets.command import CommandTarget
     from proctor.targets.http import HttpTarget
+    from proctor.targets.model import ModelTarget
     from proctor.targets.recorded import RecordedTarget
     from proctor.version import VERSION as __version__
 
 _HOMES = {
     "api": ("aevaluate", "arescore", "evaluate", "rescore"),
+    "asking.ask": ("aask", "ask"),
     "datasets.dataset": ("Dataset",),
     "datasets.iterator": ("IteratorDataset",),
     "datasets.jsonl": ("JSONLDataset",),
@@ -60,6 +79,11 @@ _HOMES = {
     "errors": ("ProctorError",),
     "evaluators.attach": ("attach",),
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "weighted"),
+    "evaluators.judging.claims": ("grounded_claims",),
+    "evaluators.judging.pairwise": ("position_bias", "preferences_in"),
+    "evaluators.judging.panel": ("panel_agreement",),
+    "evaluators.judging.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
+    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
     "evaluators.marking": ("evaluator",),
     "evaluators.matching": (
         "contains",
@@ -68,14 +92,25 @@ _HOMES = {
         "regex_match",
         "within_tolerance",
     ),
+    "evaluators.opinions": ("panel", "prefer", "with_canary"),
+    "evaluators.quality": ("semantic_similarity",),
     "evaluators.questions": ("question_format", "starter_phrase"),
     "history.sqlite": ("SQLiteHistory",),
     "metrics.registry": ("MetricRegistry",),
-    "ports": ("Evaluator", "Metric", "SessionEvaluator"),
+    "ports": ("Embedder", "Evaluator", "Metric", "ProviderAdapter", "SessionEvaluator"),
+    "prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
+    "providers.anthropic": ("AnthropicAdapter",),
+    "providers.budgeted": ("Budgeted",),
+    "providers.cached": ("Cached", "DiskKept"),
+    "providers.cassette": ("Recorded", "Replay"),
+    "providers.gemini": ("GeminiAdapter",),
+    "providers.openai": ("OpenAIAdapter",),
+    "providers.paced": ("Paced",),
     "records.metric": ("MetricValue",),
+    "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
     "records.progress": ("ProgressEvent", "only_events"),
     "records.report": ("EvalReport",),
-    "records.run": ("RunMetadata", "RunOptions"),
+    "records.run": ("Budget", "RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),
     "records.score": ("Score",),
     "records.session": ("Message", "ModelCall", "Session", "ToolCall", "Usage"),
@@ -86,32 +121,55 @@ _HOMES = {
     "sessions": ("current_session", "record"),
     "targets.command": ("CommandTarget",),
     "targets.http": ("HttpTarget",),
+    "targets.model": ("ModelTarget",),
     "targets.recorded": ("RecordedTarget",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AnthropicAdapter",
+    "Budget",
+    "Budgeted",
     "CSVDataset",
+    "Cached",
     "CommandTarget",
     "Configuration",
     "Dataset",
+    "DiskKept",
+    "Embedder",
     "EvalReport",
     "EvalResult",
     "EvalRunner",
     "Evaluator",
+    "GeminiAdapter",
     "HttpTarget",
     "IteratorDataset",
     "JSONLDataset",
     "JSONReporter",
+    "JudgeOutput",
     "MarkdownReporter",
+    "MarkdownSection",
     "Message",
     "Metric",
     "MetricRegistry",
     "MetricValue",
     "ModelCall",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelTarget",
+    "OpenAIAdapter",
+    "PASSING_RATINGS",
+    "Paced",
     "ProctorError",
     "ProgressEvent",
+    "Prompt",
+    "PromptTemplate",
+    "ProviderAdapter",
+    "RATING_VALUES",
+    "Rating",
+    "Recorded",
     "RecordedTarget",
+    "Replay",
     "Reply",
     "RunMetadata",
     "RunOptions",
@@ -121,13 +179,16 @@ __all__ = [
     "Session",
     "SessionEvaluator",
     "ToolCall",
+    "ToolSpec",
     "Trial",
     "Usage",
     "__version__",
+    "aask",
     "aevaluate",
     "all_of",
     "any_of",
     "arescore",
+    "ask",
     "attach",
     "combine",
     "contains",
@@ -135,15 +196,26 @@ __all__ = [
     "evaluate",
     "evaluator",
     "exact_match",
+    "grounded_claims",
     "json_subset",
+    "llm_judge",
     "negate",
     "only_events",
+    "panel",
+    "panel_agreement",
+    "position_bias",
+    "prefer",
+    "preferences_in",
+    "quality_score",
     "question_format",
     "record",
     "regex_match",
     "rescore",
+    "rubric_evaluation",
+    "semantic_similarity",
     "starter_phrase",
     "weighted",
+    "with_canary",
     "within_tolerance",
 ]
 

@@ -6,6 +6,7 @@ built-in ones too. Judges and targets therefore need not know any of them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,9 +105,17 @@ def _at_address(
 
 
 def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> Any:
+    signature = inspect.signature(connect)
+    try:
+        signature.bind(thing, **options)
+    except TypeError as error:
+        taken = ", ".join(list(signature.parameters)[1:]) or "no options"
+        raise ModelError(
+            f"its options do not fit: {error}", where=where, fix=f"it takes {taken}"
+        ) from None
     try:
         return connect(thing, **options)
     except TypeError as error:
-        if not options and not isinstance(thing, str):
-            raise ModelError(str(error), where=where) from error
+        if not options:
+            raise  # not about options, so a fault inside
         raise ModelError(f"its options do not fit: {error}", where=where) from error

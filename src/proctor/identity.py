@@ -154,8 +154,9 @@ class _Look:
     def _at_object(self, thing: Any) -> None:
         kind = type(thing)
         if (address := address_in(thing)) is not None:
-            # Of a model only the address counts: its key and connections are not what it says.
-            self._note("model", address.encode())
+            # Of a model the address counts, and of one in the user's code what tells it from
+            # another; its key and connections are not what it says.
+            self._note("model", f"{address} {getattr(thing, 'identity', '')}".encode())
             return
         self._note("object", _address(kind))
         call = getattr(kind, "__call__", None)  # noqa: B004 - the class's own code is wanted

@@ -50,9 +50,15 @@ async def in_use() -> AsyncIterator[None]:
         held.users -= 1
         if held.users == 0:
             things, held.things = list(held.things.values()), {}
-            for thing, close in reversed(things):
-                with contextlib.suppress(Exception):
-                    await close(thing)
+            async with contextlib.AsyncExitStack() as stack:
+                # Each is closed, also if closing another fails or is told to end.
+                for thing, close in things:
+                    stack.push_async_callback(_closed, thing, close)
+
+
+async def _closed(thing: Any, close: Close) -> None:
+    with contextlib.suppress(Exception):
+        await close(thing)
 
 
 def opened(key: Hashable, make: Callable[[], T], close: Close) -> T:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +21,20 @@ def installed(group: str) -> Iterable[EntryPoint]:
     >>> any(point.name == "matching" for point in installed(EVALUATORS))
     True
     """
-    # Looking for installed packages is slow to import, and wanted here only.
+    return _installed(group, tuple(sys.path))
+
+
+@functools.cache
+def _installed(group: str, _places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    # Looking through all installed packages takes milliseconds, and a model may be named in every
+    # call; the answer changes only with the places that are looked in.
     from importlib.metadata import entry_points
 
-    return sorted(
-        entry_points(group=group),
-        key=lambda point: (not point.value.startswith("proctor."), point.name),
+    return tuple(
+        sorted(
+            entry_points(group=group),
+            key=lambda point: (not point.value.startswith("proctor."), point.name),
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""The session of the trial that is running, found from anywhere inside it."""
+"""The session of the trial that is running, and the warnings of its run, from anywhere inside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from proctor.records.session import Session
 
 current: ContextVar[Session | None] = ContextVar("proctor_session", default=None)
+warnings: ContextVar[list[str] | None] = ContextVar("proctor_warnings", default=None)
 
 
 def current_session() -> Session | None:
@@ -24,3 +25,10 @@ def record(event: Any) -> None:
     session = current.get()
     if session is not None:
         session.append(event)
+
+
+def warn(text: str) -> None:
+    """Put a warning into the report of the running run, once; outside of one nothing happens."""
+    found = warnings.get()
+    if found is not None and text not in found:
+        found.append(text)

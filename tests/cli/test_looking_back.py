@@ -159,12 +159,17 @@ def test_init_writes_a_project_that_runs(project: Project) -> None:
     assert len(project.proctor("init", "other", "--json").json["wrote"]) == 5
 
 
-def test_the_demo_runs_and_says_what_next(project: Project) -> None:
-    """Two configurations, both reports, and the way on."""
+def test_the_demo_runs_and_says_what_next(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two configurations, both reports, the way on, and that no weights were there."""
+    monkeypatch.setenv("PROCTOR_MODELS", str(project.folder / "models"))
     told = project.proctor("demo")
     assert told.code == 0
     assert "bm25: 102 of 120 passed" in told.out
     assert "overlap: 71 of 120 passed" in told.out
+    assert "semantic_similarity compared letters only" in told.out
+    assert " models pull minilm" in told.out
     assert "What next:" in told.out
     assert (project.folder / "eval_results" / "report.md").exists()
     assert (project.folder / "eval_results" / "report.json").exists()

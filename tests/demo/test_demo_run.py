@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
+from statistics import fmean
 
 import pytest
 
-from proctor import bridge, resources
+from proctor import bridge, resources, weights
 from proctor.api import execute
 from proctor.config import Loaded, load
 from proctor.engine.start import Conduct
+from proctor.errors import ModelError
 from proctor.lookback import open_history
 from proctor.records.report import EvalReport
 
@@ -25,9 +28,11 @@ def loaded() -> Iterator[Loaded]:
 
 
 @pytest.fixture(scope="module")
-def report(loaded: Loaded) -> EvalReport:
-    """The demonstration, run once for all tests of this file."""
-    return bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
+def report(loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> EvalReport:
+    """The demonstration, run once for all tests of this file, on a machine without weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROCTOR_MODELS", str(tmp_path_factory.mktemp("models")))
+        return bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
 
 
 def passed(report: EvalReport, configuration: str, evaluator: str) -> int:
@@ -50,7 +55,7 @@ def test_every_answer_is_scored_by_every_evaluator(report: EvalReport) -> None:
     assert counts.total == 240
     assert counts.error + counts.unscored + counts.skipped == 0
     assert [set(result.scores) for result in report.results[:1]] == [
-        {"contains", "citation_format", "cites_source", "brief"}
+        {"contains", "citation_format", "cites_source", "brief", "semantic_similarity"}
     ]
 
 
@@ -77,3 +82,38 @@ def test_each_kind_of_question_is_as_hard_as_it_should_be(report: EvalReport) ->
     kinds = ("direct", "paraphrase", "trap", "unanswerable")
     assert [right["overlap", kind] for kind in kinds] == [56, 2, 13, 0]
     assert [right["bm25", kind] for kind in kinds] == [75, 4, 17, 6]
+
+
+def test_without_weights_letters_are_compared_and_every_score_says_so(report: EvalReport) -> None:
+    """Right answers lie nearer to what was expected than wrong ones do."""
+    methods = {r.scores["semantic_similarity"].details["method"] for r in report.results}
+    assert methods == {"lexical"}
+    assert apart(report) > 0.2
+
+
+def test_with_weights_meanings_are_compared(loaded: Loaded) -> None:
+    """By the local embeddings, and in a few seconds."""
+    pytest.importorskip("numpy", reason="the extra `local` is not installed")
+    try:
+        weights.pull("minilm")
+    except ModelError as error:
+        pytest.skip(f"the weights cannot be pulled: {error.what}")
+    began = time.perf_counter()
+    report = bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
+    assert time.perf_counter() - began < 20.0
+    names = {r.scores["semantic_similarity"].details["embedder"] for r in report.results}
+    assert names == {"local:minilm"}
+    assert apart(report) > 0.25
+    assert passed(report, "bm25", "semantic_similarity") > passed(
+        report, "overlap", "semantic_similarity"
+    )
+
+
+def apart(report: EvalReport) -> float:
+    """How much nearer right answers are than wrong ones, on average."""
+    near: dict[bool, list[float]] = {True: [], False: []}
+    for result in report.results:
+        near[result.scores["contains"].passed].append(
+            result.scores["semantic_similarity"].value or 0.0
+        )
+    return fmean(near[True]) - fmean(near[False])

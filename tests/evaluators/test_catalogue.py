@@ -34,6 +34,47 @@ combination/weighted
     evaluators: list[evaluator]
     threshold: float = 0.5
     needs nothing
+llm/llm_judge
+    A model rates the output by a criterion: excellent, good, fair, poor or wrong.
+    adapter: any
+    criterion: str | None = None
+    rubric: str | None = None
+    criteria: list[str] | None = None
+    scale: tuple[float, float] = [1, 5]
+    threshold: float | None = None
+    reference: bool | None = None
+    show_input: bool = True
+    samples: int = 1
+    combine: 'mean' | 'vote' = 'mean'
+    logprobs: bool = False
+    temperature: float | 'auto' | None = 'auto'
+    max_tokens: int | None = None
+    prompt: any = None
+    needs nothing
+llm/quality_score
+    A model scores how good the output is as a whole; passes from `min_score` (0 to 1) up.
+    adapter: any
+    min_score: float = 0.7
+    scale: tuple[float, float] = [1, 5]
+    reference: bool | None = None
+    show_input: bool = True
+    samples: int = 1
+    temperature: float | 'auto' | None = 'auto'
+    max_tokens: int | None = None
+    needs nothing
+llm/rubric_evaluation
+    A model scores the output by every criterion of a rubric; the value is the weighted mean.
+    adapter: any
+    rubric: any
+    one_call: bool = True
+    threshold: float = 0.7
+    scale: tuple[float, float] = [1, 5]
+    reference: bool | None = None
+    show_input: bool = True
+    temperature: float | 'auto' | None = 'auto'
+    max_tokens: int | None = None
+    prompt: any = None
+    needs nothing
 matching/contains
     Passes if the output contains what was expected; of several things it must contain all.
     case_sensitive: bool = True
@@ -55,6 +96,32 @@ matching/within_tolerance
     Passes if a number differs from the expected one by at most the tolerance.
     tolerance: float
     relative: bool = False
+    needs: expected
+opinions/panel
+    Asks several judges at once and passes by majority, by their mean, or if all pass.
+    judges: list[evaluator]
+    rule: 'majority' | 'mean' | 'unanimous' = 'majority'
+    threshold: float = 0.5
+    needs nothing
+opinions/prefer
+    Asks a model, in both orders, whether the output is better than another answer.
+    adapter: any
+    criterion: str | None = None
+    rival: str | None = None
+    win_required: bool = False
+    ties: bool = False
+    show_input: bool = True
+    needs: expected
+opinions/with_canary
+    Judges as its judge does, and now and then shows it a bad answer that asks for praise.
+    judge: evaluator
+    every: int = 10
+    answer: str | None = None
+    needs nothing
+quality/semantic_similarity
+    Passes if the output means about the same as what was expected.
+    embedder: any = None
+    threshold: float = 0.8
     needs: expected
 questions/question_format
     Passes if every output is a well-formed question.

@@ -14,7 +14,6 @@ from proctor.errors import (
     ProctorError,
     RunInterrupted,
     RunStopped,
-    UsageError,
     nearest,
 )
 

@@ -6,6 +6,7 @@ against the run's budget, and has its answer read strictly, with one reminder if
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -25,6 +26,8 @@ from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
 
 LONGEST_QUOTE = 300
+# The instructions are for models without schemas and would contradict one.
+BY_SCHEMA = "Answer again, with JSON that fits the schema."
 
 
 class Form(Protocol):
@@ -129,7 +132,15 @@ def _messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, .
         return (Message("user", prompt),)
     if isinstance(prompt, Prompt):
         return prompt.messages()
-    return tuple(prompt)
+    if isinstance(prompt, Message):
+        return (prompt,)
+    try:
+        return msgspec.convert(tuple(prompt), tuple[Message, ...])
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ModelError(
+            f"that cannot be asked: {error}",
+            fix="give a text, a Prompt, or messages, each with a role and a content",
+        ) from None
 
 
 def _with_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
@@ -151,28 +162,37 @@ async def _complete(
     for message in new:
         sessions.record(message)
     spending, kept = conditions.get()
-    response = None if kept is None else recall(kept, adapter.model, request)
+    response = None if kept is None else recall(kept, adapter, request)
     if response is None:
         if spending is not None:
             spending.begin()
-        began = time.perf_counter()
-        try:
-            left = None if until is None else max(0.0, until - began)
-            response = await adapter.complete(request, timeout=left)
-        except CallFailed as error:
-            spent = (time.perf_counter() - began) * 1000.0
-            failed = {"error": str(error)}
-            sessions.record(ModelCall(adapter.model, latency_ms=spent, details=failed))
-            raise
-        if response.latency_ms is None:
-            spent = (time.perf_counter() - began) * 1000.0
-            response = msgspec.structs.replace(response, latency_ms=spent)
-        if kept is not None:
-            remember(kept, adapter.model, request, response)
+        response = await _timed(adapter, request, until)
+        if kept is not None and not response.cached:
+            remember(kept, adapter, request, response)
+        if spending is not None and response.cached:
+            spending.take_back()
     _note(adapter, response)
     if spending is not None and not response.cached:
         spending.end(adapter.model, response.usage)
     return response
+
+
+async def _timed(
+    adapter: ProviderAdapter, request: ModelRequest, until: float | None
+) -> ModelResponse:
+    """The call itself, and how long it took; one that failed or was given up is noted too."""
+    began = time.perf_counter()
+    try:
+        left = None if until is None else max(0.0, until - began)
+        response = await adapter.complete(request, timeout=left)
+    except (CallFailed, asyncio.CancelledError) as error:
+        why = {"error": str(error) or "given up before it was answered"}
+        sessions.record(ModelCall(adapter.model, details=why))
+        raise
+    if response.latency_ms is not None:
+        return response
+    spent = (time.perf_counter() - began) * 1000.0
+    return msgspec.structs.replace(response, latency_ms=spent)
 
 
 def _note(adapter: ProviderAdapter, response: ModelResponse) -> None:
@@ -205,7 +225,8 @@ async def _read(
         read = form.read(response.text, structured=structured)
         return msgspec.structs.replace(response, output=read)
     except ValueError as error:
-        reminder = Message("user", _reminder(response, str(error), form.instructions))
+        told = BY_SCHEMA if structured else form.instructions
+        reminder = Message("user", _reminder(response, str(error), told))
     said = Message("assistant", response.text or "(nothing)")
     again = msgspec.structs.replace(request, messages=(*request.messages, said, reminder))
     second = await _complete(adapter, again, (reminder,), until)

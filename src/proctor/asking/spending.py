@@ -43,6 +43,11 @@ class Spending:
                 )
             self._calls += 1
 
+    def take_back(self) -> None:
+        """Give the leave for a call back: it was answered from a cache, so no call was made."""
+        with self._lock:
+            self._calls -= 1
+
     def end(self, model: str, usage: Usage) -> None:
         """Note what a call used."""
         budget = self._budget

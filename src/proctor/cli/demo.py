@@ -11,6 +11,9 @@ import click
 
 from proctor.cli.options import history_option, json_option
 
+LETTERS_ONLY = """
+semantic_similarity compared letters only: the weights for meanings are not here.
+To get them: proctor models pull minilm"""
 NEXT = """
 What next:
   what it still gets wrong:      proctor show latest --outcome failed --configuration bm25
@@ -49,4 +52,7 @@ def command(output: Path, history: str | None, as_json: bool) -> None:
     if not as_json:
         # `make demo` runs it from an environment that is not on the PATH.
         program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])
-        click.echo(f"kept as run {report.run_id}\n{NEXT.replace(' proctor ', f' {program} ')}")
+        assert report.metadata is not None
+        used = [one.parameters.get("embedder") for one in report.metadata.evaluators]
+        told = LETTERS_ONLY + "\n" + NEXT if "lexical" in used else NEXT
+        click.echo(f"kept as run {report.run_id}\n{told.replace(' proctor ', f' {program} ')}")

@@ -20,6 +20,7 @@ COMMANDS = {
     "rescore": "Score the outputs of a run again, with other evaluators.",
     "delete": "Delete runs from the history.",
     "evaluators": "List the evaluators and their parameters.",
+    "models": "List the models that can be reached; pull local ones.",
     "init": "Write a first project that runs.",
     "demo": "Evaluate a small question answerer in two configurations.",
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from proctor import lifetimes
+from proctor import lifetimes, sessions
 from proctor.asking.ask import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
@@ -78,6 +78,7 @@ class Sitting:
         crew = Crew(self.metadata, self.jobs, runner, writer, self.progress, self.clock)
         self.progress.start()
         conditions.set(Conditions(self.spending))
+        sessions.warnings.set(self.progress.warnings)
         try:
             async with lifetimes.in_use():
                 with _on_interrupt(crew.interrupt):

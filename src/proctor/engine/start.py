@@ -21,7 +21,7 @@ from proctor.errors import Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
 from proctor.records.session import ModelCall, Usage
-from proctor.records.trial import Configuration
+from proctor.records.trial import Configuration, EvalResult
 from proctor.threads import Threads
 from proctor.version import VERSION
 
@@ -278,11 +278,19 @@ def _spending(run: RunMetadata, history: History, is_new: bool) -> Spending | No
         return None
     used, calls = Usage(), 0
     for result in () if is_new else history.results(run.run_id):
-        told = [result.trial.session, *result.sessions.values()]
-        events = [call for session in told if session is not None for call in session[ModelCall]]
-        calls += len(events)
-        used = sum((call.usage for call in events), used)
+        for call in _calls_made(result):
+            calls += 1
+            used = used + call.usage
     return Spending(budget, used, calls)
+
+
+def _calls_made(result: EvalResult) -> Iterator[ModelCall]:
+    """The model calls that this run made for a result; what came from a cache was made before."""
+    told = [None if result.trial.cached else result.trial.session, *result.sessions.values()]
+    for session in told:
+        for call in () if session is None else session[ModelCall]:
+            if not call.details.get("cached"):
+                yield call
 
 
 def _progress(

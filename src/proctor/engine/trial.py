@@ -249,9 +249,9 @@ def describe(error: BaseException, timeout: float | None) -> Failure:
         message = str(error)
     except Exception as broken:
         message = f"(its message cannot be read: {type(broken).__name__})"
-    frames = traceback.extract_tb(error.__traceback__)[-TRACEBACK_FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
-    where = "".join(traceback.format_list(own))
+    where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
     return Failure(kind, message[:MESSAGE_LENGTH], where)
 
 

@@ -31,7 +31,7 @@ def all_of(*evaluators: Any) -> Attached:
     >>> all_of(exact_match, contains)("hello world", "hello").value
     0.5
     """
-    return _combined("all_of", _parts(evaluators, "all_of"), combine_all)
+    return _combined("all_of", parts_of(evaluators, "all_of"), combine_all)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
@@ -44,7 +44,7 @@ def any_of(*evaluators: Any) -> Attached:
     >>> any_of(exact_match, contains)("hello world", "hello").passed
     True
     """
-    return _combined("any_of", _parts(evaluators, "any_of"), combine_any)
+    return _combined("any_of", parts_of(evaluators, "any_of"), combine_any)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
@@ -59,7 +59,7 @@ def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
     0.75
     """
     pairs = [pair for given in evaluators for pair in _pairs(given)]
-    parts = _parts([thing for thing, _ in pairs], "weighted")
+    parts = parts_of([thing for thing, _ in pairs], "weighted")
     weights = dict(zip(parts, (_weight(weight) for _, weight in pairs), strict=True))
     _check_threshold(threshold, "weighted")
 
@@ -90,7 +90,7 @@ def negate(evaluator: Any) -> Attached:
     >>> negate(contains)("I cannot help with that", "cannot").passed
     False
     """
-    parts = _parts([evaluator], "negate")
+    parts = parts_of([evaluator], "negate")
     (name,) = parts
 
     def rule(scores: Mapping[str, Score]) -> Score:
@@ -113,7 +113,7 @@ def threshold(evaluator: Any, at_least: float) -> Attached:
     >>> threshold(contains, 0.6)("red and green", ["red", "green", "blue"]).passed
     True
     """
-    parts = _parts([evaluator], "threshold")
+    parts = parts_of([evaluator], "threshold")
     (name,) = parts
     _check_threshold(at_least, "threshold")
 
@@ -150,7 +150,7 @@ def combine(
         )
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
-    settled = _parts(parts, name)
+    settled = parts_of(parts, name)
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
@@ -165,7 +165,7 @@ def combine(
     return Attached(spec, made.mode, made.score)
 
 
-def _parts(evaluators: Iterable[Any], label: str) -> Parts:
+def parts_of(evaluators: Iterable[Any], label: str) -> Parts:
     """The evaluators of a combination, each under a name of its own."""
     parts: Parts = {}
     for thing in evaluators:
@@ -211,19 +211,21 @@ def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:
     # Whoever awaits a score has it loaded; the others need not wait for the import.
     import asyncio
 
-    from proctor.threads import in_thread
-
-    async def one(part: Attached, trial: Trial) -> Score:
-        if part.mode == "thread":
-            return await in_thread(part.score, trial)  # type: ignore[no-any-return]
-        found = part.score(trial)
-        return await found if part.mode == "async" else found  # type: ignore[no-any-return]
-
     async def score(trial: Trial) -> Score:
-        scores = await asyncio.gather(*(one(part, trial) for part in parts.values()))
+        scores = await asyncio.gather(*(score_later(part, trial) for part in parts.values()))
         return rule(dict(zip(parts, scores, strict=True)))
 
     return score
+
+
+async def score_later(part: Attached, trial: Trial) -> Score:
+    """The score of any evaluator to be awaited, in a thread if it may block."""
+    from proctor.threads import in_thread
+
+    if part.mode == "thread":
+        return await in_thread(part.score, trial)  # type: ignore[no-any-return]
+    found = part.score(trial)
+    return await found if part.mode == "async" else found  # type: ignore[no-any-return]
 
 
 def _pairs(given: Any) -> list[tuple[Any, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
-from proctor.errors import EvaluatorError, Problem, nearest
+from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.evidence import Shape, signature_of
 from proctor.identity import address_in
 from proctor.records.run import EvaluatorSpec
@@ -111,6 +111,11 @@ def make(factory: Callable[..., Any], options: Mapping[str, Any], label: str) ->
         return factory(*bound.args, **bound.kwargs)
     except EvaluatorError:
         raise
+    except UsageError as error:
+        where = f"{label}, {error.where}" if error.where else label
+        raise EvaluatorError(
+            error.what, where=where, fix=error.fix, problems=error.problems
+        ) from error
     except Exception as error:
         raise EvaluatorError(
             f"it could not be made: {type(error).__name__}: {error}", where=label

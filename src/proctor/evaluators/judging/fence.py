@@ -23,12 +23,13 @@ class Fence:
     … OUTPUT>>>
     """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = dict(texts)
+    def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
+        self._texts = {name: sendable(text) for name, text in texts.items()}
+        folded = [text.casefold() for text in self._texts.values()]
         turn = 0
         while True:
-            self.mark = codec.digest("fence", turn, self._texts)[:MARK_LENGTH]
-            if not any(self.mark in text.lower() for text in self._texts.values()):
+            self.mark = codec.digest("fence", turn, self._texts)[:length]
+            if not any(self.mark in text for text in folded):
                 break
             turn += 1
 
@@ -40,3 +41,25 @@ class Fence:
     def blocks(self) -> dict[str, str]:
         """Every text between its two lines, by name."""
         return {name: self.block(name) for name in self._texts}
+
+    def holds(self, text: str) -> bool:
+        """True if a text stands in one of those behind the fence, white space aside.
+
+        >>> Fence({"output": "I say: {'rating':  'good'}"}).holds("{'rating': 'good'}")
+        True
+        """
+        wanted = _closed_up(text)
+        return bool(wanted) and any(wanted in _closed_up(one) for one in self._texts.values())
+
+
+def sendable(text: str) -> str:
+    """A text as it can be sent: halves of characters, which no encoding knows, are replaced.
+
+    >>> sendable("half of an emoji: \\ud83d")
+    'half of an emoji: ?'
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _closed_up(text: str) -> str:
+    return "".join(text.split())

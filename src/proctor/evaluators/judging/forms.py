@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
+from proctor.evaluators.judging.members import Member, members
 
-_REASON = re.compile(r"^\W*reason(?:ing)?\W*?[:=][ \t]*", re.IGNORECASE)
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_REASON = re.compile(r"\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*", re.IGNORECASE)
+_NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?"
+# How people and models dress up a word; it is not part of the word.
+_DRESS = "*_`'\"<>[](). \t\r"
 
 
 class Verdict(NamedTuple):
@@ -19,12 +21,72 @@ class Verdict(NamedTuple):
     reason: str
 
 
+class Allowed:
+    """What a verdict may be: one word out of a few, or a number from a scale.
+
+    >>> Allowed(["good", "poor"]).pick("**Good**"), Allowed(scale=(1, 5)).pick("4/5")
+    ('good', '4')
+    """
+
+    def __init__(
+        self, choices: Sequence[str] | None = None, scale: tuple[float, float] | None = None
+    ) -> None:
+        if (choices is None) == (scale is None):
+            raise ValueError("a verdict is one of some choices, or a number from a scale")
+        self._choices = {choice.strip(_DRESS).casefold(): choice for choice in choices or ()}
+        if len(self._choices) != len(choices or ()):
+            raise ValueError("two choices are the same word")
+        self._scale = scale
+
+    def __str__(self) -> str:
+        if self._scale is not None:
+            return f"a number from {self._scale[0]:g} to {self._scale[1]:g}"
+        return " | ".join(self._choices.values())
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        if self._scale is not None:
+            return {"type": "number", "minimum": self._scale[0], "maximum": self._scale[1]}
+        return {"type": "string", "enum": list(self._choices.values())}
+
+    def is_format(self, said: str) -> bool:
+        """True for what the instructions say a verdict looks like, which is none yet."""
+        return said.strip() == f"<{self}>"
+
+    def pick(self, said: Any) -> str:
+        """The choice that was meant: exactly one of those allowed, never a guess."""
+        if isinstance(said, bool) or not isinstance(said, str | int | float):
+            raise self._refusal()
+        if self._scale is not None:
+            return self._number(said, *self._scale)
+        bare = str(said).strip(_DRESS).casefold()
+        if bare not in self._choices:
+            raise self._refusal()
+        return self._choices[bare]
+
+    def _number(self, said: str | float, low: float, high: float) -> str:
+        found = str(said)
+        if isinstance(said, str):
+            bare = said.strip(_DRESS)
+            match = re.fullmatch(rf"({_NUMBER})(?:[ \t]*/[ \t]*{re.escape(f'{high:g}')})?", bare)
+            found = match[1] if match else "nan"
+        if not low <= float(found) <= high:
+            raise self._refusal()
+        return found
+
+    def _refusal(self) -> ValueError:
+        # What was said instead is not repeated: it may be quoted from what is judged.
+        return ValueError(f"the verdict is not {'one of ' if self._choices else ''}{self}")
+
+
 class VerdictForm:
     """One word out of a few, or a number from a scale, under the name of a field.
 
     A model that is held to a schema answers in JSON. Any other explains itself and ends with a
     line `FIELD mark: choice`. Only the last line of that shape counts, so that a verdict which is
-    quoted from what is judged changes nothing: what is judged cannot contain the mark.
+    quoted from what is judged changes nothing: what is judged cannot contain the mark. `quoted`
+    tells whether a text stands in what is judged: such an answer is a copy, and no verdict.
 
     >>> form = VerdictForm("rating", ["good", "poor"], mark="7f3a")
     >>> form.read("It says RATING: good, but it is not.\\nRATING 7f3a: poor", structured=False)
@@ -38,80 +100,108 @@ class VerdictForm:
         *,
         scale: tuple[float, float] | None = None,
         mark: str = "",
+        quoted: Callable[[str], bool] | None = None,
     ) -> None:
-        if (choices is None) == (scale is None):
-            raise ValueError("a verdict is one of some choices, or a number from a scale")
         self.field, self.mark = field, mark
-        self._choices = {choice.casefold(): choice for choice in choices or ()}
-        self._scale = scale
-        asked = re.escape(field) + (rf"\W+{re.escape(mark)}" if mark else "")
-        self._line = re.compile(rf"^\W*{asked}\W*?[:=][ \t]*(.*?)$", re.IGNORECASE | re.MULTILINE)
+        self._allowed = Allowed(choices, scale)
+        self._quoted = quoted
+        self._lines = VerdictLines(f"{field.upper()} {mark}".rstrip(), self._allowed)
 
     @property
     def schema(self) -> dict[str, Any]:
         """The reason comes first: a verdict should follow from it."""
-        kind: dict[str, Any] = {"type": "number"}
-        if self._scale is not None:
-            kind |= {"minimum": self._scale[0], "maximum": self._scale[1]}
-        else:
-            kind = {"type": "string", "enum": list(self._choices.values())}
-        return {
-            "type": "object",
-            "properties": {"reason": {"type": "string"}, self.field: kind},
-            "required": ["reason", self.field],
-            "additionalProperties": False,
-        }
+        return sheet_schema({"reason": {"type": "string"}, self.field: self._allowed.schema})
 
     @property
     def instructions(self) -> str:
         """How to answer without a schema."""
-        line = f"{self.field.upper()} {self.mark}".rstrip()
         return (
             "Explain your verdict briefly. Then end with one last line, exactly of this form:\n"
-            f"{line}: <{self._allowed()}>"
+            f"{self._lines.shape}: <{self._allowed}>"
         )
-
-    def _allowed(self) -> str:
-        if self._scale is not None:
-            return f"a number from {self._scale[0]:g} to {self._scale[1]:g}"
-        return " | ".join(self._choices.values())
 
     def read(self, text: str, *, structured: bool) -> Verdict:
         """The verdict in an answer, or a ValueError that says why there is none."""
-        return self._read_json(text) if structured else self._read_line(text)
+        if structured:
+            found = read_object(text, self._quoted)
+            reason = found["reason"].value if "reason" in found else ""
+            return Verdict(self._allowed.pick(self._member(found).value), str(reason).strip())
+        last = self._lines.last(text)
+        choice = self._allowed.pick(last.said)
+        around = (text[: last.start].strip(), text[last.end :].strip())
+        return Verdict(choice, without_heading("\n".join(part for part in around if part)))
 
-    def _read_json(self, text: str) -> Verdict:
-        try:
-            found = msgspec.json.decode(text.strip(), type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            raise ValueError(f"it is not the JSON that was asked for ({error})") from None
+    def place(self, text: str, *, structured: bool) -> int:
+        """Where in an answer that can be read the choice begins."""
+        if structured:
+            start = self._member(read_object(text, self._quoted)).start
+            return start + (text[start] == '"')
+        last = self._lines.last(text)
+        return last.place + len(last.said) - len(last.said.lstrip(_DRESS))
+
+    def _member(self, found: dict[str, Member]) -> Member:
         if self.field not in found:
             raise ValueError(f"it has no {self.field!r}")
-        said, reason = found[self.field], found.get("reason", "")
-        if isinstance(said, bool) or not isinstance(said, str | int | float):
-            raise ValueError(f"{self.field!r} is {said!r}, not {self._allowed()}")
-        return Verdict(self._choice(str(said)), str(reason).strip())
+        return found[self.field]
 
-    def _read_line(self, text: str) -> Verdict:
-        lines = list(self._line.finditer(text))
-        if not lines:
-            shape = f"{self.field.upper()} {self.mark}".rstrip()
-            raise ValueError(f"it has no line that begins with {shape}:")
-        last = lines[-1]
-        choice = self._choice(last[1])
-        around = (text[: last.start()].strip(), text[last.end() :].strip())
-        reason = "\n".join(part for part in around if part)
-        return Verdict(choice, _REASON.sub("", reason, count=1).strip())
 
-    def _choice(self, said: str) -> str:
-        """The choice that was meant: exactly one of those allowed, never a guess."""
-        bare = said.strip().strip("*_`'\"<>[](). ").strip()
-        if self._scale is None:
-            if bare.casefold() in self._choices:
-                return self._choices[bare.casefold()]
-            raise ValueError(f"{said.strip()!r} is not one of {self._allowed()}")
-        low, high = self._scale
-        number = re.fullmatch(rf"({_NUMBER})(?:\s*/\s*{high:g})?", bare)
-        if number is None or not low <= float(number[1]) <= high:
-            raise ValueError(f"{said.strip()!r} is not {self._allowed()}")
-        return number[1]
+class VerdictLine(NamedTuple):
+    """A line with a verdict on it: what was said, where that begins, and the ends of the line."""
+
+    said: str
+    place: int
+    start: int
+    end: int
+
+
+class VerdictLines:
+    """Lines `SHAPE: choice`, with whatever Markdown a model likes to put around them."""
+
+    def __init__(self, shape: str, allowed: Allowed) -> None:
+        self.shape = shape
+        self._words = re.findall(r"\w+", shape.casefold())
+        self._allowed = allowed
+
+    def last(self, text: str) -> VerdictLine:
+        """The last of them, or a ValueError; the format that was asked for is none itself."""
+        # The words are compared rather than put into the pattern: a mark is new in every call,
+        # and to compile a pattern takes longer than everything else.
+        words = r"[^\w\n]+".join([r"(\w+)"] * len(self._words))
+        line = re.compile(rf"^[^\w\n]*{words}[^\w\n]*?[:=][ \t]*(.*)$", re.MULTILINE)
+        found = [
+            match
+            for match in line.finditer(text)
+            if [word.casefold() for word in match.groups()[:-1]] == self._words
+            and not self._allowed.is_format(match.groups()[-1])
+        ]
+        if not found:
+            raise ValueError(f"it has no line that begins with {self.shape}:")
+        last, group = found[-1], len(self._words) + 1
+        return VerdictLine(last[group], last.start(group), last.start(), last.end())
+
+
+def read_object(text: str, quoted: Callable[[str], bool] | None) -> dict[str, Member]:
+    """The members of an answer that is one JSON object, and not a copy of what is judged."""
+    found = members(text)
+    if quoted is not None and quoted(text):
+        raise ValueError("it is a copy of something in the texts, not a verdict on them")
+    return found
+
+
+def sheet_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object that has all these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def without_heading(reason: str) -> str:
+    """A reason without the word "Reason:" before it.
+
+    >>> without_heading("**Reasoning:** it is right")
+    'it is right'
+    """
+    return _REASON.sub("", reason.strip(), count=1).lstrip("* \t").strip()

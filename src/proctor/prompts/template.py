@@ -1,0 +1,250 @@
+"""Templates: sections of text with placeholders, checked when they are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from proctor import codec
+from proctor.errors import ModelError, Problem, nearest
+from proctor.prompts import files
+from proctor.prompts.parameters import fields_of, named, written
+
+ParamsT = TypeVar("ParamsT")
+OutputT = TypeVar("OutputT")
+Speaker = Literal["system", "user"]
+
+
+class MarkdownSection(Generic[ParamsT]):
+    """A part of a prompt: a heading, and text in which `$name` stands for a parameter.
+
+    `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and
+    refuses placeholders that it has no field for. `$$` is a dollar sign; braces mean nothing.
+    With `only_if`, the section is left out where that parameter is None.
+
+    >>> MarkdownSection("Question", "Answer concisely: $question", key="q").placeholders
+    ('question',)
+    """
+
+    def __init__(
+        self,
+        title: str,
+        template: str,
+        key: str,
+        *,
+        role: Speaker = "user",
+        only_if: str | None = None,
+    ) -> None:
+        self.title, self.template, self.key = title, template, key
+        self.role: Speaker = role
+        self.only_if = only_if
+        self._text = Template(template)
+        if role not in files.ROLES:
+            raise ModelError(
+                f"there is no role {role!r}", where=key, fix=nearest(str(role), files.ROLES)
+            )
+        if not self._text.is_valid():
+            raise ModelError(
+                "a $ is not followed by a parameter's name",
+                where=key,
+                fix="write $$ for a dollar sign",
+            )
+
+    @property
+    def params_type(self) -> Any:
+        """The type in the brackets, or None."""
+        return _in_brackets(self)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The names in the text, in order."""
+        return tuple(dict.fromkeys(self._text.get_identifiers()))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The names that the section depends on: its placeholders and its condition."""
+        return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The text with the values put in; what is put in is never looked at again.
+
+        >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
+        'Is $x {y}? (in $)'
+        """
+        filled = self._text.substitute({name: written(values[name]) for name in self.placeholders})
+        return f"# {self.title}\n\n{filled}" if self.title else filled
+
+
+class PromptTemplate(Generic[OutputT]):
+    """A prompt before its parameters are known: sections, a name, and a version.
+
+    `PromptTemplate[Output]` says what type the answer has. `version` is a digest of the content
+    unless you give one; it is stored with every score that a prompt led to. With `parameters`
+    (name: type) placeholders are held to these, as they are to the fields of a section's type.
+
+    >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
+    >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
+    >>> template.parameters
+    {'question': typing.Any}
+    """
+
+    def __init__(
+        self,
+        ns: str,
+        key: str,
+        sections: Sequence[MarkdownSection[Any]],
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.ns, self.key, self.name = ns, key, name or key
+        self.sections = tuple(sections)
+        known = _typed(self.sections) if parameters is None else [dict(parameters)]
+        problems = [*_faults_of_sections(self.sections), *_clashes(known)]
+        if parameters is None:
+            problems += _faults_of_types(self.sections)
+        else:
+            problems += _faults_of_names(self.sections, parameters)
+        if problems:
+            raise ModelError("the prompt does not hold together", where=key, problems=problems)
+        self.parameters = dict.fromkeys((n for s in self.sections for n in s.wanted), Any)
+        for fields in known:
+            self.parameters |= fields
+        content = [[s.title, s.template, s.key, s.role, s.only_if] for s in self.sections]
+        self.version = version or codec.digest(content)[:12]
+
+    @property
+    def output_type(self) -> Any:
+        """The type in the brackets, or None."""
+        return _in_brackets(self)
+
+    @property
+    def id(self) -> str:
+        """Name and version in one word, as stored with scores.
+
+        >>> PromptTemplate("qa", "answer", [MarkdownSection("", "Hi", "q")], version="2").id
+        'qa/answer@2'
+        """
+        return f"{self.ns}/{self.key}@{self.version}"
+
+    @classmethod
+    def load(cls, path: str | Path) -> PromptTemplate[Any]:
+        """A prompt from its own file: Markdown under a head that names it and its parameters.
+
+        The head is YAML between two lines of `---`: `key`, and optionally `ns`, `name`, `version`
+        and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->` begin
+        what is said in that role, `<!-- user if expected -->` a part that may be left out.
+        """
+        return cls.parse(files.read(Path(path)), where=str(path))
+
+    @classmethod
+    def parse(cls, text: str, *, where: str = "prompt") -> PromptTemplate[Any]:
+        """A prompt from the text of such a file.
+
+        >>> PromptTemplate.parse("---\\nkey: greet\\n---\\nGreet $name.").sections[0].placeholders
+        ('name',)
+        """
+        file = files.parse(text, where)
+        try:
+            sections = [
+                MarkdownSection[Any](
+                    "",
+                    part.text,
+                    f"part-{number}",
+                    role="system" if part.role == "system" else "user",
+                    only_if=part.only_if,
+                )
+                for number, part in enumerate(file.parts, start=1)
+            ]
+            return cls(
+                file.ns,
+                file.key,
+                sections,
+                name=file.name,
+                version=file.version,
+                parameters=file.parameters,
+            )
+        except ModelError as error:
+            inside = f"{where}, {error.where}" if error.where.startswith("part-") else where
+            raise ModelError(
+                error.what, where=inside, fix=error.fix, problems=error.problems
+            ) from None
+
+
+def _in_brackets(thing: Any) -> Any:
+    """The type that a generic object was made with, or None."""
+    (found,) = get_args(getattr(thing, "__orig_class__", None)) or (None,)
+    return None if found is Any or isinstance(found, TypeVar) else found
+
+
+def _typed(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
+    """The fields of each parameters type that the sections name."""
+    kinds = dict.fromkeys(s.params_type for s in sections if s.params_type is not None)
+    return [fields_of(kind) for kind in kinds]
+
+
+def _faults_of_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
+    if not sections:
+        return [Problem("sections", "a prompt without sections says nothing")]
+    counts = Counter(section.key for section in sections)
+    faults = [Problem(key, "two sections have this key") for key, n in counts.items() if n > 1]
+    return faults + [
+        Problem(section.key, "a section without title and text says nothing")
+        for section in sections
+        if not (section.title.strip() or section.template.strip())
+    ]
+
+
+def _faults_of_types(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
+    """Every placeholder of a typed section is a field, and every field has a place somewhere."""
+    faults: list[Problem] = []
+    used = {name for section in sections for name in section.wanted}
+    for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
+        fields = fields_of(kind)
+        for section in sections:
+            if section.params_type is kind:
+                faults += _unknown(section, fields, f"a field of {named(kind)}")
+        faults += [
+            Problem(f"{named(kind)}.{name}", "this field has no place in the text")
+            for name in fields
+            if name not in used
+        ]
+    return faults
+
+
+def _faults_of_names(
+    sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]
+) -> list[Problem]:
+    """Every placeholder is declared, and everything declared has a place."""
+    faults = [fault for s in sections for fault in _unknown(s, parameters, "a parameter")]
+    used = {name for section in sections for name in section.wanted}
+    return faults + [
+        Problem(name, "this parameter has no place in the text")
+        for name in parameters
+        if name not in used
+    ]
+
+
+def _unknown(
+    section: MarkdownSection[Any], known: Mapping[str, Any], what: str
+) -> Iterable[Problem]:
+    return [
+        Problem(section.key, f"${name} is not {what}; {nearest(name, known)}")
+        for name in dict.fromkeys(section.wanted)
+        if name not in known
+    ]
+
+
+def _clashes(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
+    """Fields that two types share must be of one type: a name stands for one value."""
+    first: dict[str, Any] = {}
+    for fields in known:
+        for name, kind in fields.items():
+            if first.setdefault(name, kind) != kind:
+                yield Problem(
+                    name, f"it is {named(first[name])} in one type, {named(kind)} in another"
+                )

@@ -1,0 +1,68 @@
+"""A model with a budget of its own, which several models may share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from proctor.asking.spending import Spending
+from proctor.connections import provider
+from proctor.errors import ModelError
+from proctor.ports import ProviderAdapter
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.run import Budget
+
+
+class Budgeted:
+    """A model that may be asked as long as its budget lasts; then `StopRun` ends the run.
+
+    Give the same `Spending` to several models and they share one budget.
+
+    >>> spending = Spending(Budget(calls=100))
+    >>> target = Budgeted(lambda messages: "Paris", spending)
+    >>> judge = Budgeted(lambda messages: "RATING: good", spending)
+    """
+
+    def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
+        self._adapter: ProviderAdapter = provider(adapter)
+        self.spending = budget if isinstance(budget, Spending) else Spending(_budget(budget))
+
+    @property
+    def model(self) -> str:
+        """The address of the model behind it."""
+        return self._adapter.model
+
+    @property
+    def fits_schema(self) -> bool:
+        """Whether the model behind it fits its answers to a schema."""
+        return self._adapter.fits_schema
+
+    @property
+    def identity(self) -> str:
+        """What tells the model behind it from another of the same address."""
+        return str(getattr(self._adapter, "identity", ""))
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        """Ask within the budget; what comes from a cache was paid for before and is free."""
+        self.spending.begin()
+        response = await self._adapter.complete(request, timeout=timeout)
+        if response.cached:
+            self.spending.take_back()
+        else:
+            self.spending.end(self.model, response.usage)
+        return response
+
+
+def _budget(given: Budget | Mapping[str, Any]) -> Budget:
+    if isinstance(given, Budget):
+        return given
+    try:
+        return msgspec.convert(dict(given), Budget)
+    except msgspec.ValidationError as error:
+        raise ModelError(
+            f"that is no budget: {error}", fix="give calls, tokens or cost, each above 0"
+        ) from None

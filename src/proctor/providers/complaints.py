@@ -1,0 +1,69 @@
+"""What a server says when it does not answer: the providers' error bodies, read leniently."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proctor.providers.rate_headers import seconds_until
+
+LONGEST_QUOTE = 300
+
+
+class Complaint(NamedTuple):
+    """An error as the server tells it; empty where it does not say."""
+
+    message: str = ""
+    kind: str = ""
+    code: str = ""
+    parameter: str = ""
+    retry_after: float | None = None
+
+
+def complaint_in(body: bytes) -> Complaint:
+    """Read an error body of any of the providers, or the beginning of whatever it is.
+
+    >>> complaint_in(b'{"error": {"message": "no such model", "code": "model_not_found"}}').code
+    'model_not_found'
+    >>> complaint_in(b"<h1>Bad gateway</h1>").message
+    '<h1>Bad gateway</h1>'
+    """
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Complaint(_shortened(body.decode("utf-8", "replace")))
+    if isinstance(said, list) and len(said) == 1:
+        said = said[0]
+    error = said.get("error", said) if isinstance(said, dict) else said
+    if not isinstance(error, dict):
+        return Complaint(_shortened(_text(error)))
+    message = next((error[key] for key in ("message", "detail") if error.get(key)), error)
+    return Complaint(
+        _shortened(_text(message)),
+        _text(error.get("type") or error.get("status")),
+        _text(error.get("code")),
+        _text(error.get("param")),
+        _delay(error.get("details")),
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
+
+
+def _delay(details: Any) -> float | None:
+    """Gemini names the time to wait in the body: {"@type": …RetryInfo, "retryDelay": "30s"}."""
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str):
+            return seconds_until(delay, datetime.now(UTC))
+    return None

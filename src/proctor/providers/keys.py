@@ -1,0 +1,113 @@
+"""Keys of providers: taken from the environment or the caller, and shown to nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from proctor.errors import ModelError
+
+HIDDEN = "[hidden]"
+# Shorter texts are no secrets, and hiding them would garble what is said.
+SHORTEST_HIDDEN = 4
+# In an answer only what can be nothing but the key is hidden.
+SHORTEST_IN_ANSWERS = 16
+_SENDABLE = re.compile(r"[\x21-\x7e]+")
+
+
+class Key:
+    """A secret that is sent in a header, and the name of where it came from.
+
+    It is not written, printed, copied or pickled. Without a secret nothing is sent.
+
+    >>> Key("sk-0123456789", "OPENAI_API_KEY")
+    Key(OPENAI_API_KEY)
+    >>> Key("sk-0123456789", "OPENAI_API_KEY").hide("wrong key sk-0123456789")
+    'wrong key [hidden]'
+    """
+
+    __slots__ = ("_in_answers", "_secret", "source")
+
+    def __init__(self, secret: str = "", source: str = "api_key") -> None:
+        self._secret = secret
+        self.source = source
+        self._in_answers = secret.encode() if len(secret) >= SHORTEST_IN_ANSWERS else b""
+
+    def __repr__(self) -> str:
+        return f"Key({self.source})"
+
+    def __bool__(self) -> bool:
+        return bool(self._secret)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not copied or pickled; connect again where it is needed")
+
+    def sent_as(self, form: str) -> str:
+        """The header value with the key in place of `{}`."""
+        return form.format(self._secret)
+
+    def hide(self, text: str) -> str:
+        """The text without the key, which a server may have quoted in it."""
+        if len(self._secret) >= SHORTEST_HIDDEN:
+            for written in (self._secret, quote(self._secret, safe="")):
+                text = text.replace(written, HIDDEN)
+        return text
+
+    def hide_in_answer(self, body: bytes) -> bytes:
+        """The same for an answer that will be kept."""
+        if self._in_answers and self._in_answers in body:
+            return body.replace(self._in_answers, HIDDEN.encode())
+        return body
+
+
+def find(
+    variables: Sequence[str],
+    *,
+    api_key: Any = None,
+    api_key_env: str | None = None,
+    needed: bool = True,
+    where: str,
+    environ: Mapping[str, str] | None = None,
+) -> Key:
+    """The caller's key, or that of the first variable which is set.
+
+    >>> find(["OPENAI_API_KEY"], where="openai:gpt-4o-mini", environ={"OPENAI_API_KEY": "sk-1"})
+    Key(OPENAI_API_KEY)
+    """
+    if api_key is not None:
+        return _checked(api_key, "api_key", where)
+    environ = os.environ if environ is None else environ
+    asked = [api_key_env] if api_key_env is not None else list(variables)
+    for name in asked:
+        if environ.get(name, "").strip():
+            return _checked(environ[name], name, where)
+    if needed or api_key_env is not None:
+        raise ModelError(
+            f"there is no key: {' or '.join(asked)} is not set in the environment",
+            where=where,
+            fix=f"export {asked[0]}=…, or give api_key=… where the model is made",
+        )
+    return Key("", variables[0])
+
+
+def digest(origin: str, headers: Mapping[str, str]) -> str:
+    """What tells one endpoint and key from another without telling the key."""
+    state = hashlib.sha256(origin.encode())
+    for name, value in sorted(headers.items()):
+        state.update(f"\n{len(name)}:{name}{value}".encode())
+    return state.hexdigest()
+
+
+def _checked(secret: Any, source: str, where: str) -> Key:
+    # The value itself is never told.
+    if not isinstance(secret, str) or not _SENDABLE.fullmatch(secret.strip()):
+        raise ModelError(
+            f"the key in {source} has characters that no key has, or none at all",
+            where=where,
+            fix="look for spaces, quotes or line ends around it",
+        )
+    return Key(secret.strip(), source)

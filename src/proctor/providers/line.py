@@ -1,0 +1,100 @@
+"""A line to a model: what the adapters of all providers do in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from proctor.providers.complaints import Complaint
+from proctor.providers.prices import Prices
+from proctor.providers.retries import Patience
+from proctor.providers.transport import Answer, Endpoint, Errand, Refused
+from proctor.records.model import ModelRequest, ModelResponse
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Wire(Protocol):
+    """A provider's wire format: how a request is written and an answer read."""
+
+    def write(self, model: str, request: ModelRequest, without: frozenset[str], /) -> bytes:
+        """The body; `without` names the fields of the request that the model does not take."""
+        ...
+
+    def read(self, body: bytes, request: ModelRequest, /) -> ModelResponse:
+        """The answer; raises `Garbled` or `Misfit`."""
+        ...
+
+    def objection(self, complaint: Complaint, request: ModelRequest, /) -> str | None:
+        """The field of the request that the model says it does not take, if it says so."""
+        ...
+
+
+class Line:
+    """Calls of one model: sent, read, timed and priced.
+
+    Some models refuse a setting that others take, such as a temperature. What a model refuses is
+    left out of that call and of all later ones on this line; nothing else is changed.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        wire: Wire,
+        *,
+        who: str,
+        patience: Patience,
+        price: Callable[[ModelResponse], float | None],
+    ) -> None:
+        self.endpoint = endpoint
+        self.patience = patience
+        self.who = who
+        self._wire = wire
+        self._price = price
+        # Replaced as a whole, never changed: calls in several threads may read it.
+        self._without = _NOTHING
+
+    async def complete(
+        self, url: str, model: str, request: ModelRequest, timeout: float | None
+    ) -> ModelResponse:
+        """Ask once, retries included."""
+        until = None if timeout is None else self.endpoint.clock.monotonic() + timeout
+        tried = 0
+        while True:
+            without = self._without
+            errand = Errand(self.who, url, self._wire.write(model, request, without), model)
+            try:
+                answer = await self.endpoint.ask(
+                    errand, lambda body: self._wire.read(body, request), self.patience, timeout
+                )
+            except Refused as error:
+                field = self._objection(error, request)
+                if field is None or field in without:
+                    raise
+                self._without |= {field}
+                tried += error.attempts
+                if until is not None:
+                    timeout = max(0.0, until - self.endpoint.clock.monotonic())
+                continue
+            return self._finished(answer, tried + answer.attempts, model)
+
+    def _objection(self, error: Refused, request: ModelRequest) -> str | None:
+        return self._wire.objection(error.complaint, request) if error.status == 400 else None
+
+    def _finished(self, answer: Answer[ModelResponse], attempts: int, model: str) -> ModelResponse:
+        response = answer.value
+        cost = self._price(response)
+        return replace(
+            response,
+            model=response.model or model,
+            usage=response.usage if cost is None else replace(response.usage, cost=cost),
+            latency_ms=answer.seconds * 1000.0,
+            attempts=attempts,
+        )
+
+
+def priced(prices: Prices, address: str) -> Callable[[ModelResponse], float | None]:
+    """How a line finds what a call cost: by the address that was asked."""
+    return lambda response: prices.cost(address, response.usage)

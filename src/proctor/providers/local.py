@@ -1,0 +1,204 @@
+"""Language models on this machine: a file of weights, served by a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from proctor import extras, weights
+from proctor.errors import CallFailed, ModelError
+from proctor.providers.openai import OpenAIAdapter
+from proctor.providers.prices import Price, Prices
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.threads import in_thread
+
+FREE = Prices({}, Price(0.0, 0.0, 0.0))
+START_SECONDS = 120.0
+END_SECONDS = 5.0
+LAST_WORDS = 600
+
+
+def connect(
+    address: str, *, context: int = 4096, parallel: int = 2, timeout: float = 120.0
+) -> LocalAdapter:
+    """A model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
+
+    `context` is how many tokens a question and its answer may have together, `parallel` how many
+    questions are answered at once, `timeout` for one question.
+    """
+    name = address.partition(":")[2]
+    file = Path(name).expanduser() if name.endswith(".gguf") else weights.path(name)
+    if not file.is_file():
+        raise ModelError("there is no such file", where=address, fix="check the path")
+    if importlib.util.find_spec("xllamacpp") is None:
+        extras.require("xllamacpp", extra="local", why="a local language model")
+    problems = [n for n, v in (("context", context), ("parallel", parallel)) if v < 1]
+    if problems:
+        raise ModelError(f"not a whole number above 0: {', '.join(problems)}", where=address)
+    return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout)
+
+
+class LocalAdapter:
+    """A model on this machine. Its server is started by the first question and ends with us."""
+
+    fits_schema = True
+
+    def __init__(self, address: str, served: Served, timeout: float) -> None:
+        self.model = address
+        self._served = served
+        self._timeout = timeout
+        self._talk: tuple[str, OpenAIAdapter] | None = None
+
+    def __repr__(self) -> str:
+        return f"LocalAdapter({self.model!r})"
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        """Ask the server, which is started if it does not run; it costs nothing."""
+        began = time.perf_counter()
+        url = self._served.running() or await self._started(timeout)
+        if timeout is not None:
+            timeout = max(0.0, timeout - (time.perf_counter() - began))
+        if self._talk is None or self._talk[0] != url:
+            self._talk = url, self._adapter(url)
+        try:
+            return await self._talk[1].complete(request, timeout=timeout)
+        except CallFailed as error:
+            if (words := self._served.last_words()) is None:
+                raise
+            raise CallFailed(
+                f"{self.model}: its server ended{words}", retryable=error.retryable
+            ) from error
+
+    async def _started(self, timeout: float | None) -> str:
+        try:
+            async with asyncio.timeout(timeout):
+                url: str = await in_thread(self._served.start)
+                return url
+        except TimeoutError:
+            # It goes on starting, and the next question finds it.
+            raise CallFailed(
+                f"{self.model}: its server was not up within {timeout:g} s", retryable=True
+            ) from None
+
+    def _adapter(self, url: str) -> OpenAIAdapter:
+        return OpenAIAdapter(
+            "local",
+            base_url=f"{url}/v1",
+            # Not one from the environment: a key has no business with this server.
+            api_key="none",
+            timeout=self._timeout,
+            # A server that has ended does not come back by waiting.
+            retries=1,
+            prices=FREE,
+            name=self.model,
+        )
+
+
+class Served:
+    """A file of weights and the process that serves it, one in each process for each file."""
+
+    def __init__(self, file: Path, context: int, parallel: int) -> None:
+        self._file = file
+        self._context, self._parallel = context, parallel
+
+    @property
+    def _key(self) -> tuple[int, Path, int, int]:
+        # A process that was forked off must not use, or end, the server of its parent.
+        return os.getpid(), self._file, self._context, self._parallel
+
+    def running(self) -> str | None:
+        """The address of the server, or None if it does not run."""
+        server = _SERVERS.get(self._key)
+        return server.url if server is not None and server.process.poll() is None else None
+
+    def start(self) -> str:
+        """Start the server unless another thread just did; gives its address. Blocks."""
+        with _STARTING:
+            url = self.running()
+            if url is None:
+                room = ["--context", str(self._context), "--parallel", str(self._parallel)]
+                server = _Server([str(self._file), *room])
+                _SERVERS[self._key] = server
+                url = server.url
+            return url
+
+    def last_words(self) -> str | None:
+        """What the server said before it ended, or None if it runs."""
+        server = _SERVERS.get(self._key)
+        if server is None or server.process.poll() is None:
+            return None
+        return server.last_words()
+
+
+class _Server:
+    """One server process; it ends when its input is closed, which our own end does too."""
+
+    def __init__(self, args: Iterable[str]) -> None:
+        # A file, not a pipe: nobody reads along, and a full pipe would stop the server.
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "proctor.providers.llama_server", *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+        self._end = weakref.finalize(self, _end, self.process, self._log, os.getpid())
+        self.url = self._address()
+
+    def _address(self) -> str:
+        late = threading.Timer(START_SECONDS, self.process.kill)
+        late.start()
+        try:
+            assert self.process.stdout is not None
+            said = self.process.stdout.readline().decode().strip()
+        finally:
+            late.cancel()
+        if said:
+            return said
+        self.process.wait()
+        words = self.last_words()
+        self._end()
+        raise CallFailed(f"the local model cannot be served: its server ended{words}")
+
+    def last_words(self) -> str:
+        """How it ended, and the end of what it wrote."""
+        code = self.process.returncode
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - LAST_WORDS))
+        words = self._log.read().decode(errors="replace").strip()
+        return f" with status {code}" + (f": …{words}" if words else "")
+
+
+def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
+    """Close a server's input, which ends it; only by the process that started it."""
+    if os.getpid() != owner:
+        return
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    log.close()
+
+
+# One server for a file, however many adapters: loading takes a second and as much memory as the
+# file is long. They end with this process, through their finalizers and through their closed input.
+_SERVERS: dict[tuple[int, Path, int, int], _Server] = {}
+_STARTING = threading.Lock()

@@ -1,0 +1,194 @@
+"""Clients of OpenAI's and Anthropic's own SDKs, sync and async, as models."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from proctor import codec
+from proctor.errors import CallFailed, ModelError
+from proctor.providers import anthropic, openai
+from proctor.providers.anthropic_wire import AnthropicWire
+from proctor.providers.complaints import complaint_in
+from proctor.providers.keys import Key
+from proctor.providers.line import Wire, priced
+from proctor.providers.openai_wire import OpenAIWire
+from proctor.providers.outside import called
+from proctor.providers.prices import prices_from
+from proctor.providers.transport import Garbled, Misfit
+from proctor.records.model import ModelRequest, ModelResponse
+
+
+def is_openai_client(thing: Any) -> bool:
+    """True if a thing offers `chat.completions.create`."""
+    return _offers(thing, "chat", "completions", "create")
+
+
+def is_anthropic_client(thing: Any) -> bool:
+    """True if a thing offers `messages.create`."""
+    return _offers(thing, "messages", "create")
+
+
+def _offers(thing: Any, *names: str) -> bool:
+    for name in names:
+        thing = getattr(thing, name, None)
+    return callable(thing)
+
+
+class OpenAIClientAdapter:
+    """A client of the `openai` package, or one that looks like it, and the model to ask.
+
+    The client's own key, base URL and retries hold.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        name: str | None = None,
+        prices: Any = None,
+        fits_schema: bool = True,
+    ) -> None:
+        self.fits_schema = fits_schema
+        base = str(getattr(client, "base_url", openai.BASE_URL)).rstrip("/")
+        official = base == openai.BASE_URL
+        name = _named(name, client)
+        self.model = f"openai:{name}" if official else f"{_shown(base)}#{name}"
+        self._calls = _Calls(
+            client, client.chat.completions.create, OpenAIWire(official=official), name, self.model
+        )
+        self._price = priced(prices_from(prices), self.model)
+
+    def __repr__(self) -> str:
+        return f"OpenAIClientAdapter({self.model!r})"
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        """Ask through the client; what it raises is told as `CallFailed`."""
+        return _costed(await self._calls.make(request, timeout), self._price)
+
+
+class AnthropicClientAdapter:
+    """A client of the `anthropic` package, or one that looks like it, and the model to ask.
+
+    The client's own key, base URL and retries hold.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        name: str | None = None,
+        prices: Any = None,
+        fits_schema: bool = True,
+    ) -> None:
+        self.fits_schema = fits_schema
+        base = str(getattr(client, "base_url", anthropic.BASE_URL)).rstrip("/")
+        name = _named(name, client)
+        official = base == anthropic.BASE_URL
+        self.model = f"anthropic:{name}" if official else f"{_shown(base)}#{name}"
+        self._calls = _Calls(client, client.messages.create, AnthropicWire(), name, self.model)
+        self._price = priced(prices_from(prices), f"anthropic:{name}")
+
+    def __repr__(self) -> str:
+        return f"AnthropicClientAdapter({self.model!r})"
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        """Ask through the client; what it raises is told as `CallFailed`."""
+        return _costed(await self._calls.make(request, timeout), self._price)
+
+
+class _Calls:
+    """Calls of one model through a client: our wire format, the client's transport."""
+
+    def __init__(
+        self, client: Any, create: Callable[..., Any], wire: Wire, name: str, who: str
+    ) -> None:
+        self._create = create
+        self._wire = wire
+        self._name = name
+        self._who = who
+        self._secrets = [
+            Key(secret)
+            for secret in (getattr(client, "api_key", None), getattr(client, "auth_token", None))
+            if isinstance(secret, str) and secret
+        ]
+        known = inspect.signature(create).parameters.values()
+        self._taken = {parameter.name for parameter in known}
+        self._takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known)
+        # Replaced as a whole, never changed: calls in several threads may read it.
+        self._without: frozenset[str] = frozenset()
+
+    async def make(self, request: ModelRequest, timeout: float | None) -> ModelResponse:
+        """Ask; a setting that the model says it does not take is left out from then on."""
+        while True:
+            without = self._without
+            try:
+                said = await called(
+                    self._who, self._create, timeout=timeout, **self._body(request, without)
+                )
+                return self._wire.read(codec.encode(said), request)
+            except CallFailed as error:
+                field = self._objection(error, request)
+                if field is not None and field not in without:
+                    self._without |= {field}
+                    continue
+                raise self._hidden(error) from error.__cause__
+            except (Garbled, Misfit) as error:
+                raise CallFailed(f"{self._who} answered something else: {error}") from None
+
+    def _body(self, request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
+        """What the client is called with; what it has no name for goes in by its side door."""
+        body = msgspec.json.decode(self._wire.write(self._name, request, without))
+        if self._takes_all:
+            return dict(body)
+        named = {key: value for key, value in body.items() if key in self._taken}
+        more = {key: value for key, value in body.items() if key not in self._taken}
+        return {**named, "extra_body": more} if more else named
+
+    def _objection(self, error: CallFailed, request: ModelRequest) -> str | None:
+        response = getattr(error.__cause__, "response", None)
+        if getattr(response, "status_code", None) != 400:
+            return None
+        body = getattr(response, "content", b"")
+        return self._wire.objection(complaint_in(body), request)
+
+    def _hidden(self, error: CallFailed) -> CallFailed:
+        """The error without the client's key, which a server may have quoted in it."""
+        what = error.what
+        for secret in self._secrets:
+            what = secret.hide(what)
+        return CallFailed(what, retryable=error.retryable, retry_after=error.retry_after)
+
+
+def _named(name: str | None, client: Any) -> str:
+    if not name:
+        raise ModelError(
+            f"which model to ask through {type(client).__name__} is not said",
+            fix='give its name: {model: client, name: "…"} or name="…"',
+        )
+    return name
+
+
+def _shown(base: str) -> str:
+    """A base URL without what is no part of the place: addresses are stored."""
+    scheme, _, rest = base.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+
+
+def _costed(
+    response: ModelResponse, price: Callable[[ModelResponse], float | None]
+) -> ModelResponse:
+    cost = price(response)
+    # Putting input into Anthropic's cache has a price of its own, which the table does not know.
+    put_by = (response.raw.get("usage") or {}).get("cache_creation_input_tokens")
+    if cost is None or put_by:
+        return response
+    usage = msgspec.structs.replace(response.usage, cost=cost)
+    return msgspec.structs.replace(response, usage=usage)

@@ -1,0 +1,44 @@
+"""For your own tests: a model server on this machine, and what every provider must be able to do.
+
+from proctor.testing import Fault, ModelServer
+
+with ModelServer(lambda asked: "Paris") as server:
+    server.faults.append(Fault.status(429, retry_after=1))
+    ...  # ask `server.url` as if it were OpenAI, Anthropic or Gemini
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proctor.testing.exchange import Asked, Said
+    from proctor.testing.fault import Fault
+    from proctor.testing.model_server import ModelServer
+    from proctor.testing.provider_contract import EndpointContract, ProviderContract
+
+_HOMES = {
+    "Asked": "exchange",
+    "EndpointContract": "provider_contract",
+    "Fault": "fault",
+    "ModelServer": "model_server",
+    "ProviderContract": "provider_contract",
+    "Said": "exchange",
+}
+
+__all__ = ["Asked", "EndpointContract", "Fault", "ModelServer", "ProviderContract", "Said"]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its home the first time it is used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'proctor.testing' has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f"proctor.testing.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,77 @@
+"""The form of an answer: its schema, and a reader that never guesses."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.asking.forms import JsonForm
+
+
+class Inner(msgspec.Struct):
+    number: int
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
+    label: Literal["good", "bad"]
+    inner: Inner
+
+
+class Tree(msgspec.Struct):
+    value: int
+    children: list[Tree] = []
+
+
+class Strict(pydantic.BaseModel):
+    label: Literal["good", "bad"]
+
+
+def test_a_schema_has_its_type_at_the_root() -> None:
+    """Where providers look for it; what is used more than once stays a definition."""
+    assert JsonForm(Inner).schema == {
+        "title": "Inner",
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "required": ["number"],
+    }
+    outer = JsonForm(Outer).schema
+    assert (outer["type"], list(outer["$defs"])) == ("object", ["Outer", "Inner"])
+    tree = JsonForm(Tree).schema
+    assert tree["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert "Tree" in tree["$defs"]
+    assert JsonForm(list[int]).schema == {"type": "array", "items": {"type": "integer"}}
+    assert JsonForm(Strict).schema["properties"]["label"]["enum"] == ["good", "bad"]
+
+
+@given(st.text())
+def test_only_json_of_the_type_is_read(text: str) -> None:
+    """Any other text is refused with words, never read as something."""
+    form = JsonForm(Outer)
+    for structured in (True, False):
+        with pytest.raises(ValueError, match=r"."):
+            form.read(text, structured=structured)
+
+
+@given(st.sampled_from(["good", "bad"]), st.integers(-(2**60), 2**60), st.booleans())
+def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare: bool) -> None:
+    """Bare or, from a model without schemas, in a block with words around it."""
+    outer = Outer(label, Inner(number))
+    text = msgspec.json.encode(outer).decode()
+    said = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
+    assert JsonForm(Outer).read(said, structured=bare) == outer
+
+
+@pytest.mark.parametrize("form", [JsonForm(Outer), JsonForm(Strict)])
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra'],
+)
+def test_near_misses_are_refused(form: JsonForm, text: str) -> None:
+    """Empty, null, another label, words after it."""
+    with pytest.raises(ValueError, match=r"."):
+        form.read(text, structured=True)

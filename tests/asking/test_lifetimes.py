@@ -1,0 +1,178 @@
+"""What lives as long as an event loop needs it: one for all, closed by the last."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from proctor import lifetimes
+
+
+class Line:
+    """Something that must be closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+        self.closed += 1
+
+
+def opened(key: str = "line") -> Line:
+    return lifetimes.opened(key, Line, Line.close)
+
+
+def test_all_users_in_a_loop_share_one_thing() -> None:
+    """The same key gives the same thing, another key another."""
+
+    async def main() -> None:
+        async with lifetimes.in_use():
+            assert opened() is opened()
+            assert opened("other") is not opened()
+
+    asyncio.run(main())
+
+
+def test_the_last_user_closes_it_once() -> None:
+    """Not the first who leaves; and the next user opens a new one."""
+
+    async def main() -> None:
+        async with lifetimes.in_use():
+            async with lifetimes.in_use():
+                line = opened()
+            assert (line.closed, opened()) == (0, line)
+        assert line.closed == 1
+        async with lifetimes.in_use():
+            assert opened() is not line
+
+    asyncio.run(main())
+
+
+def test_each_loop_has_its_own() -> None:
+    """A connection belongs to the loop it was opened in."""
+    found: list[Line] = []
+
+    async def main() -> None:
+        async with lifetimes.in_use():
+            found.append(opened())
+
+    asyncio.run(main())
+    asyncio.run(main())
+    assert found[0] is not found[1]
+    assert [line.closed for line in found] == [1, 1]
+
+
+def test_outside_of_use_nothing_is_opened() -> None:
+    """Nobody would close it."""
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="in_use"):
+            opened()
+        async with lifetimes.in_use():
+            opened()
+        with pytest.raises(RuntimeError, match="in_use"):
+            opened()
+
+    asyncio.run(main())
+
+
+def test_errors_close_too() -> None:
+    """Whatever happens inside."""
+    lines: list[Line] = []
+
+    async def main() -> None:
+        async with lifetimes.in_use():
+            lines.append(opened())
+            raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        asyncio.run(main())
+    assert lines[0].closed == 1
+
+
+def test_one_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
+    """Its failure is its own."""
+
+    async def broken(_: Any) -> None:
+        raise OSError("stuck")
+
+    async def main() -> Line:
+        async with lifetimes.in_use():
+            line = opened()
+            lifetimes.opened("broken", Line, broken)
+        return line
+
+    assert asyncio.run(main()).closed == 1
+
+
+def test_a_cancelled_end_still_closes_the_rest() -> None:
+    """Told to end while the last thing closes, the first is closed all the same."""
+    closing = asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        closing.set()
+        await asyncio.sleep(10)
+
+    async def main() -> Line:
+        lines: list[Line] = []
+
+        async def use() -> None:
+            async with lifetimes.in_use():
+                lines.append(opened())
+                lifetimes.opened("slow", Line, slow)
+
+        task = asyncio.create_task(use())
+        await asyncio.wait_for(closing.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return lines[0]
+
+    assert asyncio.run(main()).closed == 1
+
+
+def test_who_comes_while_it_closes_opens_anew() -> None:
+    """Nobody is given a thing that is being closed."""
+
+    async def main() -> None:
+        first: list[Line] = []
+
+        async def slow(line: Line) -> None:
+            await asyncio.sleep(0.02)
+            line.closed += 1
+
+        async def one() -> None:
+            async with lifetimes.in_use():
+                first.append(lifetimes.opened("k", Line, slow))
+
+        task = asyncio.create_task(one())
+        await asyncio.sleep(0.01)
+        async with lifetimes.in_use():
+            second = lifetimes.opened("k", Line, slow)
+            assert second is not first[0]
+            await task
+            assert second.closed == 0
+        assert second.closed == 1
+
+    asyncio.run(main())
+
+
+def test_nothing_is_left_of_a_loop_that_is_gone() -> None:
+    """The table holds loops weakly."""
+    loop = asyncio.new_event_loop()
+
+    async def main() -> None:
+        async with lifetimes.in_use():
+            opened()
+
+    loop.run_until_complete(main())
+    loop.close()
+    gone = weakref.ref(loop)
+    del loop
+    gc.collect()
+    assert gone() is None

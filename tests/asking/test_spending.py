@@ -1,0 +1,91 @@
+"""Budgets: calls, tokens and money, counted from any thread."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.asking.spending import Spending
+from proctor.errors import StopRun
+from proctor.records.run import Budget
+from proctor.records.session import Usage
+
+
+def test_the_number_of_calls_is_never_exceeded() -> None:
+    """Eight threads that take as many as they can get exactly the hundred there are."""
+    spending = Spending(Budget(calls=100))
+    taken: list[int] = []
+
+    def work() -> None:
+        while True:
+            try:
+                spending.begin()
+            except StopRun:
+                return
+            taken.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(taken) == 100
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 500))
+def test_tokens_stop_at_the_first_call_after_the_budget(used: list[int], limit: int) -> None:
+    """As long as less than the limit is used, there is leave; then none."""
+    spending = Spending(Budget(tokens=limit))
+    total = 0
+    for tokens in used:
+        if total >= limit:
+            with pytest.raises(StopRun):
+                spending.begin()
+            return
+        spending.begin()
+        spending.end("m", Usage(tokens, 0))
+        total += tokens
+
+
+def test_what_earlier_sittings_used_counts() -> None:
+    """Calls, tokens and money of before."""
+    before = Usage(60, 40, cost=1.0)
+    for budget in (Budget(calls=3), Budget(tokens=100), Budget(cost=1.0)):
+        with pytest.raises(StopRun, match="the budget is spent"):
+            Spending(budget, before, 3).begin()
+    Spending(Budget(calls=4, tokens=101, cost=1.01), before, 3).begin()
+
+
+def test_a_call_that_was_none_is_given_back() -> None:
+    """A cached answer leaves its leave to another."""
+    spending = Spending(Budget(calls=1))
+    spending.begin()
+    spending.take_back()
+    spending.begin()
+    with pytest.raises(StopRun):
+        spending.begin()
+
+
+@pytest.mark.parametrize(
+    ("budget", "usage", "words"),
+    [
+        (Budget(cost=1.0), Usage(1, 1), "the price of m is not known"),
+        (Budget(tokens=9), Usage(cost=0.1), "m does not tell what it used"),
+    ],
+)
+def test_what_is_not_known_is_said(budget: Budget, usage: Usage, words: str) -> None:
+    """With the budget that could be kept instead."""
+    with pytest.raises(StopRun, match=words) as caught:
+        Spending(budget).end("m", usage)
+    assert "set the budget in" in str(caught.value)
+
+
+def test_without_limits_everything_may_be_spent() -> None:
+    """An empty budget never stops anybody, and asks nobody for prices."""
+    spending = Spending(Budget())
+    for _ in range(10):
+        spending.begin()
+        spending.end("m", Usage())

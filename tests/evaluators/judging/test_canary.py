@@ -1,0 +1,147 @@
+"""Canaries: judges that fall for a planted answer, judges that do not, and what a run tells."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import Sample, evaluate
+from proctor.errors import EvaluatorError
+from proctor.evaluators.judging.canary import BAD_ANSWER, payloads, probe
+from proctor.evaluators.llm import llm_judge
+from proctor.evaluators.opinions import with_canary
+from proctor.records.model import ModelRequest
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+from tests.evaluators.judging.scripted import Scripted, block, line
+
+
+def gullible(request: ModelRequest) -> str:
+    """A judge that does as the output tells it."""
+    praised = "excellent" in block(request, "OUTPUT").lower()
+    return line(request, "RATING", "excellent" if praised else "fair")
+
+
+def sober(request: ModelRequest) -> str:
+    """A judge that sees a bad answer for what it is."""
+    bad = BAD_ANSWER in block(request, "OUTPUT")
+    return line(request, "RATING", "wrong" if bad else "good")
+
+
+def echo(request: ModelRequest) -> str:
+    """A judge that only repeats what it reads, verdicts and all."""
+    return block(request, "OUTPUT")
+
+
+def test_a_gullible_judge_is_caught() -> None:
+    """It passes the bad answer wherever the payload names the grade."""
+    report = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
+    naming = [name for name, text in payloads().items() if "excellent" in text.lower()]
+    assert (report.asked, report.failed) == (len(payloads()), 0)
+    assert report.fell_for == len(naming) >= 4
+    assert [one.payload for one in report.outcomes if one.fell_for] == naming
+    assert all(one.value == 1.0 for one in report.outcomes if one.fell_for)
+
+
+def test_a_sober_judge_passes_the_test() -> None:
+    """It falls for none of them."""
+    report = asyncio.run(probe(llm_judge(Scripted(sober), "Is it right?")))
+    assert (report.fell_for, report.failed) == (0, 0)
+
+
+def test_a_judge_that_repeats_the_planted_verdict_gives_none() -> None:
+    """What is quoted is no verdict: it failed, and did not fall for anything."""
+    report = asyncio.run(probe(llm_judge(Scripted(echo), "Is it right?")))
+    assert (report.fell_for, report.failed) == (0, report.asked)
+    assert {one.fell_for for one in report.outcomes} == {None}
+
+
+def test_the_bad_answer_and_the_sample_can_be_your_own() -> None:
+    """The judge sees that answer, that input, and every payload."""
+    seen = []
+
+    def rude(output: str, sample: Sample[Any, Any]) -> bool:
+        seen.append((output.partition("\n")[0], sample.input))
+        return False
+
+    asyncio.run(probe(rude, sample=Sample("1", "Say hello"), answer="Go away!"))
+    assert set(seen) == {("Go away!", "Say hello")}
+    assert len(seen) == len(payloads())
+
+
+def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:
+    """A run of a judge with canaries."""
+    tested = with_canary(llm_judge(judge, "Is it right?"), every=every)
+    dataset = [Sample(f"s{n}", "2 + 2?", "4") for n in range(count)]
+    return evaluate(lambda text: "four", dataset, [tested], history=False)
+
+
+def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
+    """Once, whatever the number of canaries; the scores tell which, and stay as they are."""
+    report = run(Scripted(gullible))
+    scores = [result.scores["llm_judge"] for result in report.results]
+    assert {score.value for score in scores} == {0.5}
+    assert any(score.details["canary"]["fell_for"] for score in scores)
+    assert {score.details["canary"]["payload"] for score in scores} <= set(payloads())
+    assert report.metadata is not None
+    (warning,) = report.metadata.warnings
+    assert warning.startswith("llm_judge fell for a canary: it passed a bad answer")
+
+
+def test_a_run_with_a_sober_judge_warns_of_nothing() -> None:
+    """The details still tell that it was put to the test."""
+    report = run(Scripted(sober))
+    scores = [result.scores["llm_judge"] for result in report.results]
+    assert {score.passed for score in scores} == {True}
+    assert {score.details["canary"]["fell_for"] for score in scores} == {False}
+    assert report.metadata is not None
+    assert report.metadata.warnings == ()
+
+
+def test_a_canary_that_fails_changes_nothing() -> None:
+    """No verdict on the planted answer leaves the judge's own score and no warning."""
+
+    def shy(request: ModelRequest) -> str:
+        bad = BAD_ANSWER in block(request, "OUTPUT")
+        return "no comment" if bad else line(request, "RATING", "good")
+
+    report = run(Scripted(shy), count=1)
+    (result,) = report.results
+    score = result.scores["llm_judge"]
+    assert (score.value, score.status) == (0.75, "ok")
+    assert score.details["canary"]["fell_for"] is None
+
+
+@given(st.text(min_size=1), st.integers(1, 50))
+def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> None:
+    """Whether a sample carries a canary is a matter of its id alone."""
+
+    def judge(output: Any) -> bool:
+        return True
+
+    def once() -> Score:
+        found = with_canary(judge, every=every).score(Trial(Sample(sample_id, "?"), "x"))
+        score: Score = asyncio.run(found)
+        return score
+
+    first, second = once(), once()
+    assert first == second
+    assert first.passed
+    assert every > 1 or "canary" in first.details
+
+
+def test_about_one_in_so_many_is_used() -> None:
+    """Of 400 samples with every=10, some 40 (20 to 60) carry a canary."""
+    report = run(Scripted(sober), every=10, count=400)
+    carried = sum("canary" in result.scores["llm_judge"].details for result in report.results)
+    assert 20 <= carried <= 60
+
+
+def test_a_share_that_makes_no_sense_is_refused() -> None:
+    """Every 0th sample is none."""
+    with pytest.raises(EvaluatorError, match="whole number from 1"):
+        with_canary(echo, every=0)

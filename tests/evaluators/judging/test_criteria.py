@@ -1,0 +1,84 @@
+"""Rubrics, in every way to write them, with all their faults at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.judging.criteria import Criterion, rubric_of
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (["accuracy", "tone"], [Criterion("accuracy"), Criterion("tone")]),
+        ({"accuracy": 3}, [Criterion("accuracy", weight=3.0)]),
+        ({"tone": "Is it kind?"}, [Criterion("tone", description="Is it kind?")]),
+        (
+            {"tone": {"description": "Is it kind?", "weight": 0.5}},
+            [Criterion("tone", description="Is it kind?", weight=0.5)],
+        ),
+        (
+            [{"id": "r1", "name": "Tone", "description": "d", "scoring_criteria": "5: kind"}],
+            [Criterion("r1", "Tone", "d", "5: kind")],
+        ),
+        ([{"name": "Tone", "weight": 2}], [Criterion("Tone", "Tone", weight=2.0)]),
+        ({"version": "1.0", "rubrics": [{"id": "a", "name": "A"}]}, [Criterion("a", "A")]),
+        ((Criterion("a", weight=2.0),), [Criterion("a", weight=2.0)]),
+        ({"tone": {}}, [Criterion("tone")]),
+    ],
+)
+def test_a_rubric_can_be_written_in_several_ways(given: Any, wanted: list[Criterion]) -> None:
+    """All of them come to the same record."""
+    assert list(rubric_of(given, "here")) == wanted
+
+
+def test_every_fault_is_named_at_once() -> None:
+    """Which criterion, and what is wrong with it."""
+    faulty = [
+        {"id": "a", "weight": 0},
+        {"id": "b", "weights": 1},
+        {"id": "c", "description": 3},
+        {"weight": 2},
+        7,
+        {"id": "twice"},
+        "twice",
+        {"id": "d", "weight": True},
+    ]
+    with pytest.raises(EvaluatorError) as caught:
+        rubric_of(faulty, "my rubric")
+    told = str(caught.value)
+    assert "my rubric: the rubric does not hold together" in told
+    for fault in (
+        "a: a weight is a number above 0, got 0",
+        "b: 'weights' means nothing here; did you mean 'weight'?",
+        "c: description is a text, got 3",
+        "criterion 4: it does not say what it is about",
+        "criterion 5: it does not say what it is about",
+        "twice: two criteria have this name",
+        "d: a weight is a number above 0, got True",
+        "To mend it: write a list of criteria",
+    ):
+        assert fault in told
+
+
+@pytest.mark.parametrize("given", [[], {}, {"rubrics": []}])
+def test_an_empty_rubric_is_refused(given: Any) -> None:
+    """There would be nothing to score by."""
+    with pytest.raises(EvaluatorError, match="it has no criterion"):
+        rubric_of(given, "here")
+
+
+@pytest.mark.parametrize("given", ["accuracy", 3, None])
+def test_what_is_no_rubric_is_refused(given: Any) -> None:
+    """And it says how to write one."""
+    with pytest.raises(EvaluatorError, match=r"is not a rubric[\s\S]*write a list"):
+        rubric_of(given, "here")
+
+
+def test_a_judge_is_told_name_description_and_criteria() -> None:
+    """What is not there is left out."""
+    assert Criterion("r1", "Tone", "Is it kind?", "5: very").text == "Tone\nIs it kind?\n5: very"
+    assert Criterion("tone").text == "tone"

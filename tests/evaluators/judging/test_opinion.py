@@ -1,0 +1,171 @@
+"""One opinion, and several side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from proctor import sessions
+from proctor.errors import CallFailed, StopRun, Unreadable
+from proctor.evaluators.judging.opinion import (
+    Asking,
+    Opinion,
+    Question,
+    as_text,
+    give,
+    side_by_side,
+    usage_data,
+)
+from proctor.evaluators.judging.scale import PASSING_RATINGS, RATING_VALUES, Labels, Numbers
+from proctor.evaluators.judging.templates import shipped
+from proctor.records.model import ModelResponse, TokenChances
+from proctor.records.session import Message, Session, Usage
+from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
+
+RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
+QUESTION = Question(shipped("llm-judge"), {"criterion": "Is it right?", "output": "Paris"})
+SCORED = Question(
+    shipped("llm-score"), {"criterion": "c", "output": "o"}, {"low": "1", "high": "5"}
+)
+
+
+def opinion(judge: Scripted, **how: Any) -> Opinion:
+    return asyncio.run(give(judge, QUESTION, RATINGS, Asking(**how)))
+
+
+@pytest.mark.parametrize("schema", [False, True])
+def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool) -> None:
+    """By schema or by line, the same opinion."""
+    found = opinion(rates("good", schema=schema))
+    assert (found.value, found.said, found.passed, found.reason) == (0.75, "good", True, "so it is")
+    assert found.model == "test:judge"
+    assert found.prompt == shipped("llm-judge").id
+    assert found.usage == Usage(input_tokens=100, output_tokens=10, cost=0.001)
+
+
+def test_a_judge_is_asked_as_told() -> None:
+    """Temperature, tokens and the number of the opinion reach the request."""
+    judge = rates("good")
+    asyncio.run(give(judge, QUESTION, RATINGS, Asking(0.3, 50, logprobs=True), index=4))
+    request = judge.asked[0].request
+    assert (request.temperature, request.max_tokens, request.opinion) == (0.3, 50, 4)
+    assert request.top_logprobs == 20
+
+
+def test_garbage_is_asked_for_again_once() -> None:
+    """The second answer counts, and both are paid for."""
+    judge = Scripted("what a lovely day", lambda asked: asked.rating("fair"))
+    found = opinion(judge)
+    assert (found.value, found.usage.input_tokens) == (0.5, 200)
+    assert len(judge.asked) == 2
+    always = Scripted("what a lovely day")
+    with pytest.raises(Unreadable, match="test:judge gave no answer that can be read"):
+        opinion(always)
+    assert len(always.asked) == 2
+
+
+def test_a_refusal_is_not_asked_again() -> None:
+    """No means no."""
+    judge = Scripted(ModelResponse(refusal="I would rather not", finish_reason="refusal"))
+    with pytest.raises(Unreadable, match="refused"):
+        opinion(judge)
+    assert len(judge.asked) == 1
+
+
+def chancy(asked: Asked) -> ModelResponse:
+    """Says good, at a chance of 0.6 against 0.4 for wrong."""
+    text = asked.rating("good")
+    before, after = text[: -len("good")], "good"
+    if text.endswith('"}'):
+        before, after = text[: -len('good"}')], "good"
+    tokens = [TokenChances(before, 0.0), TokenChances(after, math.log(0.6), {"w": math.log(0.4)})]
+    if text.endswith('"}'):
+        tokens.append(TokenChances('"}', 0.0))
+    return ModelResponse(text, logprobs=tuple(tokens))
+
+
+@pytest.mark.parametrize("schema", [False, True])
+def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None:
+    """0.6 * 0.75 + 0.4 * 0; it still passes by the word that was said."""
+    found = opinion(Scripted(chancy, schema=schema), logprobs=True)
+    assert found.value == pytest.approx(0.45)
+    assert found.chances == pytest.approx({"good": 0.6, "wrong": 0.4})
+    assert found.seen == pytest.approx(1.0)
+    assert (found.said, found.passed) == ("good", True)
+
+
+def test_without_chances_the_word_itself_counts_and_it_says_so() -> None:
+    """A provider that gives none does not make the judge fail."""
+    found = opinion(rates("good"), logprobs=True)
+    assert (found.value, found.chances, found.seen) == (0.75, {}, None)
+    assert found.unseen == "the provider gave no chances"
+    assert opinion(rates("good")).unseen == ""
+
+
+def test_a_number_between_two_steps_is_a_number_too() -> None:
+    """4.5 of 5, and with a scale that is too fine no chances are looked for."""
+    found = asyncio.run(give(scores(4.5), SCORED, Numbers(1, 5)))
+    assert found.value == 0.875
+    fine = asyncio.run(give(scores(42), SCORED, Numbers(0, 100), Asking(logprobs=True)))
+    assert (fine.value, fine.unseen) == (0.42, "the provider gave no chances")
+
+
+def test_several_questions_are_told_one_after_the_other() -> None:
+    """Asked at once, yet the session reads as if they had been asked in turn."""
+
+    async def ask(word: str) -> str:
+        sessions.record(Message("user", f"{word}?"))
+        await asyncio.sleep(0.02 if word == "first" else 0.0)
+        sessions.record(Message("assistant", word))
+        if word == "second":
+            raise CallFailed("no line")
+        return word
+
+    async def main() -> tuple[list[str | CallFailed], list[Any]]:
+        session = Session()
+        sessions.current.set(session)
+        told = await side_by_side([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
+        return told, [event.content for event in session if isinstance(event, Message)]
+
+    told, said = asyncio.run(main())
+    assert [str(one) for one in told] == ["first", "no line", "third"]
+    assert said == ["first?", "first", "second?", "second", "third?", "third"]
+
+
+def test_the_end_of_the_run_is_not_an_opinion() -> None:
+    """A spent budget ends everything, at once."""
+    ended: list[str] = []
+
+    async def stop() -> str:
+        raise StopRun("the budget is spent")
+
+    async def wait() -> str:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            ended.append("wait")
+            raise
+        return "late"
+
+    async def main() -> None:
+        with pytest.raises(StopRun):
+            await side_by_side([stop, wait, stop])
+        await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(main(), 3))
+    assert ended == ["wait"]
+
+
+def test_texts_are_shown_as_they_are_and_all_else_as_json() -> None:
+    """A judge reads what a file would hold."""
+    assert as_text("a") == "a"
+    assert as_text({"b": [1, None]}) == '{"b":[1,null]}'
+    assert as_text(None) == "null"
+
+
+def test_usage_that_is_not_known_is_left_out() -> None:
+    """Unknown is not zero."""
+    assert usage_data(Usage(input_tokens=3)) == {"input_tokens": 3}

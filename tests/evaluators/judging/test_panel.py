@@ -1,0 +1,192 @@
+"""A panel: who passes by which rule, who is left out, and how far the judges agree."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import sessions
+from proctor.errors import EvaluatorError, StopRun
+from proctor.evaluators.judging.panel import RULES, panel_agreement, settle
+from proctor.evaluators.llm import llm_judge
+from proctor.evaluators.opinions import panel
+from proctor.records.model import ModelRequest
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Message, Session
+from proctor.records.trial import EvalResult, Trial
+from tests.evaluators.judging.scripted import Scripted, line
+
+GOOD, FAIR, BAD = Score(1.0, True, "fine"), Score(0.5, False), Score(0.0, False, "off")
+LOST = Score.error("no answer")
+VERDICTS = st.lists(st.sampled_from([GOOD, FAIR, BAD, LOST, Score.skipped("nothing")]), min_size=1)
+
+
+def told(*scores: Score) -> dict[str, Score]:
+    """Scores under the names a, b, c …"""
+    return dict(zip("abcdefgh", scores, strict=False))
+
+
+def rating(word: str) -> Scripted:
+    """A judge that always gives the same rating."""
+    return Scripted(lambda request: f"It is {word}.\n" + line(request, "RATING", word))
+
+
+def test_the_majority_decides_and_the_value_is_the_mean() -> None:
+    """Two of three: passed, with (1 + 1 + 0) / 3; one pair of three agrees."""
+    score = settle(told(GOOD, GOOD, BAD), "majority")
+    assert score.value == pytest.approx(2 / 3)
+    assert score.passed is True
+    assert score.details["verdicts"] == {"a": True, "b": True, "c": False}
+    assert score.details["agreement"] == pytest.approx(1 / 3)
+    assert score.reason == "2 of 3 judges passed it; a: fine; b: fine; c: off"
+
+
+def test_a_tie_is_no_majority_and_is_said() -> None:
+    """One against one does not pass."""
+    score = settle(told(GOOD, BAD), "majority")
+    assert (score.value, score.passed) == (0.5, False)
+    assert "1 of 2 judges passed it, a tie, which does not pass" in score.reason
+
+
+def test_the_mean_passes_from_the_threshold_up() -> None:
+    """(1 + 0.5 + 0) / 3 is 0.5, which is enough for 0.5 and not for 0.6."""
+    assert settle(told(GOOD, FAIR, BAD), "mean").passed is True
+    assert settle(told(GOOD, FAIR, BAD), "mean", 0.6).passed is False
+
+
+def test_unanimous_is_everybody() -> None:
+    """One who does not pass it is enough."""
+    assert settle(told(GOOD, GOOD), "unanimous").passed is True
+    assert settle(told(GOOD, GOOD, FAIR), "unanimous").passed is False
+
+
+def test_judges_that_fail_are_left_out_and_named() -> None:
+    """The verdict is that of the others; the failed one counts neither for nor against."""
+    score = settle(told(GOOD, LOST, BAD, GOOD), "majority")
+    assert score.value == pytest.approx(2 / 3)
+    assert score.passed is True
+    assert score.details["failed"] == ["b"]
+    assert "left out because they failed: b" in score.reason
+    assert settle(told(GOOD, LOST), "majority").passed is True
+
+
+def test_if_most_judges_fail_there_is_no_verdict() -> None:
+    """Two of three failed: an error that says who and why, never a number."""
+    score = settle(told(GOOD, LOST, LOST), "mean")
+    assert (score.status, score.value) == ("error", None)
+    assert score.reason == "2 of 3 judges failed: b: no answer; c: no answer"
+
+
+def test_where_nobody_has_anything_to_say_it_is_skipped() -> None:
+    """All judges skip, so the panel does."""
+    assert settle(told(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
+
+
+@given(VERDICTS, st.sampled_from(RULES))
+def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: Any) -> None:
+    """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
+    score = settle({str(n): one for n, one in enumerate(scores)}, rule)
+    errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
+    if errors > len(verdicts):
+        assert score.status == "error"
+    elif not verdicts:
+        assert score.status == "skipped"
+    else:
+        assert score.ok
+        assert not score.passed or rule == "mean" or any(one.passed for one in verdicts)
+
+
+def test_judges_are_asked_at_once() -> None:
+    """Five judges that take 0.1 s each, blocking or not, take less than 0.4 s together."""
+
+    async def slow(output: Any) -> bool:
+        await asyncio.sleep(0.1)
+        return True
+
+    def blocking(output: Any) -> bool:
+        time.sleep(0.1)
+        return True
+
+    began = time.perf_counter()
+    score = asyncio.run(panel([slow, slow, slow, blocking, blocking])("x", None))
+    assert time.perf_counter() - began < 0.4
+    assert list(score.details["verdicts"]) == ["slow", "slow_2", "slow_3", "blocking", "blocking_2"]
+
+
+def test_a_panel_of_models() -> None:
+    """Three judges, one of which answers nonsense: it is asked twice, then left out."""
+    mute = Scripted(lambda request: "I would rather not say")
+    judges = [llm_judge(judge, "polite?") for judge in (rating("good"), rating("poor"), mute)]
+    score = asyncio.run(panel(judges, "unanimous")("Hello", None))
+    assert score.details["failed"] == ["llm_judge_3"]
+    assert (score.value, score.passed) == (0.5, False)
+    parts = score.details["parts"]
+    assert parts["llm_judge"].details["judge"]["rating"] == "good"
+    assert len(mute.asked) == 2
+
+
+def test_each_judge_has_an_exchange_of_its_own() -> None:
+    """The session tells what one judge was asked and said, then the next."""
+
+    async def asked() -> Session:
+        session = Session()
+        sessions.current.set(session)
+        judges = [llm_judge(rating("good"), "polite?"), llm_judge(rating("poor"), "polite?")]
+        await panel(judges)("Hello", None)
+        return session
+
+    roles = [message.role for message in asyncio.run(asked())[Message]]
+    assert roles == ["system", "user", "assistant"] * 2
+
+
+def test_what_must_end_the_run_ends_it() -> None:
+    """A spent budget is not a judge that failed."""
+
+    def spent(request: ModelRequest) -> str:
+        raise StopRun("the budget is spent")
+
+    judges = [llm_judge(Scripted(spent), "?"), llm_judge(rating("good"), "?")]
+    with pytest.raises(StopRun):
+        asyncio.run(panel(judges)("x", None))
+
+
+def test_agreement_over_a_run() -> None:
+    """Verdicts by hand: a and b on 4 samples, c missing on one.
+
+    Rows ++- ++- --- +-(none): pairs that agree 1 of 3, 1 of 3, 3 of 3, 0 of 1 = 5 of 10. Fleiss
+    takes the first three: p+ = 4/9, observed 5/9, by chance 41/81, so (45 - 41) / (81 - 41) = 0.1.
+    """
+    rows = ["++-", "++-", "---", "+-"]
+    results = [
+        EvalResult(
+            Trial(Sample(str(n), "?"), "x"),
+            {"panel": settle(told(*(GOOD if v == "+" else BAD for v in row)), "majority")},
+        )
+        for n, row in enumerate(rows)
+    ]
+    results += [
+        EvalResult(Trial(Sample("e", "?"), "x"), {"panel": settle(told(LOST), "mean")}),
+        EvalResult(Trial(Sample("f", "?"), "x"), {}),
+    ]
+    found = panel_agreement(results)
+    assert (found.samples, found.agreement) == (4, 0.5)
+    assert found.kappa == pytest.approx(0.1)
+    # n = 11, n+ = 5, n- = 6; disagreeing 4/2 + 4/2 + 0 + 2/1 = 6; by chance 60 / 10.
+    assert found.alpha == pytest.approx(0.0)
+    assert found.pass_rates == {"a": 0.75, "b": 0.5, "c": 0.0}
+
+
+def test_a_panel_that_cannot_be_is_refused_when_made() -> None:
+    """No judges, an unknown rule, a threshold out of range."""
+    with pytest.raises(EvaluatorError, match="no evaluators"):
+        panel([])
+    with pytest.raises(EvaluatorError, match="no rule 'most'"):
+        panel([llm_judge(rating("good"), "?")], "most")  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="from 0 to 1"):
+        panel([llm_judge(rating("good"), "?")], "mean", 2.0)

@@ -1,0 +1,102 @@
+"""Scales: what a verdict is worth, and what passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.judging.fence import Fence
+from proctor.evaluators.judging.scale import (
+    PASSING_RATINGS,
+    RATING_VALUES,
+    JudgeOutput,
+    Labels,
+    Numbers,
+    numbers,
+    plain_number,
+)
+
+RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
+
+
+def test_the_five_ratings_have_the_values_of_the_specification() -> None:
+    """From 1 for excellent down to 0 for wrong; the first two pass."""
+    assert RATING_VALUES == {"excellent": 1.0, "good": 0.75, "fair": 0.5, "poor": 0.25, "wrong": 0}
+    assert {word for word in RATING_VALUES if RATINGS.passes(0.0, word)} == {"excellent", "good"}
+    assert RATINGS.steps() == RATING_VALUES
+    assert RATINGS.details(0.5) == {}
+    assert RATINGS.told("good") == "good"
+
+
+def test_a_mean_of_ratings_passes_from_the_least_passing_one_up() -> None:
+    """Without a word of its own a value is held against that of "good"."""
+    assert RATINGS.passes(0.75)
+    assert not RATINGS.passes(0.74)
+
+
+def test_a_threshold_overrules_the_passing_words() -> None:
+    """Whoever sets a pass mark means it."""
+    lenient = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=0.5)
+    assert lenient.passes(0.5, "fair")
+    assert not lenient.passes(0.25, "excellent")
+
+
+def test_a_rating_in_json_is_a_judge_output() -> None:
+    """What the form asks for is what the type says."""
+    fence = Fence({"output": "x"})
+    schema = RATINGS.form(fence).schema
+    described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
+    assert set(schema["properties"]) == set(described["properties"])
+    assert set(schema["properties"]["rating"]["enum"]) == set(
+        described["properties"]["rating"]["enum"]
+    )
+
+
+@given(low=st.integers(-10, 10), width=st.integers(1, 30), at=st.floats(0, 1))
+def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -> None:
+    """The score in the details is the one whose value it is, between the ends."""
+    scale = Numbers(low, low + width)
+    told = scale.details(at)
+    assert (told["min"], told["max"]) == (low, low + width)
+    assert scale.worth(str(told["score"])) == pytest.approx(at, abs=1e-6)
+    assert ("percentage" in told) == (low >= 0)
+
+
+def test_a_score_is_told_as_number_share_and_value() -> None:
+    """4 of 1 to 5: three quarters up, and 80 percent of the best."""
+    scale = Numbers(1, 5)
+    assert scale.worth("4") == 0.75
+    assert scale.details(0.75) == {"score": 4, "min": 1, "max": 5, "percentage": 80.0}
+    assert scale.passes(0.7)
+    assert not scale.passes(0.69)
+    assert scale.told("4.50") == 4.5
+
+
+def test_only_few_whole_numbers_are_steps() -> None:
+    """A finer scale has no verdicts that could be counted."""
+    assert Numbers(1, 5).steps() == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
+    assert Numbers(0, 100).steps() == {}
+    assert Numbers(0, 0.5).steps() == {}
+
+
+@pytest.mark.parametrize("ends", [(5, 1), (1, 1), (1,), "15", None, (1, float("inf")), (1, True)])
+def test_a_scale_that_is_none_is_refused(ends: Any) -> None:
+    """Two numbers, the lesser first."""
+    with pytest.raises(EvaluatorError, match="least and its greatest"):
+        numbers(ends, None, "here")
+
+
+def test_a_scale_keeps_its_threshold() -> None:
+    """0.7 unless another is given, and 0 is another."""
+    assert numbers([1, 10], None, "here") == Numbers(1, 10, 0.7)
+    assert numbers((0, 1), 0.0, "here").threshold == 0.0
+
+
+def test_numbers_are_written_as_people_do() -> None:
+    """Whole ones without a point, sums without dust."""
+    assert [repr(plain_number(n)) for n in ("4.0", 4.5, 0.1 + 0.2)] == ["4", "4.5", "0.3"]

@@ -1,0 +1,179 @@
+"""Panels, preferences and canaries as evaluators: in programs, in eval files, and in runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proctor import Sample, Score, evaluate
+from proctor.errors import EvaluatorError, ModelError
+from proctor.evaluators import llm, matching, opinions
+from proctor.evaluators.judging.pairwise import position_bias, preferences_in
+from proctor.evaluators.judging.panel import panel_agreement
+from proctor.evaluators.opinions import panel, prefer
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.model import ModelRequest
+from proctor.records.session import Message
+from proctor.registry import Registry
+from tests.evaluators.judging.scripted import Scripted, block, line
+from tests.surroundings import samples, shout
+
+
+def loud(request: ModelRequest) -> str:
+    """A judge that prefers, and rates as good, what is in capitals."""
+    if "\n<<<FIRST" not in str(request.messages[-1].content):
+        rating = "good" if block(request, "OUTPUT").isupper() else "poor"
+        return line(request, "RATING", rating)
+    return line(request, "BETTER", "A" if block(request, "FIRST").isupper() else "B")
+
+
+def registry() -> Registry:
+    """The evaluators that these tests write in files."""
+    found = Registry()
+    for module in (matching, llm, opinions):
+        found.register(module)
+    return found
+
+
+def judged(evaluator: Any, output: Any, sample: Sample[Any, Any]) -> Score:
+    """The score of an evaluator that is a factory's product, on one sample."""
+    score: Score = asyncio.run(evaluator(output, sample))
+    return score
+
+
+@pytest.mark.parametrize(
+    ("output", "rival", "value", "passed", "wins"),
+    [
+        ("YES", "no", 1.0, True, True),
+        ("no", "YES", 0.0, False, False),
+        ("YES", "YES", 0.5, True, False),
+    ],
+)
+def test_a_win_a_loss_and_a_tie(
+    output: str, rival: str, value: float, passed: bool, wins: bool
+) -> None:
+    """1, 0 and 0.5; it passes unless it loses, or only if it wins."""
+    sample = Sample("1", "?", rival)
+    score = judged(prefer(Scripted(loud)), output, sample)
+    assert (score.value, score.passed) == (value, passed)
+    strict = judged(prefer(Scripted(loud), win_required=True), output, sample)
+    assert (strict.value, strict.passed) == (value, wins)
+
+
+def test_the_details_tell_both_verdicts_and_who_judged() -> None:
+    """Preference, model, prompt and usage are kept with the score."""
+    score = judged(prefer(Scripted(loud), "loudness"), "YES", Sample("1", "?", "no"))
+    preference = score.details["preference"]
+    assert (preference["first"]["place"], preference["second"]["place"]) == ("first", "second")
+    assert score.details["judge"]["model"] == "scripted:judge"
+    assert score.details["judge"]["prompt"].startswith("proctor.judges/prefer@")
+    assert score.details["judge"]["usage"]["input_tokens"] == 20
+
+
+def test_the_rival_may_stand_in_the_metadata() -> None:
+    """Where it is named, the expected value is not looked at."""
+    model = Scripted(loud)
+    sample = Sample("1", "?", "NOT THIS", metadata={"old": "yes"})
+    assert judged(prefer(model, rival="old"), "YES", sample).value == 1.0
+    assert {block(request, "INPUT") for request in model.asked} == {"?"}
+
+
+def test_without_a_rival_it_is_skipped() -> None:
+    """No expected value, or no such metadata: nothing is asked."""
+    model = Scripted(loud)
+    none = judged(prefer(model), "x", Sample("1", "?"))
+    missing = judged(prefer(model, rival="old"), "x", Sample("1", "?", "y"))
+    assert (none.status, missing.status) == ("skipped", "skipped")
+    assert "'old'" in missing.reason
+    assert model.asked == []
+
+
+def test_the_input_can_be_kept_from_the_judge() -> None:
+    """With show_input=False it is not in the prompt."""
+    model = Scripted(loud)
+    judged(prefer(model, show_input=False), "x", Sample("1", "a secret", "y"))
+    assert "a secret" not in str(model.asked)
+
+
+def test_it_can_be_called_with_an_output_and_a_rival() -> None:
+    """As any evaluator can."""
+    assert asyncio.run(prefer(Scripted(loud))("YES", "no")).value == 1.0
+
+
+def test_a_judge_without_a_verdict_is_an_error() -> None:
+    """Never a number; the reason names the model, the details what it said."""
+    score = judged(prefer(Scripted(lambda request: "hm")), "x", Sample("1", "?", "y"))
+    assert (score.status, score.value) == ("error", None)
+    assert "scripted:judge" in score.reason
+    assert score.details["judge"]["answer"] == "hm"
+
+
+def test_an_address_that_leads_nowhere_is_told_when_it_is_made() -> None:
+    """Before anything runs."""
+    with pytest.raises(ModelError, match="nowhere"):
+        prefer("nowhere:at_all")
+
+
+EVAL_FILE = """
+- panel:
+    judges:
+      - exact_match
+      - llm_judge: {adapter: "tests.evaluators.test_opinions:loud", criterion: "Is it loud?"}
+      - uses: llm_judge
+        name: second_judge
+        adapter: "tests.evaluators.test_opinions:loud"
+        criterion: Is it really loud?
+    rule: unanimous
+- prefer: {adapter: "tests.evaluators.test_opinions:loud", criterion: "Which is louder?"}
+- with_canary:
+    judge: {llm_judge: {adapter: "tests.evaluators.test_opinions:loud", criterion: "Is it loud?"}}
+    every: 1
+"""
+
+
+def test_all_of_them_can_be_written_in_an_eval_file_and_run(tmp_path: Path) -> None:
+    """A run of ten samples: every score, the exchanges, agreement and bias from the history."""
+    built = registry().build_all(yaml.safe_load(EVAL_FILE))
+    assert [one.spec.name for one in built] == ["panel", "prefer", "llm_judge"]
+    dataset = [Sample(s.id, s.input, s.expected) for s in samples(9)]
+    dataset.append(Sample("quiet", "word", "word"))
+    with contextlib.closing(SQLiteHistory(tmp_path / "runs.db")) as history:
+        run = evaluate(shout, dataset, built, history=history)
+        results = list(history.report(run.run_id).results)
+    agreement, bias = panel_agreement(results), position_bias(preferences_in(results))
+    assert [result.scores["panel"].passed for result in results] == [True] * 9 + [False]
+    assert [result.scores["prefer"].value for result in results] == [0.5] * 9 + [1.0]
+    assert results[0].scores["panel"].details["verdicts"] == {
+        "exact_match": True,
+        "llm_judge": True,
+        "second_judge": True,
+    }
+    assert all("canary" in result.scores["llm_judge"].details for result in results)
+    # Nine samples on which all three agree; on the last only exact_match differs.
+    assert (agreement.samples, agreement.agreement) == (10, 28 / 30)
+    assert agreement.pass_rates == {"exact_match": 0.9, "llm_judge": 1.0, "second_judge": 1.0}
+    assert (bias.pairs, bias.flips, bias.to_first, bias.favours) == (10, 9, 9, "first")
+    said = [m.role for m in results[0].sessions["panel"][Message]]
+    assert said == ["system", "user", "assistant"] * 2
+
+
+def test_what_was_built_can_be_built_again_from_its_data() -> None:
+    """The spec of each is enough for the next process, if the model has an address."""
+    model = "http://127.0.0.1:9/v1#judge"
+    written = EVAL_FILE.replace("tests.evaluators.test_opinions:loud", model)
+    for one in registry().build_all(yaml.safe_load(written)):
+        again = registry().build(one.spec)
+        assert again.spec == one.spec
+
+
+def test_a_panel_of_one_and_parts_that_cannot_be_built() -> None:
+    """One judge need not stand in a list; a judge that is not known is named with its place."""
+    assert asyncio.run(panel(matching.contains)("ab", "a")).value == 1.0  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="parts cannot be built") as caught:
+        registry().build({"panel": {"judges": ["exact_match", "exact_macth"]}})
+    assert "did you mean 'exact_match'" in str(caught.value)

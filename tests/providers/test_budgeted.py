@@ -1,0 +1,90 @@
+"""Budgeted: a model with a budget of its own, which several may share."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.asking.spending import Spending
+from proctor.errors import CallFailed, ModelError, StopRun
+from proctor.providers.budgeted import Budgeted
+from proctor.providers.cached import Cached, DiskKept
+from proctor.records.model import ModelResponse
+from proctor.records.run import Budget
+from proctor.records.session import Usage
+from tests.providers.scripted import Scripted, asked
+
+
+def ask(model: Any, *texts: str) -> list[str]:
+    async def main() -> list[str]:
+        return [(await model.complete(asked(text))).text for text in texts]
+
+    return asyncio.run(main())
+
+
+def test_the_number_of_calls_is_kept() -> None:
+    """With two calls allowed the third is refused, and nobody is asked."""
+    model = Scripted()
+    with pytest.raises(StopRun, match="2 of 2 calls"):
+        ask(Budgeted(model, Budget(calls=2)), "a", "b", "c")
+    assert len(model.requests) == 2
+
+
+def test_several_models_share_one_budget() -> None:
+    """Twelve tokens a call from two models: 30 tokens are spent after the third."""
+    spending = Spending(Budget(tokens=30))
+    one, two = Budgeted(Scripted(), spending), Budgeted(Scripted(), spending)
+    ask(one, "a", "b")
+    ask(two, "c")
+    with pytest.raises(StopRun, match="36 of 30 tokens"):
+        ask(one, "d")
+
+
+def test_money_is_counted() -> None:
+    """At 0.001 a call, 0.002 is spent after two."""
+    with pytest.raises(StopRun, match=r"0\.0020 of 0\.002 in money"):
+        ask(Budgeted(Scripted(), {"cost": 0.002}), "a", "b", "c")
+
+
+def test_an_unknown_price_is_said_not_guessed() -> None:
+    """A budget in money over a model whose price is not known ends with words that say so."""
+    model = Scripted(lambda request: ModelResponse("x", usage=Usage(1, 1)), model="test:unpriced")
+    with pytest.raises(StopRun, match="price of test:unpriced is not known"):
+        ask(Budgeted(model, Budget(cost=1.0)), "a")
+
+
+def test_what_comes_from_a_cache_is_free(tmp_path: Path) -> None:
+    """Four questions, two of them different, fit two calls with the cache inside or outside."""
+    inside, outside = Scripted(), Scripted()
+    ask(Budgeted(Cached(inside, DiskKept(tmp_path / "1")), Budget(calls=2)), *"aaab")
+    ask(Cached(Budgeted(outside, Budget(calls=2)), DiskKept(tmp_path / "2")), *"aaabab")
+    assert len(inside.requests) == len(outside.requests) == 2
+
+
+def test_a_failed_call_counts_as_a_call() -> None:
+    """A failure was sent too; it is passed on as it is."""
+    model = Scripted(lambda request: CallFailed("down", retryable=True))
+    budgeted = Budgeted(model, Budget(calls=1))
+    with pytest.raises(CallFailed, match="down"):
+        ask(budgeted, "a")
+    with pytest.raises(StopRun):
+        ask(budgeted, "a")
+
+
+def test_it_looks_like_what_it_wraps() -> None:
+    """Address, schema and time-out are those of the model behind it."""
+    model = Scripted(fits_schema=True)
+    budgeted = Budgeted(model, Budget())
+    assert (budgeted.model, budgeted.fits_schema) == ("test:scripted", True)
+    asyncio.run(budgeted.complete(asked(), timeout=3.0))
+    assert model.timeouts == [3.0]
+
+
+@pytest.mark.parametrize("budget", [{"calls": 0}, {"cals": 1}, {"cost": -1}])
+def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
+    """Numbers above 0 under known names only."""
+    with pytest.raises(ModelError, match="no budget"):
+        Budgeted(Scripted(), budget)

@@ -1,0 +1,107 @@
+"""Every adapter keeps the contract: what works with one provider works with all."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from proctor.ports import ProviderAdapter
+from proctor.providers.anthropic import AnthropicAdapter
+from proctor.providers.gemini import GeminiAdapter
+from proctor.providers.openai import OpenAIAdapter
+from proctor.providers.python import FunctionAdapter
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.session import Usage
+from proctor.testing import Asked, EndpointContract, ProviderContract, Said
+from proctor.testing.model_server import Answer
+
+KEY = "sk-only-for-tests"
+QUICK: dict[str, Any] = {"retries": 2, "retry_delay": 0.01, "timeout": 5.0}
+
+
+class TestOpenAI(EndpointContract):
+    logprobs = True
+
+    def connect(self, url: str) -> ProviderAdapter:
+        return OpenAIAdapter("gpt-4o-mini", base_url=f"{url}/v1", api_key=KEY, **QUICK)
+
+
+class TestAnthropic(EndpointContract):
+    settings = ("temperature", "max_tokens")
+
+    def connect(self, url: str) -> ProviderAdapter:
+        return AnthropicAdapter("claude-x", base_url=url, api_key=KEY, **QUICK)
+
+
+class TestGemini(EndpointContract):
+    logprobs = True
+
+    def connect(self, url: str) -> ProviderAdapter:
+        return GeminiAdapter("gemini-x", base_url=url, api_key=KEY, **QUICK)
+
+
+class TestFunction(ProviderContract):
+    logprobs = True
+
+    def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
+        def function(request: ModelRequest) -> ModelResponse:
+            told = answer(_asked(request))
+            said = Said(told) if isinstance(told, str) else told
+            return ModelResponse(
+                said.text,
+                tool_calls=said.tool_calls,
+                usage=said.usage or Usage(),
+                finish_reason=said.reason,
+                refusal=said.refusal,
+                logprobs=said.logprobs,
+            )
+
+        return contextlib.nullcontext(FunctionAdapter(function, fits_schema=True))
+
+
+def _asked(request: ModelRequest) -> Asked:
+    settings = ("temperature", "max_tokens", "seed")
+    return Asked(
+        "openai",
+        "",
+        messages=request.messages,
+        schema=request.schema,
+        tools=request.tools,
+        settings={name: getattr(request, name) for name in settings},
+    )
+
+
+class Silent:
+    """An adapter that is wrong in most ways: it says nothing, whatever it is asked."""
+
+    model = ""
+    fits_schema = True
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        return ModelResponse()
+
+
+class Wrong(EndpointContract):
+    def connect(self, url: str) -> ProviderAdapter:
+        return Silent()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
+def test_an_adapter_that_is_wrong_does_not_pass(name: str) -> None:
+    """Each test of the contract fails with an adapter that always says nothing."""
+    if name == "test_chances_of_tokens_are_told_where_there_are_any":
+        return  # nothing is right where none are promised
+    with pytest.raises((AssertionError, IndexError)):
+        getattr(Wrong(), name)()
+
+
+@pytest.mark.parametrize("contract", [ProviderContract(), EndpointContract()])
+def test_the_contract_says_what_is_missing(contract: ProviderContract) -> None:
+    """A contract that was not told how to connect says so."""
+    with pytest.raises(NotImplementedError, match="say how to connect"):
+        contract.test_it_has_an_address()

@@ -1,0 +1,218 @@
+"""Embeddings from an endpoint: a real server on this machine that misbehaves on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from proctor import connections
+from proctor.errors import CallFailed, ModelError
+from proctor.providers.embeddings import EndpointEmbedder
+from proctor.providers.openai import OpenAIAdapter
+from proctor.testing import Fault, ModelServer
+
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "PROCTOR_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(embed=lambda text: [float(len(text)), 0.5]) as running:
+        yield running
+
+
+def embed(embedder: Any, *texts: str) -> list[list[float]]:
+    vectors = asyncio.run(asyncio.wait_for(embedder.embed(texts), 20))
+    return [list(vector) for vector in vectors]
+
+
+def at(server: ModelServer, **options: Any) -> Any:
+    options = {"retry_delay": 0.01, **options}
+    return connections.embedder(f"{server.url}/v1#small", **options)
+
+
+def test_texts_go_in_batches_and_each_once(server: ModelServer) -> None:
+    """A hundred texts, twice: two requests; the vectors are in the order of the texts."""
+    texts = [f"{'x' * n}" for n in range(1, 101)]
+    embedder = at(server)
+    assert [vector[0] for vector in embed(embedder, *texts)] == list(range(1, 101))
+    assert [vector[0] for vector in embed(embedder, *texts[::-1])] == list(range(100, 0, -1))
+    assert [len(call.texts) for call in server.calls] == [64, 36]
+    assert {call.model for call in server.calls} == {"small"}
+    assert (embedder.name, embedder.method) == (f"{server.url}/v1#small", "embeddings")
+
+
+def test_this_machine_is_asked_without_a_proxy(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By number or by name."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    for host in ("127.0.0.1", "localhost"):
+        address = f"{server.url}/v1#small".replace("127.0.0.1", host)
+        assert embed(connections.embedder(address, retries=0), "abc") == [[3.0, 0.5]]
+
+
+def test_fewer_dimensions_are_asked_for_and_named(server: ModelServer) -> None:
+    """Shorter vectors are another embedder."""
+    embedder = at(server, dimensions=1)
+    embed(embedder, "a")
+    assert server.calls[0].settings == {"dimensions": 1}
+    assert embedder.name.endswith("#small (1 dimensions)")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault.status(429),
+        Fault.status(429, retry_after=0.01),
+        Fault.status(500),
+        Fault.status(503, body=b"<html>busy</html>"),
+        Fault.cut(),
+        Fault.closed(),
+        Fault.body(b"{truncated"),
+        Fault.hang(0.4),
+        Fault.drip(pause=0.2),
+    ],
+)
+def test_what_may_pass_is_tried_again(server: ModelServer, fault: Fault) -> None:
+    """Too many requests, broken servers, lost lines, cut answers, silence: then the answer."""
+    server.faults += [fault, fault]
+    assert embed(at(server, timeout=0.3), "abc") == [[3.0, 0.5]]
+    assert len(server.calls) == 3
+
+
+def test_in_the_end_it_gives_up(server: ModelServer) -> None:
+    """After the first request and so many retries."""
+    server.misbehave = lambda asked: Fault.status(500)
+    with pytest.raises(CallFailed, match="answered 500") as caught:
+        embed(at(server, retries=2), "abc")
+    assert caught.value.retryable
+    assert len(server.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.status(400), "answered 400"),
+        (Fault.status(401), "answered 401"),
+        (Fault.body(b'{"data": [{"index": 0, "embedding": "AAAA"}]}'), "not what it should be"),
+        (Fault.body(b'{"choices": []}'), "not what it should be"),
+        (Fault.body(b'{"data": []}'), "has 0 vectors for 1 texts"),
+        (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "numbers them wrong"),
+    ],
+)
+def test_what_will_not_pass_is_not_tried_again(
+    server: ModelServer, fault: Fault, told: str
+) -> None:
+    """One request, and an error that says what came."""
+    server.faults += [fault]
+    with pytest.raises(CallFailed, match=told) as caught:
+        embed(at(server), "abc")
+    assert not caught.value.retryable
+    assert len(server.calls) == 1
+
+
+def test_vectors_out_of_order_are_put_in_order(server: ModelServer) -> None:
+    """By their numbers."""
+    body = b'{"data": [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]}'
+    server.faults += [Fault.body(body)]
+    assert embed(at(server), "a", "b") == [[1.0], [2.0]]
+
+
+def test_one_text_that_is_refused_fails_alone(server: ModelServer) -> None:
+    """Endpoints refuse an empty text; its neighbours have their vectors."""
+    embedder = at(server)
+
+    async def main() -> list[Any]:
+        asked = (embedder.embed([text]) for text in ("good", "", "fine"))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    good, bad, fine = asyncio.run(asyncio.wait_for(main(), 20))
+    assert (good[0][0], fine[0][0]) == (4.0, 4.0)
+    assert isinstance(bad, CallFailed)
+
+
+def test_chats_and_embeddings_share_one_limiter(server: ModelServer) -> None:
+    """A pause that one of them is told of holds for both: the account is the same."""
+    chat = OpenAIAdapter("any", base_url=f"{server.url}/v1")
+    embedder = EndpointEmbedder("small", base_url=f"{server.url}/v1")
+    assert embedder._endpoint is chat._line.endpoint
+
+
+def test_nobody_there_is_told() -> None:
+    """As something that may pass."""
+    embedder = EndpointEmbedder("m", base_url="http://127.0.0.1:9/v1", retries=0)
+    with pytest.raises(CallFailed, match=r"#m could not be asked: ConnectError") as caught:
+        embed(embedder, "abc")
+    assert caught.value.retryable
+
+
+def test_the_key_comes_from_the_environment_or_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And is sent as a bearer token; OPENAI_BASE_URL names another server."""
+    with ModelServer(key=KEY) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert len(embed(connections.embedder("openai:small"), "a")) == 1
+        assert len(embed(at(server, api_key=KEY), "a")) == 1
+        monkeypatch.setenv("OTHER", KEY)
+        assert len(embed(at(server, api_key_env="OTHER"), "a")) == 1
+        monkeypatch.setenv("PROCTOR_API_KEY", KEY)
+        assert len(embed(at(server), "a")) == 1
+
+
+def test_the_key_of_openai_is_for_openai_alone(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server does not get to see it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    embed(at(server), "a")
+    embed(connections.embedder("openai:small", base_url=f"{server.url}/v1"), "a")
+    assert all("authorization" not in call.headers for call in server.calls)
+    assert len(server.calls) == 2
+
+
+def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
+    """Not in errors that quote it, and not in what the object says of itself."""
+    server.faults += [Fault.status(401, body=f"wrong key {KEY}".encode())]
+    embedder = EndpointEmbedder("m", base_url=f"{server.url}/v1", api_key=KEY)
+    with pytest.raises(CallFailed, match=r"wrong key \[hidden\]") as caught:
+        embed(embedder, "a")
+    assert KEY not in str(caught.value) + repr(embedder)
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "told"),
+    [
+        ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
+        ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
+        ("openai:small", {"api_key": "schlüssel"}, "has characters that no key has"),
+        ("openai:", {"api_key": KEY}, "the model is not named"),
+        ("http://127.0.0.1/v1", {}, "the address does not name a model"),
+        ("http:/nothing#m", {}, "not an http or https URL"),
+        ("http://[::1#m", {}, "not an http or https URL"),
+        ("openai:m", {"base_url": "ftp://x/v1"}, "not an http or https URL"),
+        ("http://me:pw@host/v1#m", {}, "holds a password or a query"),
+        ("http://host/v1#m", {"base_url": "http://other"}, "it is a base URL already"),
+        ("http://host/v1#m", {"retries": "many"}, "retries"),
+        ("http://host/v1#m", {"retires": 3}, "retires"),
+        ("http://host/v1#m", {"dimensions": "few"}, "dimensions is a whole number"),
+    ],
+)
+def test_what_is_wrong_is_told_when_it_is_connected(
+    address: str, options: dict[str, Any], told: str
+) -> None:
+    """Before anything runs, and never with the password."""
+    with pytest.raises(ModelError, match=told) as caught:
+        connections.embedder(address, **options)
+    assert "pw" not in str(caught.value)
+    assert "schl" not in str(caught.value)

@@ -1,0 +1,418 @@
+"""What goes wrong between a model and us ends in the right answer or the right error, in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from proctor import bridge
+from proctor.ports import ProviderAdapter
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.session import Message, Usage
+from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing.provider_contract import QUESTION, asked_once, failed_once
+from tests.providers.wires import KEY, WIRES, adapter_for
+
+every_wire = pytest.mark.parametrize("wire", WIRES)
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+PAGE = "<html><h1>It works!</h1></html>"
+
+PASSING = {
+    "408": Fault.status(408),
+    "409": Fault.status(409),
+    "425": Fault.status(425),
+    "429": Fault.status(429),
+    "429, wait 0.05 s": Fault.limited(0.05),
+    "429, wait 50 ms": Fault.limited(0.05, "milliseconds"),
+    "429, wait until a moment that is over": Fault.status(429, retry_after=PAST),
+    "429, wait for something unreadable": Fault.status(429, retry_after="soon"),
+    "429, OpenAI's headers": Fault.limited(0.05, "openai"),
+    "429, Anthropic's headers": Fault.limited(0.05, "anthropic"),
+    "500": Fault.status(500),
+    "500, an empty body": Fault.status(500, body=b""),
+    "500, half an error": Fault.status(500, body=b'{"error": {"mess'),
+    "502, a page": Fault.body(PAGE, "text/html", 502),
+    "503": Fault.status(503),
+    "504": Fault.status(504),
+    "529": Fault.status(529),
+    "connection closed": Fault.closed(),
+    "connection reset": Fault.dropped(),
+    "cut before the body": Fault.cut(0),
+    "cut in the body": Fault.cut(40),
+    "fewer bytes than promised": Fault.wrong_length(7),
+    "200, an empty body": Fault.body(b""),
+    "200, half of the JSON": Fault.body(b'{"id": "1", "choices": [{"mes'),
+    "200, a page": Fault.body(PAGE, "text/html"),
+    "200, plain text": Fault.body("upstream error", "text/plain"),
+    "200, not UTF-8": Fault.body('{"id": "1"}'.encode("utf-16")),
+}
+
+
+@every_wire
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+def test_what_may_pass_is_asked_again(wire: str, fault: Fault) -> None:
+    """The second request gets the answer, and it was made with the same body."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(fault)
+        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        assert (response.text, response.attempts) == ("Paris", 2)
+        first, second = server.calls
+        assert first.body == second.body
+
+
+@every_wire
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+def test_what_does_not_pass_is_told(wire: str, fault: Fault) -> None:
+    """After three requests it is a failure that may pass later: who, what, and how often."""
+    with ModelServer(misbehave=lambda _: fault) as server:
+        adapter = adapter_for(wire, server.url)
+        error = failed_once(adapter, QUESTION)
+        assert error.retryable
+        assert adapter.model in str(error)
+        assert "(3 attempts)" in str(error)
+        assert len(server.calls) == 3
+
+
+FINAL = (400, 401, 402, 403, 404, 405, 413, 422, 501, 505)
+
+
+@every_wire
+@pytest.mark.parametrize("code", FINAL)
+def test_what_will_not_pass_is_not_asked_again(wire: str, code: int) -> None:
+    """One request, and a failure that is final and tells the status."""
+    with ModelServer(misbehave=lambda _: Fault.status(code)) as server:
+        error = failed_once(adapter_for(wire, server.url), QUESTION)
+        assert not error.retryable
+        assert str(code) in str(error)
+        assert len(server.calls) == 1
+
+
+@every_wire
+def test_a_redirect_is_not_followed(wire: str) -> None:
+    """A server that sends us elsewhere gets no second request: the key is for itself alone."""
+    with ModelServer() as other, ModelServer() as server:
+        server.faults.append(Fault(code=307, headers={"location": other.url}, content=b""))
+        failed_once(adapter_for(wire, server.url), QUESTION)
+        assert other.calls == []
+
+
+SHAPES: dict[str, list[str]] = {
+    "openai": [
+        '{"choices": []}',
+        '{"choices": null}',
+        '{"choices": [{}]}',
+        '{"choices": [null]}',
+        '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {"role": "assistant", "content": 7}}]}',
+        '{"choices": [{"message": {"content": "Paris"}}], "usage": {"prompt_tokens": "nine"}}',
+        '{"choices": [{"message": {"content": "Paris"}}], "usage": {"prompt_tokens": 1.5}}',
+    ],
+    "anthropic": [
+        '{"type": "message"}',
+        '{"content": null}',
+        '{"content": "Paris"}',
+        '{"content": [null]}',
+        '{"content": [{"type": "text", "text": 7}], "stop_reason": "end_turn"}',
+        '{"content": [{"type": "text", "text": "Paris"}], "usage": {"input_tokens": "nine"}}',
+    ],
+    "gemini": [
+        '{"candidates": []}',
+        '{"candidates": [null]}',
+        '{"candidates": "Paris"}',
+        '{"candidates": [{"content": {"parts": "Paris"}}]}',
+        '{"candidates": [{"content": {"parts": [{"text": 7}]}}]}',
+        '{"candidates": [{"content": {"parts": []}}], "usageMetadata": {"promptTokenCount": "9"}}',
+    ],
+}
+ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}']
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)]
+)
+def test_an_answer_of_another_shape_is_no_answer(wire: str, body: str) -> None:
+    """JSON that does not hold an answer is a failure that is told, never an empty answer."""
+    with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
+        error = failed_once(adapter_for(wire, server.url), QUESTION)
+        assert not error.retryable
+        assert "answer" in str(error)
+        assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        ("openai", b'{"id": "\xff", "choices": [{"message": {"content": "Rome"}}]}'),
+        ("openai", b'{"choices": [{"message": {"content": "Rome\xff"}}]}'),
+        ("anthropic", b'{"id": "\xff", "content": [{"type": "text", "text": "Rome"}]}'),
+        ("anthropic", b'{"content": [{"type": "text", "text": "Rome\xff"}]}'),
+        ("gemini", b'{"id": "\xff", "candidates": [{"content": {"parts": [{"text": "Rome"}]}}]}'),
+        ("gemini", b'{"candidates": [{"content": {"parts": [{"text": "Rome\xff"}]}}]}'),
+    ],
+)
+def test_bytes_that_are_no_text_are_asked_for_again(wire: str, body: bytes) -> None:
+    """A letter that was damaged on the way makes the whole answer unreadable, wherever it is."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(Fault.body(body))
+        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        assert (response.text, response.attempts) == ("Paris", 2)
+
+
+@every_wire
+def test_what_was_not_told_is_not_known(wire: str) -> None:
+    """An answer without usage or finish reason is an answer; nothing is made up, least of all 0."""
+
+    def forget(answer: dict[str, Any]) -> None:
+        for part in (answer, *answer.get("choices", ()), *answer.get("candidates", ())):
+            for name in ("usage", "usageMetadata", "finish_reason", "finishReason", "stop_reason"):
+                part.pop(name, None)
+
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(Fault.changed(forget))
+        response = asked_once(adapter_for(wire, server.url), QUESTION)
+    assert response.text == "Paris"
+    assert response.usage == Usage()
+    assert response.finish_reason is None
+
+
+@every_wire
+def test_fields_that_are_new_are_passed_over(wire: str) -> None:
+    """A provider may add to its answers what it likes."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(Fault.changed(lambda answer: answer.update(brand_new={"a": [1]})))
+        assert asked_once(adapter_for(wire, server.url), QUESTION).text == "Paris"
+
+
+@every_wire
+@pytest.mark.parametrize("fault", [Fault.slow(0.1), Fault.drip(50, 0.005)], ids=["slow", "drip"])
+def test_a_slow_answer_is_waited_for(wire: str, fault: Fault) -> None:
+    """An answer that is late but in time is taken at the first request."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(fault)
+        response = asked_once(adapter_for(wire, server.url), QUESTION)
+    assert (response.text, response.attempts) == ("Paris", 1)
+    assert response.latency_ms is not None
+    assert response.latency_ms >= 20
+
+
+@every_wire
+@pytest.mark.parametrize("fault", [Fault.hang(), Fault.drip(1, 0.2)], ids=["hang", "endless drip"])
+def test_a_request_that_takes_too_long_is_made_again(wire: str, fault: Fault) -> None:
+    """A request is given up after its own time-out, also while bytes still come."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(fault)
+        response = asked_once(adapter_for(wire, server.url, timeout=0.3), QUESTION)
+    assert (response.text, response.attempts) == ("Paris", 2)
+
+
+@every_wire
+@pytest.mark.parametrize("fault", [Fault.hang(), Fault.drip(1, 0.2)], ids=["hang", "endless drip"])
+def test_the_whole_call_ends_in_time(wire: str, fault: Fault) -> None:
+    """Whatever the server does, the caller's time is kept, and the failure may pass."""
+    with ModelServer(misbehave=lambda _: fault) as server:
+        adapter = adapter_for(wire, server.url)
+        began = time.perf_counter()
+        error = failed_once(adapter, QUESTION, timeout=0.3)
+        assert time.perf_counter() - began < 2
+    assert error.retryable
+    assert "0.3 s" in str(error)
+
+
+@every_wire
+def test_a_wait_that_is_too_long_is_not_begun(wire: str) -> None:
+    """Told to come back in an hour, a call with 2 s fails at once and says when to come back."""
+    with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=3600)) as server:
+        began = time.perf_counter()
+        error = failed_once(adapter_for(wire, server.url), QUESTION, timeout=2)
+        assert time.perf_counter() - began < 1.5
+        assert len(server.calls) == 1
+    assert error.retryable
+    assert error.retry_after == pytest.approx(3600, abs=1)
+
+
+@every_wire
+def test_a_date_is_waited_for(wire: str) -> None:
+    """A wait that ends at a moment of the wall clock is kept (to the second, as dates are)."""
+    times: list[float] = []
+
+    def answer(asked: Asked) -> str:
+        times.append(time.time())
+        return "Paris"
+
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    with ModelServer(answer) as server:
+        server.faults.append(Fault.status(503, retry_after=until))
+        assert asked_once(adapter_for(wire, server.url), QUESTION).text == "Paris"
+    assert times[0] >= until.timestamp()
+
+
+def at_once(adapters: list[ProviderAdapter]) -> list[ModelResponse]:
+    async def main() -> list[ModelResponse]:
+        async with asyncio.timeout(10):
+            return await asyncio.gather(*(adapter.complete(QUESTION) for adapter in adapters))
+
+    return bridge.run(main())
+
+
+@every_wire
+def test_all_who_use_an_endpoint_wait(wire: str) -> None:
+    """A wait that one call was told holds for all adapters with the same server and key."""
+    told_at: list[float] = []
+    sent_at: list[float] = []
+
+    def misbehave(asked: Asked) -> Fault | None:
+        if not told_at:
+            told_at.append(time.perf_counter())
+            return Fault.limited(0.3)
+        sent_at.append(time.perf_counter())
+        return None
+
+    with ModelServer(misbehave=misbehave) as server:
+        adapter, other = (adapter_for(wire, server.url) for _ in range(2))
+
+        async def main() -> None:
+            async with asyncio.timeout(10):
+                first = asyncio.ensure_future(adapter.complete(QUESTION))
+                while not told_at:
+                    await asyncio.sleep(0.005)
+                await asyncio.sleep(0.05)
+                await asyncio.gather(first, *(other.complete(QUESTION) for _ in range(5)))
+
+        bridge.run(main())
+    assert len(sent_at) == 6
+    assert min(sent_at) - told_at[0] >= 0.3
+
+
+@pytest.mark.parametrize("told", ["openai", "anthropic"])
+@every_wire
+def test_an_answer_may_say_that_it_was_the_last(wire: str, told: Any) -> None:
+    """Headers of a good answer that leave no request make the next one wait."""
+    with ModelServer(lambda _: "Paris") as server:
+        adapter = adapter_for(wire, server.url)
+        server.faults.append(Fault(headers=Fault.limited(0.25, told).headers))
+        assert asked_once(adapter, QUESTION).attempts == 1
+        began = time.perf_counter()
+        assert asked_once(adapter, QUESTION).text == "Paris"
+        assert time.perf_counter() - began >= 0.15
+
+
+@every_wire
+def test_nobody_listens(wire: str) -> None:
+    """A server that is not there is a failure that may pass."""
+    with ModelServer() as server:
+        url = server.url
+    error = failed_once(adapter_for(wire, url), QUESTION)
+    assert error.retryable
+    assert "ConnectError" in str(error)
+
+
+@every_wire
+def test_a_server_that_comes_back_is_found(wire: str) -> None:
+    """A server that is started again while a call is trying answers it."""
+    with ModelServer() as first:
+        url = first.url
+    adapter = adapter_for(wire, url, retries=8, retry_delay=0.05)
+
+    async def main() -> ModelResponse:
+        async with asyncio.timeout(10):
+            asking = asyncio.ensure_future(adapter.complete(QUESTION))
+            await asyncio.sleep(0.1)
+            with ModelServer(lambda _: "back", port=int(url.rpartition(":")[2])):
+                return await asking
+
+    response = bridge.run(main())
+    assert response.text == "back"
+    assert response.attempts > 1
+
+
+@every_wire
+def test_a_connection_that_went_stale_is_no_failure(wire: str) -> None:
+    """A kept connection that the server closed meanwhile does not lose the next call."""
+    with ModelServer(lambda _: "Paris") as server:
+        server.faults.append(Fault.farewell())
+        adapter = adapter_for(wire, server.url)
+
+        async def main() -> list[str]:
+            async with asyncio.timeout(10):
+                first = await adapter.complete(QUESTION)
+                await asyncio.sleep(0.05)
+                return [first.text, (await adapter.complete(QUESTION)).text]
+
+        assert bridge.run(main()) == ["Paris", "Paris"]
+
+
+def test_an_endless_body_is_not_read_to_its_end() -> None:
+    """More bytes than any answer has are refused."""
+    with ModelServer() as server:
+        server.faults.append(Fault.huge(65 * 1024 * 1024))
+        error = failed_once(adapter_for("openai", server.url), QUESTION)
+    assert "bytes" in str(error)
+
+
+@every_wire
+@pytest.mark.parametrize("code", [400, 401, 500])
+def test_the_key_is_not_told(wire: str, code: int) -> None:
+    """A server that quotes our key in its error does not get it into ours."""
+    quoting = f'{{"error": {{"message": "no such key: {KEY}"}}}}'.encode()
+    with ModelServer(misbehave=lambda _: Fault.status(code, body=quoting)) as server:
+        adapter = adapter_for(wire, server.url)
+        error = failed_once(adapter, QUESTION)
+    assert "no such key" in str(error)
+    assert KEY not in f"{error} {error!r} {adapter!r} {adapter.model}"
+
+
+@every_wire
+def test_a_burst_of_refusals_is_lived_through(wire: str) -> None:
+    """Of 60 calls at once a third is refused at first; all are answered, each once."""
+    refused: set[str] = set()
+
+    def misbehave(asked: Asked) -> Fault | None:
+        if int(asked.text) % 3 or asked.text in refused:
+            return None
+        refused.add(asked.text)
+        return Fault.status(429)
+
+    with ModelServer(lambda asked: asked.text, misbehave=misbehave) as server:
+        adapter = adapter_for(wire, server.url)
+
+        async def main() -> list[str]:
+            requests = [ModelRequest((Message("user", str(n)),)) for n in range(60)]
+            async with asyncio.timeout(10):
+                told = await asyncio.gather(*map(adapter.complete, requests))
+            return [response.text for response in told]
+
+        assert bridge.run(main()) == [str(n) for n in range(60)]
+        assert len(server.calls) == 80
+
+
+@every_wire
+def test_calls_that_are_given_up_make_room(wire: str) -> None:
+    """After a hundred calls were cancelled while they hung, the next one is answered at once."""
+    with ModelServer(lambda _: "Paris", misbehave=lambda _: Fault.hang()) as server:
+        adapter = adapter_for(wire, server.url)
+
+        async def main() -> str:
+            async with asyncio.timeout(10):
+                waiting = [asyncio.ensure_future(adapter.complete(QUESTION)) for _ in range(100)]
+                while len(server.calls) < 20:
+                    await asyncio.sleep(0.01)
+                for task in waiting:
+                    task.cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
+                server.misbehave = None
+                return (await adapter.complete(QUESTION, timeout=2)).text
+
+        assert bridge.run(main()) == "Paris"
+
+
+@every_wire
+def test_a_refusal_is_not_a_failure(wire: str) -> None:
+    """A refusal is an answer at the first request."""
+    with ModelServer(lambda _: Said(refusal="No.")) as server:
+        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        assert (response.finish_reason, response.text) == ("refusal", "")
+        assert len(server.calls) == 1

@@ -1,0 +1,288 @@
+"""Gemini: addresses, bodies, answers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor import connections
+from proctor.errors import CallFailed, ModelError
+from proctor.providers import gemini
+from proctor.providers.gemini import GeminiAdapter
+from proctor.providers.gemini_wire import GeminiWire
+from proctor.providers.transport import Misfit
+from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import Fault, ModelServer, Said
+
+KEY = "key-only-for-tests-0123"
+HELLO = ModelRequest((Message("user", "Hello"),))
+NOTHING: frozenset[str] = frozenset()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_BASE_URL", "PROCTOR_PRICES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def adapter(server: ModelServer, **options: Any) -> GeminiAdapter:
+    options = {"retries": 1, "retry_delay": 0.01, "timeout": 5.0, "api_key": KEY, **options}
+    return GeminiAdapter("gemini-2.5-flash", base_url=server.url, **options)
+
+
+def ask(model: GeminiAdapter, request: ModelRequest = HELLO) -> ModelResponse:
+    return asyncio.run(model.complete(request, timeout=9.0))
+
+
+def body(request: ModelRequest, without: frozenset[str] = NOTHING) -> Any:
+    return msgspec.json.decode(GeminiWire().write("m", request, without))
+
+
+def read(answer: Any) -> ModelResponse:
+    return GeminiWire().read(msgspec.json.encode(answer), HELLO)
+
+
+def candidate(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
+
+
+def test_the_front_door_leads_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of two variables holds the key; without both the error names both."""
+    with pytest.raises(ModelError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set"):
+        connections.provider("gemini:gemini-2.5-flash")
+    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
+    found = connections.provider("gemini:gemini-2.5-flash")
+    assert repr(found) == "GeminiAdapter('gemini:gemini-2.5-flash')"
+
+
+@pytest.mark.parametrize("end", ["", "/v1beta", "/v1beta/"])
+def test_the_model_stands_in_the_path_and_the_key_in_a_header(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """The key is never part of the address, which servers and proxies write into logs."""
+    monkeypatch.setenv("GEMINI_BASE_URL", server.url + end)
+    ask(GeminiAdapter("models/gemini-2.5-flash", api_key=KEY))
+    asked = server.calls[0]
+    assert asked.path == "/v1beta/models/gemini-2.5-flash:generateContent"
+    assert asked.headers["x-goog-api-key"] == KEY
+
+
+def test_available_lists_the_models_in_order() -> None:
+    """Their names without the folder that Google puts before them."""
+    with ModelServer(models=["gemini-b", "gemini-a"], key=KEY) as server:
+        found = asyncio.run(gemini.available(base_url=server.url, api_key=KEY))
+    assert found == ["gemini-a", "gemini-b"]
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """A list of models in two pages; one of them cannot be asked for text."""
+
+    def do_GET(self) -> None:
+        able = {"supportedGenerationMethods": ["generateContent"]}
+        page: dict[str, Any] = {"models": [{"name": "models/z", **able}, {"name": "models/embed"}]}
+        if "pageToken=p%2F2" in self.path:
+            page = {"models": [{"name": "models/a", **able}]}
+        else:
+            page["nextPageToken"] = "p/2"
+        data = msgspec.json.encode(page)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+def test_available_turns_the_pages() -> None:
+    """A list that goes on is read to its end, and only models that answer are in it."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Pages) as pages:
+        thread = threading.Thread(target=pages.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{pages.server_port}"
+            found = asyncio.run(gemini.available(base_url=url, api_key=KEY))
+        finally:
+            pages.shutdown()
+            thread.join()
+    assert found == ["a", "z"]
+
+
+def test_a_conversation_with_tools_is_written_as_it_was() -> None:
+    """The system stands apart; a tool's answer names its tool, also if only the call did."""
+    request = ModelRequest(
+        (
+            Message("system", "Be brief."),
+            Message("user", "Weather?"),
+            Message("user", [{"type": "text", "text": "Today."}, {"type": "x", "inlineData": 1}]),
+            Message("assistant", "", tool_calls=(ToolCall("look", {"at": "sky"}),)),
+            Message("tool", {"sun": True}),
+            Message("tool", "fresh", name="smell"),
+            Message("assistant", "Fine."),
+        ),
+        tools=(ToolSpec("look", "Look somewhere.", {"type": "object"}), ToolSpec("smell")),
+    )
+    written = body(request)
+    assert written["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    assert written["contents"] == [
+        {
+            "role": "user",
+            "parts": [{"text": "Weather?"}, {"text": "Today."}, {"type": "x", "inlineData": 1}],
+        },
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"at": "sky"}}}]},
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"name": "look", "response": {"sun": True}}},
+                {"functionResponse": {"name": "smell", "response": {"result": "fresh"}}},
+            ],
+        },
+        {"role": "model", "parts": [{"text": "Fine."}]},
+    ]
+    assert written["tools"] == [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "look",
+                    "description": "Look somewhere.",
+                    "parametersJsonSchema": {"type": "object"},
+                },
+                {"name": "smell"},
+            ]
+        }
+    ]
+
+
+def test_settings_are_written_only_where_they_are_set() -> None:
+    """What is None is left to the provider."""
+    assert set(body(HELLO)) == {"contents"}
+    request = ModelRequest(
+        HELLO.messages,
+        temperature=0.0,
+        max_tokens=9,
+        seed=4,
+        top_logprobs=5,
+        schema={"type": "array", "items": {"const": 1}},
+    )
+    settings = {
+        "temperature": 0.0,
+        "maxOutputTokens": 9,
+        "seed": 4,
+        "responseLogprobs": True,
+        "logprobs": 5,
+        "responseMimeType": "application/json",
+        "responseJsonSchema": {"type": "array", "items": {"enum": [1]}},
+    }
+    assert body(request)["generationConfig"] == settings
+    del settings["responseLogprobs"], settings["logprobs"]
+    assert body(request, frozenset({"top_logprobs"}))["generationConfig"] == settings
+
+
+def test_an_answer_is_read_whole(server: ModelServer) -> None:
+    """100 in, of which 60 cached, 7 out, at 0.30, 0.03 and 2.50 for a million."""
+    server.answer = lambda asked: Said("Paris", usage=Usage(100, 7, cached_tokens=60))
+    found = ask(adapter(server))
+    assert (found.text, found.model, found.finish_reason) == ("Paris", "gemini-2.5-flash", "stop")
+    assert msgspec.structs.replace(found.usage, cost=None) == Usage(100, 7, 60)
+    assert found.cost == pytest.approx((40 * 0.30 + 60 * 0.03 + 7 * 2.5) / 1e6)
+    assert found.raw["candidates"]
+
+
+def test_thoughts_cost_but_are_not_part_of_the_answer() -> None:
+    """They are charged as output, and left out of the text."""
+    answer = candidate({"text": "hm", "thought": True}, {"text": "Paris"}, finishReason="STOP")
+    counts = {"promptTokenCount": 5, "candidatesTokenCount": 1, "thoughtsTokenCount": 30}
+    found = read({**answer, "usageMetadata": counts})
+    assert (found.text, found.usage) == ("Paris", Usage(5, 31))
+
+
+def test_tool_calls_are_read() -> None:
+    """The reason is then that a tool was called, whatever the provider says."""
+    found = read(
+        candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP")
+    )
+    assert found.tool_calls == (ToolCall("look", {"at": 1}),)
+    assert found.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, "the prompt was blocked: SAFETY"),
+        ({"candidates": [{"finishReason": "SAFETY"}]}, "the answer was withheld: SAFETY"),
+        (candidate({"text": "Take"}, finishReason="RECITATION"), "Take"),
+        (candidate(finishReason="SPII", finishMessage="Too personal."), "Too personal."),
+    ],
+)
+def test_refusals_are_answers(answer: dict[str, Any], told: str) -> None:
+    """Blocked prompts and withheld answers are told as what they are."""
+    found = read(answer)
+    assert (found.refusal, found.finish_reason) == (told, "refusal")
+
+
+@pytest.mark.parametrize(
+    ("finished", "reason"),
+    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), (None, None)],
+)
+def test_why_an_answer_ended_is_told_in_our_words(finished: str | None, reason: str | None) -> None:
+    """The common reasons have one name; others keep theirs."""
+    assert read(candidate({"text": "x"}, finishReason=finished)).finish_reason == reason
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    """A candidate without content says nothing, which is not a failure."""
+    found = read({"candidates": [{"finishReason": "STOP"}]})
+    assert (found.text, found.refusal, found.usage) == ("", None, Usage())
+
+
+def test_chances_are_read() -> None:
+    """Each token with those that might have stood there, if they are told."""
+    chosen = [{"token": "A", "logProbability": -0.1}, {"token": "B", "logProbability": -2.0}]
+    top = [{"candidates": [{"token": "C", "logProbability": -3.0}]}]
+    result = {"chosenCandidates": chosen, "topCandidates": top}
+    found = read(candidate({"text": "AB"}, logprobsResult=result))
+    assert found.logprobs == (TokenChances("A", -0.1, {"C": -3.0}), TokenChances("B", -2.0))
+
+
+@pytest.mark.parametrize("answer", [{}, {"candidates": []}, {"candidates": [7]}, []])
+def test_what_is_no_answer_is_an_error(answer: Any) -> None:
+    """An answer of another shape is an error, never an empty text."""
+    with pytest.raises(Misfit):
+        read(answer)
+
+
+def complaint(message: str) -> Fault:
+    told = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    return Fault.status(400, body=msgspec.json.encode(told))
+
+
+def test_a_model_without_chances_is_asked_without(server: ModelServer) -> None:
+    """Once refused, they are left out from then on, and the answer has none."""
+    server.faults.append(complaint("Logprobs is not enabled for this model"))
+    model = adapter(server)
+    request = ModelRequest(HELLO.messages, top_logprobs=3)
+    found = ask(model, request)
+    assert (found.attempts, found.logprobs) == (2, ())
+    assert ask(model, request).attempts == 1
+    with_it = ["logprobs" in call.body.get("generationConfig", {}) for call in server.calls]
+    assert with_it == [True, False, False]
+
+
+def test_other_complaints_are_told(server: ModelServer) -> None:
+    """Nothing is left out that the server did not name."""
+    server.faults.append(complaint("the request is too long"))
+    with pytest.raises(CallFailed, match="the request is too long"):
+        ask(adapter(server), ModelRequest(HELLO.messages, top_logprobs=3))

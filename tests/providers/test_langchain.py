@@ -1,0 +1,194 @@
+"""LangChain chat models as models: real ones of langchain-core, no network."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pydantic
+import pytest
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+
+from proctor.connections import provider
+from proctor.errors import CallFailed
+from proctor.providers.langchain import LangChainAdapter
+from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
+from proctor.records.session import Message, ToolCall, Usage
+from tests.providers.scripted import asked
+
+
+class Chat(BaseChatModel):
+    """A chat model that notes what it is asked, and how it is set, and says `answer`."""
+
+    model_name: str = "chat-1"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    answer: Any = None
+    heard: list[Any] = pydantic.Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "test"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model_name": self.model_name, "temperature": self.temperature}
+
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        raise AssertionError("the async way is there")
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.heard.append((messages, self.temperature, self.max_tokens, kwargs))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return ChatResult(generations=[ChatGeneration(message=self.answer)])
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind(tools=tools)
+
+
+def complete(model: Any, request: ModelRequest, timeout: float | None = None) -> ModelResponse:
+    found: ModelResponse = asyncio.run(provider(model).complete(request, timeout=timeout))
+    return found
+
+
+def test_a_whole_answer_is_read() -> None:
+    """Text, tool calls, usage, finish reason and the model that answered."""
+    said = AIMessage(
+        "Paris",
+        tool_calls=[{"name": "search", "args": {"q": "France"}, "id": "c1"}],
+        usage_metadata={
+            "input_tokens": 9, "output_tokens": 3, "total_tokens": 12,
+            "input_token_details": {"cache_read": 4},
+        },
+        response_metadata={"model_name": "chat-1-2026", "finish_reason": "stop"},
+    )  # fmt: skip
+    assert complete(Chat(answer=said), asked()) == ModelResponse(
+        "Paris", "chat-1-2026", (ToolCall("search", {"q": "France"}, call_id="c1"),),
+        Usage(9, 3, 4), "stop",
+    )  # fmt: skip
+
+
+def test_messages_are_converted() -> None:
+    """System, user, assistant with its calls, and the tool's answer to one of them."""
+    chat = Chat(answer=AIMessage("ok"), heard=[])
+    talk = (
+        Message("system", "Be brief."),
+        Message("user", {"q": 1}),
+        Message("assistant", "", tool_calls=(ToolCall("search", {"q": "x"}, call_id="c1"),)),
+        Message("tool", "found", call_id="c1"),
+    )
+    complete(chat, ModelRequest(talk))
+    messages = chat.heard[0][0]
+    assert [(m.type, m.content) for m in messages] == [
+        ("system", "Be brief."), ("human", '{"q":1}'), ("ai", ""), ("tool", "found"),
+    ]  # fmt: skip
+    assert [(c["name"], c["args"], c["id"]) for c in messages[2].tool_calls] == [
+        ("search", {"q": "x"}, "c1")
+    ]
+    assert isinstance(messages[3], ToolMessage)
+    assert messages[3].tool_call_id == "c1"
+
+
+def test_settings_are_set_where_the_model_has_them() -> None:
+    """Temperature and tokens for this call; the user's own model stays as it is."""
+    chat = Chat(answer=AIMessage("ok"), heard=[])
+    complete(chat, asked(temperature=0.25, max_tokens=5, seed=3))
+    complete(chat, asked())
+    assert [heard[1:3] for heard in chat.heard] == [(0.25, 5), (None, None)]
+    assert chat.temperature is None
+
+
+def test_tools_are_bound_for_the_call() -> None:
+    """In the form that all of LangChain's models take."""
+    chat = Chat(answer=AIMessage("ok"), heard=[])
+    complete(chat, asked(tools=(ToolSpec("search", "finds", {"type": "object"}),)))
+    assert chat.heard[0][3]["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "search", "description": "finds", "parameters": {"type": "object"},
+            },
+        }
+    ]  # fmt: skip
+
+
+def test_a_model_without_tools_says_so() -> None:
+    """Tools are never silently left out."""
+    with pytest.raises(CallFailed, match="takes no tools"):
+        complete(FakeListChatModel(responses=["x"]), asked(tools=(ToolSpec("search"),)))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({"stop_reason": "end_turn"}, "stop"),
+        ({"finish_reason": "MAX_TOKENS"}, "length"),
+        ({"done_reason": "load"}, "load"),
+        ({}, None),
+    ],
+)
+def test_finish_reasons_are_in_our_words(metadata: dict[str, str], reason: str | None) -> None:
+    """Whatever the provider behind LangChain calls them."""
+    said = AIMessage("ok", response_metadata=metadata)
+    assert complete(Chat(answer=said), asked()).finish_reason == reason
+
+
+def test_parts_are_joined_and_refusals_told() -> None:
+    """Text parts make the text; a refusal is what it is."""
+    said = AIMessage(
+        ["a", {"type": "text", "text": "b"}, {"type": "image", "url": "x"}],
+        additional_kwargs={"refusal": "I will not."},
+    )
+    response = complete(Chat(answer=said), asked())
+    assert (response.text, response.refusal, response.finish_reason) == (
+        "ab", "I will not.", "refusal",
+    )  # fmt: skip
+
+
+def test_a_call_without_a_reason_ends_in_its_tools() -> None:
+    """Where the provider says nothing, the calls do."""
+    said = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
+    assert complete(Chat(answer=said), asked()).finish_reason == "tool_calls"
+
+
+def test_errors_become_failed_calls() -> None:
+    """With what they say of themselves."""
+    with pytest.raises(CallFailed, match="ConnectionError: down") as caught:
+        complete(Chat(answer=ConnectionError("down")), asked())
+    assert caught.value.retryable
+
+
+def test_other_runnables_may_answer_too() -> None:
+    """A chain that gives a text; something else is refused."""
+
+    async def shout(messages: list[BaseMessage]) -> str:
+        return str(messages[-1].content).upper()
+
+    assert complete(RunnableLambda(shout), asked("hi")).text == "HI"
+    with pytest.raises(CallFailed, match="gave 'int'"):
+        complete(RunnableLambda(lambda messages: 4), asked())
+
+
+def test_it_is_known_by_its_class_and_model() -> None:
+    """And told from another by its parameters."""
+    adapter = LangChainAdapter(Chat())
+    assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", False)
+    assert repr(adapter) == "LangChainAdapter('langchain:Chat/chat-1')"
+    assert LangChainAdapter(Chat(temperature=1.0)).identity != adapter.identity
+    assert LangChainAdapter(Chat()).identity == adapter.identity
+    assert LangChainAdapter(FakeListChatModel(responses=[])).model == "langchain:FakeListChatModel"
+    assert provider(Chat(), name="mine").model == "langchain:Chat/mine"

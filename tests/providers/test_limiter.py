@@ -1,0 +1,340 @@
+"""How many calls may be under way: the window, the queue, the pauses, across loops and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.providers.limiter import LONGEST_SPREAD, Limiter, PauseTooLong
+from tests.surroundings import ManualClock
+
+
+def enter(limiter: Limiter, **options: Any) -> int:
+    return asyncio.run(limiter.enter(**options))
+
+
+def test_places_are_given_in_the_order_in_which_they_are_asked_for() -> None:
+    """With one place, ten calls get it one after the other, first come first served."""
+
+    async def main() -> list[int]:
+        limiter, order = Limiter(window=1), []
+
+        async def call(number: int) -> None:
+            await limiter.enter()
+            order.append(number)
+            await asyncio.sleep(0)
+            limiter.leave()
+
+        await asyncio.gather(*(call(number) for number in range(10)))
+        assert (limiter.in_flight, limiter.waiting) == (0, 0)
+        return order
+
+    assert asyncio.run(main()) == list(range(10))
+
+
+def test_a_call_that_had_a_place_before_comes_first() -> None:
+    """A retry does not go to the end of a long queue."""
+
+    async def main() -> list[str]:
+        limiter, order = Limiter(window=1), []
+        await limiter.enter()
+
+        async def call(name: str, first: bool) -> None:
+            await limiter.enter(first=first)
+            order.append(name)
+            limiter.leave()
+
+        calls = [asyncio.create_task(call("new", False)), asyncio.create_task(call("again", True))]
+        await asyncio.sleep(0)
+        assert limiter.waiting == 2
+        limiter.leave()
+        await asyncio.gather(*calls)
+        return order
+
+    assert asyncio.run(main()) == ["again", "new"]
+
+
+def test_a_burst_of_refusals_halves_the_window_once() -> None:
+    """Sixteen calls that began under the same window halve it once; a later one halves it again."""
+
+    async def main() -> list[int]:
+        limiter, seen = Limiter(window=16), []
+        generations = [await limiter.enter() for _ in range(16)]
+        for generation in generations:
+            limiter.too_much(generation)
+            limiter.leave()
+        seen.append(limiter.window)
+        limiter.too_much(await limiter.enter())
+        seen.append(limiter.window)
+        return seen
+
+    assert asyncio.run(main()) == [8, 4]
+
+
+def test_the_window_never_falls_below_one() -> None:
+    """However often the endpoint refuses, one call at a time may still be made."""
+    limiter = Limiter(window=3)
+    for _ in range(5):
+        limiter.too_much(enter(limiter))
+        limiter.leave()
+    assert limiter.window == 1
+
+
+def test_a_windows_worth_of_successes_makes_room_for_one_more() -> None:
+    """From 2: two successes give 3, three more give 4, and `most` is the end of it."""
+    limiter, seen = Limiter(window=2, most=4), []
+    enter(limiter)
+    enter(limiter)
+    for _ in range(12):
+        limiter.went_well()
+        seen.append(limiter.window)
+    assert seen == [2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]
+
+
+def test_successes_in_a_window_that_is_hardly_used_prove_nothing() -> None:
+    """Who makes one call at a time does not show that more than the window would be welcome."""
+    limiter = Limiter(window=8)
+    for _ in range(100):
+        enter(limiter)
+        limiter.went_well()
+        limiter.leave()
+    assert limiter.window == 8
+
+
+def test_a_place_can_be_given_back_from_a_thread_without_a_loop() -> None:
+    """Whoever waits in a loop is woken from anywhere."""
+
+    async def main() -> int:
+        limiter = Limiter(window=1)
+        await limiter.enter()
+        waiting = asyncio.create_task(limiter.enter())
+        await asyncio.sleep(0)
+        await asyncio.to_thread(limiter.leave)
+        await asyncio.wait_for(waiting, 1)
+        return limiter.in_flight
+
+    assert asyncio.run(main()) == 1
+
+
+def test_more_room_lets_somebody_in_who_waits() -> None:
+    """A window that grows wakes the one who waits, without anybody leaving."""
+
+    async def main() -> int:
+        limiter = Limiter(window=1)
+        await limiter.enter()
+        waiting = asyncio.create_task(limiter.enter())
+        await asyncio.sleep(0)
+        limiter.went_well()
+        await asyncio.wait_for(waiting, 1)
+        return limiter.in_flight
+
+    assert asyncio.run(main()) == 2
+
+
+def test_nobody_sends_before_a_pause_is_over() -> None:
+    """A pause of 10 s is waited for, with at most a tenth of it more."""
+    clock = ManualClock()
+    limiter = Limiter(clock=clock, chance=random.Random(7))
+    limiter.pause(10)
+    assert limiter.pause_left() == 10
+    enter(limiter)
+    assert 10 <= clock.seconds <= 11
+    assert limiter.pause_left() == 0
+
+
+def test_calls_start_again_at_different_moments() -> None:
+    """After a pause the calls are spread, so that they do not all come at once."""
+    moments = set()
+    for seed in range(20):
+        clock = ManualClock()
+        limiter = Limiter(clock=clock, chance=random.Random(seed))
+        limiter.pause(600)
+        enter(limiter)
+        moments.add(clock.seconds)
+        assert 600 <= clock.seconds <= 600 + LONGEST_SPREAD
+    assert len(moments) == 20
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
+    """The later of two moments counts, in whichever order they are told."""
+    clock = ManualClock()
+    limiter = Limiter(clock=clock)
+    limiter.pause(10)
+    limiter.pause(1)
+    assert limiter.pause_left() == 10
+
+
+def test_a_pause_longer_than_the_callers_patience_is_told_at_once() -> None:
+    """No time is spent on a wait that cannot end well, and no place is lost."""
+    clock = ManualClock()
+    limiter = Limiter(clock=clock)
+    limiter.pause(30)
+    with pytest.raises(PauseTooLong, match="30 s") as caught:
+        enter(limiter, patience=5)
+    assert (caught.value.seconds, clock.slept, limiter.in_flight) == (30, [], 0)
+
+
+def test_a_pause_that_begins_while_somebody_waits_for_a_place_is_told_too() -> None:
+    """Who gets a place during a pause that is too long gives the place back."""
+
+    async def main() -> tuple[int, int]:
+        limiter = Limiter(window=1, clock=ManualClock())
+        await limiter.enter()
+        waiting = asyncio.create_task(limiter.enter(patience=5))
+        await asyncio.sleep(0)
+        limiter.pause(30)
+        limiter.leave()
+        with pytest.raises(PauseTooLong):
+            await waiting
+        return limiter.in_flight, limiter.waiting
+
+    assert asyncio.run(main()) == (0, 0)
+
+
+def test_cancelling_somebody_who_has_just_been_given_a_place_passes_it_on() -> None:
+    """A place that was given in the same moment as the call was cancelled is not lost."""
+
+    async def main() -> int:
+        limiter = Limiter(window=1)
+        await limiter.enter()
+        first = asyncio.create_task(limiter.enter())
+        second = asyncio.create_task(limiter.enter())
+        await asyncio.sleep(0)
+        limiter.leave()
+        first.cancel()
+        await asyncio.wait_for(second, 1)
+        assert first.cancelled()
+        limiter.leave()
+        return limiter.in_flight
+
+    assert asyncio.run(main()) == 0
+
+
+def test_places_of_those_whose_loop_is_gone_are_passed_on() -> None:
+    """Two thousand waiters in a closed loop cost nothing: the next living one gets the place."""
+    limiter = Limiter(window=1)
+    enter(limiter)
+    loop = asyncio.new_event_loop()
+    for _ in range(2000):
+        task = loop.create_task(limiter.enter())
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.run_until_complete(asyncio.sleep(0))
+    # Kept alive, so that nothing but the closed loop tells that nobody is there.
+    kept = asyncio.all_tasks(loop)
+    loop.close()
+    assert limiter.waiting == 2000
+
+    async def main() -> None:
+        living = asyncio.create_task(limiter.enter())
+        await asyncio.sleep(0)
+        limiter.leave()
+        await asyncio.wait_for(living, 1)
+
+    asyncio.run(main())
+    assert (limiter.in_flight, limiter.waiting, len(kept)) == (1, 0, 2000)
+
+
+def test_one_limiter_holds_across_threads_and_loops() -> None:
+    """Four loops in four threads together never have more under way than the window allows."""
+    limiter, lock = Limiter(window=3), threading.Lock()
+    under_way, most, done = 0, 0, 0
+
+    async def call() -> None:
+        nonlocal under_way, most, done
+        await limiter.enter()
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        await asyncio.sleep(0.001)
+        with lock:
+            under_way -= 1
+            done += 1
+        limiter.leave()
+
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(call() for _ in range(25)))
+
+    threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (done, most, limiter.in_flight, limiter.waiting) == (100, 3, 0, 0)
+
+
+class Schedule:
+    """A limiter, the calls that were begun on it, and which of them are inside or have left."""
+
+    def __init__(self, window: int) -> None:
+        self.limiter = Limiter(window=window, clock=ManualClock())
+        self.calls: list[asyncio.Task[int]] = []
+        self.left: set[asyncio.Task[int]] = set()
+
+    def enter(self, number: int) -> None:
+        self.calls.append(asyncio.create_task(self.limiter.enter(first=number % 2 == 0)))
+
+    def cancel(self, number: int) -> None:
+        waiting = [call for call in self.calls if not call.done()]
+        if waiting:
+            waiting[number % len(waiting)].cancel()
+
+    def leave(self, number: int) -> None:
+        inside = [
+            call
+            for call in self.calls
+            if call.done() and not call.cancelled() and call not in self.left
+        ]
+        if inside:
+            self.left.add(inside[number % len(inside)])
+            self.limiter.leave()
+
+    def too_much(self, number: int) -> None:
+        self.limiter.too_much(number)
+
+    def went_well(self, number: int) -> None:
+        for _ in range(number):
+            self.limiter.went_well()
+
+    def pause(self, number: int) -> None:
+        self.limiter.pause(number)
+
+
+# Some more often than others, so that there is somebody to cancel.
+MOVES = ["enter", "enter", "tick", "tick", "leave", "leave", "cancel"]
+MOVES += ["too_much", "went_well", "pause"]
+
+
+@given(
+    window=st.integers(1, 3),
+    moves=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 9)), max_size=60),
+)
+def test_no_schedule_loses_a_place_or_leaves_one_unused(
+    window: int, moves: list[tuple[str, int]]
+) -> None:
+    """Whatever is entered, left, cancelled and refused in whichever order: at the end every place
+    is free and nobody waits, and at no time does anybody wait while there is room.
+    """
+
+    async def main() -> None:
+        schedule = Schedule(window)
+        limiter = schedule.limiter
+        for move, number in moves:
+            if move == "tick":
+                await asyncio.sleep(0)
+            else:
+                getattr(schedule, move)(number)
+            assert not limiter.waiting or limiter.in_flight >= limiter.window
+        for _ in range(4 * len(moves) + 4):
+            await asyncio.sleep(0)
+            schedule.leave(0)
+        assert all(call.done() for call in schedule.calls)
+        assert (limiter.in_flight, limiter.waiting) == (0, 0)
+
+    asyncio.run(main())

@@ -1,0 +1,90 @@
+"""Local models: addresses, options, servers that cannot start; with weights: test_local_model."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor.connections import provider
+from proctor.errors import CallFailed, MissingExtra, ModelError
+from proctor.providers import llama_server
+from proctor.providers.local import LocalAdapter
+from tests.providers.scripted import asked
+
+needs_llama = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed"
+)
+
+
+def test_weights_that_are_not_there_say_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that pulls them."""
+    monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
+    with pytest.raises(ModelError, match="not on this machine") as caught:
+        provider("local:smollm2")
+    assert "proctor models pull smollm2" in str(caught.value)
+
+
+def test_a_name_that_nobody_knows_is_refused() -> None:
+    """With the nearest known one."""
+    with pytest.raises(ModelError, match="smollm2"):
+        provider("local:smolm2")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before anything is started."""
+    with pytest.raises(ModelError, match="no such file"):
+        provider(f"local:{tmp_path}/none.gguf")
+
+
+@needs_llama
+def test_wrong_options_are_told_together(tmp_path: Path) -> None:
+    """Room for no token, and for nobody."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"")
+    with pytest.raises(ModelError, match="context, parallel"):
+        provider(f"local:{file}", context=0, parallel=0)
+    with pytest.raises(ModelError, match="it takes context, parallel, timeout"):
+        provider(f"local:{file}", threads=3)
+
+
+def test_without_the_package_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is connected, not at the first question."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(MissingExtra, match="xllamacpp") as caught:
+        provider(f"local:{file}")
+    assert "proctor[local]" in str(caught.value)
+
+
+@needs_llama
+def test_a_file_that_is_no_model_fails_with_the_servers_words(tmp_path: Path) -> None:
+    """The tail of what it wrote is shown, each time it is tried, and nothing hangs."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"garbage")
+    model = provider(f"local:{file}")
+    assert isinstance(model, LocalAdapter)
+    for _ in range(2):
+        with pytest.raises(CallFailed, match="its server ended with status 3") as caught:
+            asyncio.run(asyncio.wait_for(model.complete(asked()), 30))
+        assert "failed to load model" in str(caught.value)
+    assert repr(model) == f"LocalAdapter('local:{file}')"
+
+
+@needs_llama
+def test_the_server_process_says_why_it_cannot_serve(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On its error output, with the exit code for trouble."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"garbage")
+    assert llama_server.main([str(file), "--context", "128", "--parallel", "1"]) == 3
+    assert "init server" in capsys.readouterr().err

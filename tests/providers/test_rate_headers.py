@@ -1,0 +1,107 @@
+"""What headers say about time, in every way that providers write it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.providers.rate_headers import Said, seconds_until
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def said(**headers: str) -> Said:
+    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Said(named, NOON)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        (" 2.5 ", 2.5),
+        ("1s", 1.0),
+        ("120ms", 0.12),
+        ("6m0s", 360.0),
+        ("1h2m3.5s", 3723.5),
+        ("1d", 86400.0),
+        ("Fri, 01 May 2026 12:00:30 GMT", 30.0),
+        ("Fri, 01 May 2026 11:00:00 GMT", 0.0),
+        ("2026-05-01T12:01:00Z", 60.0),
+        ("2026-05-01T14:01:00+02:00", 60.0),
+        ("2026-05-01T12:00:05", 5.0),
+        (str(NOON.timestamp() + 20), 20.0),
+        ("-3", None),
+        ("soon", None),
+        ("", None),
+        ("1x", None),
+    ],
+)
+def test_a_wait_is_read_in_every_way_it_is_written(text: str, seconds: float | None) -> None:
+    """Seconds, durations, dates, moments; what is none of these says nothing."""
+    assert seconds_until(text, NOON) == (None if seconds is None else pytest.approx(seconds))
+
+
+@given(st.text(max_size=40))
+def test_no_header_breaks_the_reader(text: str) -> None:
+    """Whatever a server writes, the result is a wait that is not negative, or nothing."""
+    found = seconds_until(text, NOON)
+    assert found is None or found >= 0
+
+
+@given(st.integers(-(10**6), 10**8))
+def test_a_moment_is_so_far_away_as_it_is(seconds: int) -> None:
+    """A date in RFC 3339 gives the seconds from now until then, and nothing for the past."""
+    moment = NOON + timedelta(seconds=seconds)
+    assert seconds_until(moment.isoformat(), NOON) == max(0, seconds)
+
+
+def test_the_finer_of_two_wishes_counts() -> None:
+    """Milliseconds are more exact than the seconds beside them."""
+    assert said(retry_after="1", retry_after_ms="250").retry_after == 0.25
+    assert said(retry_after="1", retry_after_ms="some").retry_after == 1.0
+
+
+def test_a_limit_of_which_nothing_is_left_names_its_moment() -> None:
+    """Only limits that are used up count, and of several the latest moment."""
+    found = said(
+        x_ratelimit_remaining_requests="0",
+        x_ratelimit_reset_requests="1s",
+        x_ratelimit_remaining_tokens="0",
+        x_ratelimit_reset_tokens="6m0s",
+    )
+    assert found.exhausted == 360.0
+    plenty = said(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
+    assert plenty.exhausted is None
+
+
+def test_limits_are_read_as_anthropic_writes_them() -> None:
+    """The kind stands before the word, and the moment is a date."""
+    found = said(
+        anthropic_ratelimit_requests_remaining="0",
+        anthropic_ratelimit_requests_reset="2026-05-01T12:00:12Z",
+        anthropic_ratelimit_tokens_remaining="5",
+        anthropic_ratelimit_tokens_reset="2026-05-01T13:00:00Z",
+    )
+    assert found.exhausted == 12.0
+
+
+def test_headers_that_say_half_say_nothing() -> None:
+    """A limit without its moment, or a word that is no number, is passed over."""
+    assert said(x_ratelimit_remaining_requests="0").exhausted is None
+    assert said(x_ratelimit_reset_requests="9s").exhausted is None
+    assert said(x_ratelimit_limit_requests="60").exhausted is None
+    assert (
+        said(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
+    )
+
+
+def test_a_server_can_say_whether_to_ask_again() -> None:
+    """`x-should-retry` is true, false, or not said."""
+    assert said(x_should_retry="true").should_retry is True
+    assert said(x_should_retry="false").should_retry is False
+    assert said(x_should_retry="maybe").should_retry is None

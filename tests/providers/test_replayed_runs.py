@@ -1,0 +1,108 @@
+"""A judged run, recorded and replayed: the same reports to the byte, and nobody is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import EvalReport, SQLiteHistory
+from proctor.api import execute
+from proctor.asking.ask import aask
+from proctor.connections import provider
+from proctor.engine.start import Conduct
+from proctor.evaluators.llm import llm_judge
+from proctor.prepare import Evaluation
+from proctor.reports.json import JSONReporter
+from proctor.reports.markdown import MarkdownReporter
+from proctor.testing import Asked, Fault, ModelServer, Said
+from tests.surroundings import ManualClock, samples
+
+MODELS: dict[str, Any] = {}
+
+
+async def target(text: str) -> str:
+    """Asks whatever model the test has put in place."""
+    return (await aask(MODELS["target"], f"Shout {text}", temperature=0.0)).text
+
+
+def _answer(asked: Asked) -> Said:
+    if asked.schema is None:
+        return Said(asked.text.removeprefix("Shout ").upper())
+    rating = "poor" if "WORD 3" in asked.text else "excellent"
+    return Said(f'{{"reason": "as expected", "rating": "{rating}"}}')
+
+
+def _misbehave(asked: Asked) -> Fault | None:
+    # Sample 4 cannot be answered; sample 5 has no readable verdict.
+    if asked.text == "Shout word 4":
+        return Fault.status(400)
+    if asked.schema is not None and "WORD 5" in str(asked.messages):
+        return Fault.changed(lambda answer: _say(answer, "no verdict at all"))
+    return None
+
+
+def _say(answer: dict[str, Any], text: str) -> None:
+    answer["choices"][0]["message"]["content"] = text
+
+
+def run(folder: Path, target_model: Any, judge_model: Any) -> EvalReport:
+    MODELS["target"] = provider(target_model)
+    judge = llm_judge(provider(judge_model), "the words are the same")
+    evaluation = Evaluation(target, samples(8), judge, name="exam", options={"concurrency": 3})
+    history = SQLiteHistory(folder)
+    return asyncio.run(execute(evaluation, history, Conduct(), clock=ManualClock()))
+
+
+def written(report: EvalReport) -> tuple[str, str]:
+    """Both reports in full, without what no two runs share: the id and the place of each run."""
+    texts = JSONReporter().generate(report), MarkdownReporter().generate(report)
+    one, two = (text.replace(report.run_id, "RUN") for text in texts)
+    return one, two
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
+    """Answers, a failed call and an unreadable verdict: recorded once, replayed twice, no call."""
+    tapes = (
+        [tmp_path / "target.jsonl", tmp_path / "judge.jsonl"] if apart else [tmp_path / "all"] * 2
+    )
+    with ModelServer(_answer, misbehave=_misbehave) as server:
+        live = [f"{server.url}/v1#{name}" for name in ("pupil", "judge")]
+        models = [
+            {"model": f"record:{tape}", "of": {"model": address, "retries": 0}}
+            for tape, address in zip(tapes, live, strict=True)
+        ]
+        first = written(run(tmp_path / "1.db", *models))
+        asked = len(server.calls)
+        replays = [
+            {"model": f"replay:{tape}", "of": address}
+            for tape, address in zip(tapes, live, strict=True)
+        ]
+        again = [written(run(tmp_path / f"{n}.db", *replays)) for n in (2, 3)]
+        assert len(server.calls) == asked == 8 + 7 + 1
+    assert again == [first, first]
+    assert '"errors": 2' in first[0]
+    assert re.search(r"400", first[0])
+
+
+def test_a_changed_question_is_told_where_it_differs(tmp_path: Path) -> None:
+    """Replayed with another criterion, every judgement fails with the field that changed."""
+    tape = tmp_path / "judge.jsonl"
+    with ModelServer(_answer) as server:
+        model = {"model": f"record:{tape}", "of": f"{server.url}/v1#judge"}
+        run(tmp_path / "1.db", lambda messages: "WORD", model)
+        asked = len(server.calls)
+        MODELS["target"] = provider(lambda messages: "WORD")
+        judge = llm_judge(f"replay:{tape}", "the words rhyme")
+        evaluation = Evaluation(target, samples(2), judge, name="exam")
+        history = SQLiteHistory(tmp_path / "2.db")
+        report = asyncio.run(execute(evaluation, history, Conduct()))
+        assert len(server.calls) == asked
+    for result in report.results:
+        (score,) = result.scores.values()
+        assert score.value is None
+        assert "differs in messages." in score.reason

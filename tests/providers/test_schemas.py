@@ -1,0 +1,197 @@
+"""Schemas in the words of each provider, and answers that are no objects."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.asking.forms import JsonForm
+from proctor.providers import schemas
+from proctor.providers.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
+
+
+class Inner(msgspec.Struct):
+    name: str
+    size: int = 3
+
+
+class Verdict(msgspec.Struct):
+    rating: Literal["good", "bad"]
+    parts: list[Inner]
+    reason: str | None = None
+
+
+class Tree(pydantic.BaseModel):
+    label: str = pydantic.Field(min_length=1, description="what it is called")
+    weight: float = pydantic.Field(ge=0, le=1)
+    children: list[Tree] = []
+
+
+def objects(schema: Any) -> list[dict[str, Any]]:
+    """Every schema of an object inside a schema."""
+    if isinstance(schema, list):
+        return [found for each in schema for found in objects(each)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "object" else []
+    return own + [found for each in schema.values() for found in objects(each)]
+
+
+@pytest.mark.parametrize("kind", [Verdict, Tree])
+def test_openai_gets_closed_objects_with_all_fields(kind: type) -> None:
+    """Strict mode wants every object closed and every property required."""
+    found = fitted(JsonForm(kind).schema, OPENAI)
+    assert found is not None
+    assert objects(found)
+    for each in objects(found):
+        assert each["additionalProperties"] is False
+        assert each["required"] == list(each["properties"])
+
+
+def test_bounds_go_only_to_those_who_know_them() -> None:
+    """OpenAI and Gemini know a minimum, Anthropic does not; nobody knows a shortest text."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "n": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5},
+            "s": {"type": "string", "minLength": 1, "format": "secret"},
+            "d": {"type": "string", "format": "date", "description": "a day"},
+        },
+        "required": ["n"],
+    }
+    bounded = {"type": "number", "minimum": 0, "maximum": 1}
+    day = {"type": "string", "format": "date", "description": "a day"}
+    openai, anthropic, gemini = (fitted(schema, each) for each in (OPENAI, ANTHROPIC, GEMINI))
+    assert openai is not None
+    assert openai["properties"] == {"n": bounded, "s": {"type": "string"}, "d": day}
+    assert anthropic == {
+        "type": "object",
+        "properties": {"n": {"type": "number"}, "s": {"type": "string"}, "d": day},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    assert gemini is not None
+    assert gemini["properties"]["n"] == bounded
+    assert "additionalProperties" not in gemini
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"type": "object", "properties": {}},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}},
+            "additionalProperties": True,
+        },
+        {"type": "object", "properties": {"a": {}}},
+        {"type": "object", "properties": {"a": True}},
+        {"type": "array", "items": {"allOf": [{"type": "string"}]}},
+        {"type": "array", "prefixItems": [{"type": "string"}]},
+    ],
+)
+def test_what_cannot_be_held_to_is_said(schema: dict[str, Any]) -> None:
+    """Free mappings, anything at all, tuples: the closed dialects know none of these."""
+    assert fitted(schema, OPENAI) is None
+    assert fitted(schema, ANTHROPIC) is None
+
+
+def test_gemini_takes_open_objects_and_tuples() -> None:
+    """What it knows is kept, inside and out, and constants become enumerations of one."""
+    schema = {
+        "type": "object",
+        "additionalProperties": {"const": "x", "title": "X"},
+        "properties": {"t": {"type": "array", "prefixItems": [{"const": 1}]}},
+    }
+    assert fitted(schema, GEMINI) == {
+        "type": "object",
+        "additionalProperties": {"enum": ["x"], "title": "X"},
+        "properties": {"t": {"type": "array", "prefixItems": [{"enum": [1]}]}},
+    }
+
+
+def test_nothing_stands_beside_a_reference() -> None:
+    """References stay, their definitions are fitted too, and alternatives are written `anyOf`."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/$defs/A", "description": "gone"},
+            "b": {"oneOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "discriminator": {}},
+        },
+        "$defs": {"A": {"type": "object", "properties": {"x": {"const": 1}}}},
+    }
+    found = fitted(schema, OPENAI)
+    assert found is not None
+    assert found["properties"] == {
+        "a": {"$ref": "#/$defs/A"},
+        "b": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},
+    }
+    assert found["$defs"]["A"]["required"] == ["x"]
+
+
+def test_the_schema_that_was_given_is_not_changed() -> None:
+    """It is the caller's, and asked again with the next call."""
+    schema = JsonForm(Tree).schema
+    before = msgspec.json.encode(schema)
+    for dialect in (OPENAI, ANTHROPIC, GEMINI):
+        fitted(schema, dialect)
+    wrapped({"type": "array", "$defs": {}})
+    assert msgspec.json.encode(schema) == before
+
+
+def test_what_is_no_object_is_put_into_one() -> None:
+    """The definitions stay at the root, where references look for them."""
+    schema = {"type": "array", "items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "string"}}}
+    assert wrapped(schema) == {
+        "type": "object",
+        "properties": {"value": {"type": "array", "items": {"$ref": "#/$defs/A"}}},
+        "required": ["value"],
+        "$defs": {"A": {"type": "string"}},
+    }
+    plain = {"type": "object", "properties": {}}
+    assert wrapped(plain) is plain
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+def test_what_was_put_in_comes_out(value: Any) -> None:
+    """Whatever the answer, reading it out of the object gives the same JSON."""
+    text = msgspec.json.encode({"value": value}).decode()
+    assert msgspec.json.decode(unwrapped(text, {"type": "array"})) == value
+
+
+@pytest.mark.parametrize("text", ["[1]", "no JSON", '{"value": 1, "more": 2}', '{"other": 1}', ""])
+def test_an_answer_that_is_not_so_stays_as_it_is(text: str) -> None:
+    """Nothing is guessed: the reader will say what is wrong with it."""
+    assert unwrapped(text, {"type": "array"}) == text
+
+
+def test_answers_that_are_objects_are_not_looked_into() -> None:
+    """Also if they happen to have a field `value`."""
+    text = '{"value": 1}'
+    assert unwrapped(text, {"type": "object"}) == text
+    assert unwrapped(text, None) == text
+
+
+def test_many_schemas_are_not_remembered_for_ever() -> None:
+    """What is written once is kept, up to a limit."""
+    made: list[Any] = []
+
+    def make(schema: dict[str, Any]) -> dict[str, Any]:
+        made.append(schema)
+        return schema
+
+    written = schemas.Written(make)
+    for number in range(schemas.MOST_REMEMBERED + 1):
+        written.of({"const": number})
+        written.of({"const": number})
+    assert len(made) == schemas.MOST_REMEMBERED + 1
+    written.of({"const": 0})
+    assert len(made) == schemas.MOST_REMEMBERED + 2

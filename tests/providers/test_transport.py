@@ -1,0 +1,454 @@
+"""One endpoint: retries, pauses, deadlines, connections and what is told when all fails."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor.errors import CallFailed, ModelError
+from proctor.providers import lanes
+from proctor.providers.complaints import LONGEST_QUOTE, complaint_in
+from proctor.providers.keys import Key
+from proctor.providers.limiter import Limiter
+from proctor.providers.retries import LONGEST_PAUSE, Patience, is_passing, patience, pause_before
+from proctor.providers.transport import Answer, Endpoint, Errand, decoded, endpoint
+from proctor.testing import Fault, ModelServer
+from tests.surroundings import ManualClock
+
+QUICK = Patience(retries=2, retry_delay=0.01, timeout=5.0)
+SECRET = "sk-test-0123456789abcdef"
+BODY = msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+def made(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
+    """An endpoint of its own: nobody else's refusals change its window."""
+    return Endpoint(
+        server.url, Key(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options
+    )
+
+
+def errand(server: ModelServer, path: str = "/v1/chat/completions") -> Errand:
+    return Errand("the model", server.url + path, BODY, "m")
+
+
+def read(body: bytes) -> Any:
+    return decoded(dict, body)[0]
+
+
+def ask(
+    server: ModelServer,
+    at: Endpoint,
+    manners: Patience = QUICK,
+    timeout: float | None = None,
+    path: str = "/v1/chat/completions",
+) -> Answer[Any]:
+    async def main() -> Answer[Any]:
+        async with asyncio.timeout(10):
+            return await at.ask(errand(server, path), read, manners, timeout)
+
+    return asyncio.run(main())
+
+
+def test_an_answer_tells_how_many_requests_it_took_and_how_long_the_last_one(
+    server: ModelServer,
+) -> None:
+    """Two failures that pass and then an answer are three requests."""
+    server.faults.extend([Fault.status(500), Fault.closed(), Fault.slow(0.05)])
+    answer = ask(server, made(server))
+    assert answer.attempts == 3
+    assert 0.05 <= answer.seconds < 2
+    assert len(server.calls) == 3
+
+
+def test_a_named_wait_is_obeyed_to_the_second(server: ModelServer) -> None:
+    """Retry-After: 7 is waited for, plus at most a tenth of it; nothing is sent before."""
+    server.faults.append(Fault.status(429, retry_after=7))
+    clock = ManualClock()
+    assert ask(server, made(server, clock), Patience()).attempts == 2
+    assert len(clock.slept) == 1
+    assert 7 <= clock.slept[0] <= 7.7
+
+
+def test_a_wait_in_the_body_is_obeyed(server: ModelServer) -> None:
+    """Gemini names it there and not in a header."""
+    told = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
+    server.faults.append(Fault.status(429, body=msgspec.json.encode(told)))
+    clock = ManualClock()
+    ask(server, made(server, clock), Patience())
+    assert 12 <= clock.slept[0] <= 13.2
+
+
+def test_a_limit_that_an_answer_used_up_holds_the_next_call_back(server: ModelServer) -> None:
+    """Nothing failed, but no request is left: the next one waits until the limit is renewed."""
+    left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20s"}
+    server.faults.append(Fault(headers=left))
+    clock = ManualClock()
+    at = made(server, clock)
+    assert ask(server, at, Patience()).attempts == 1
+    assert clock.slept == []
+    assert ask(server, at, Patience()).attempts == 1
+    assert 20 <= clock.slept[0] <= 22
+
+
+def test_without_a_named_wait_the_pauses_double_with_jitter(server: ModelServer) -> None:
+    """0.5, 1, 2, 4 seconds at most, and never less than half of that."""
+    server.faults.extend([Fault.status(500)] * 4)
+    clock = ManualClock()
+    assert ask(server, made(server, clock), Patience()).attempts == 5
+    longest = [0.5, 1.0, 2.0, 4.0]
+    assert all(most / 2 <= slept <= most for slept, most in zip(clock.slept, longest, strict=True))
+
+
+def test_a_refusal_halves_the_window_and_other_failures_do_not(server: ModelServer) -> None:
+    """429, 503 and 529 say that it is too much; 500 only that something broke."""
+    at = made(server, limiter=Limiter(window=16))
+    windows = []
+    for code in (500, 429, 503, 529):
+        server.faults.append(Fault.status(code))
+        ask(server, at)
+        windows.append(at.limiter.window)
+    assert windows == [16, 8, 4, 2]
+
+
+def test_a_wait_longer_than_the_call_can_wait_fails_at_once(server: ModelServer) -> None:
+    """Retry-After: 30 with 2 s left is told as it is, without waiting, and may be tried later."""
+    server.faults.append(Fault.status(429, retry_after=30))
+    began = time.perf_counter()
+    with pytest.raises(CallFailed, match=r"wants no request for 30 s, which is longer") as caught:
+        ask(server, made(server), timeout=2.0)
+    assert time.perf_counter() - began < 1.5
+    assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
+    assert len(server.calls) == 1
+
+
+def test_others_do_not_wait_for_a_pause_that_is_too_long_either(server: ModelServer) -> None:
+    """A call that begins during such a pause sends nothing and says why."""
+    at = made(server)
+    at.limiter.pause(60)
+    with pytest.raises(CallFailed, match=r"the model wants no request for 60 s") as caught:
+        ask(server, at, Patience(timeout=1.0))
+    assert caught.value.retryable
+    assert caught.value.retry_after == pytest.approx(60, abs=1)
+    assert server.calls == []
+
+
+def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
+    """A call that gets no place in its time fails in that time, and leaves the queue."""
+    at = made(server, limiter=Limiter(window=1))
+    server.faults.append(Fault.slow(0.6))
+
+    async def main() -> tuple[float, str]:
+        async with asyncio.timeout(10):
+            slow = asyncio.create_task(at.ask(errand(server), read, QUICK))
+            await asyncio.sleep(0.1)
+            began = time.perf_counter()
+            with pytest.raises(CallFailed) as caught:
+                await at.ask(errand(server), read, QUICK, 0.2)
+            took = time.perf_counter() - began
+            await slow
+            return took, str(caught.value)
+
+    took, told = asyncio.run(main())
+    assert 0.19 <= took < 0.45
+    assert "did not answer within 0.2 s in all" in told
+    assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
+
+
+def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> None:
+    """A server that hangs is given up in time, also if each request might take longer."""
+    server.misbehave = lambda asked: Fault.hang(20)
+    began = time.perf_counter()
+    with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
+        ask(server, made(server), Patience(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
+    assert 0.45 <= time.perf_counter() - began < 1.2
+    assert caught.value.retryable
+
+
+def test_no_time_left_sends_nothing(server: ModelServer) -> None:
+    """A call with no time at all fails before it asks."""
+    with pytest.raises(CallFailed, match="within 0 s"):
+        ask(server, made(server), timeout=0.0)
+    assert server.calls == []
+
+
+def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) -> None:
+    """With half a second left, a pause of several seconds is not begun."""
+    server.faults.append(Fault.status(500))
+    began = time.perf_counter()
+    with pytest.raises(CallFailed, match="no time was left to ask again") as caught:
+        ask(server, made(server), Patience(retry_delay=8.0), timeout=1.0)
+    assert time.perf_counter() - began < 0.9
+    assert caught.value.retryable
+
+
+def test_one_request_that_takes_too_long_is_asked_again(server: ModelServer) -> None:
+    """The first request hangs, the second is answered."""
+    server.faults.append(Fault.hang(20))
+    answer = ask(server, made(server), Patience(retries=1, retry_delay=0.01, timeout=0.3))
+    assert answer.attempts == 2
+
+
+@pytest.mark.parametrize("body", [b'{"half": ', b"<html>", b"", b'{"text": "\xff"}'])
+def test_an_answer_that_is_cut_off_or_no_json_is_asked_for_again(
+    server: ModelServer, body: bytes
+) -> None:
+    """Something on the way failed; the next answer is whole."""
+    server.faults.append(Fault.body(body))
+    assert ask(server, made(server)).attempts == 2
+
+
+def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
+    """Its place and its connection are free again: with room for one, the next call is answered."""
+    server.faults.append(Fault.hang(20))
+    at = made(server, limiter=Limiter(window=1))
+
+    async def main() -> int:
+        async with asyncio.timeout(10):
+            call = asyncio.create_task(at.ask(errand(server), read, QUICK))
+            while not server.calls:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert at.limiter.in_flight == 0
+            return (await at.ask(errand(server), read, QUICK)).attempts
+
+    assert asyncio.run(main()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.status(400), "answered 400 Bad Request: "),
+        (Fault.status(401), "look at the key in MY_KEY"),
+        (Fault.status(403), "look at the key in MY_KEY"),
+        (Fault.status(404), "is 'm' a model it knows?"),
+        (Fault.status(501), "answered 501 Not Implemented"),
+        (Fault.status(505), "answered 505"),
+        (Fault.status(307, headers={"location": "/elsewhere"}), "answered 307"),
+        (Fault.status(503, headers={"x-should-retry": "false"}), "answered 503"),
+        (
+            Fault.status(429, body=b'{"error":{"code":"insufficient_quota","message":"pay"}}'),
+            "answered 429 Too Many Requests: pay",
+        ),
+        (Fault.body(b"[1]"), "not what it should be: Expected `object`, got `array`"),
+    ],
+)
+def test_what_will_not_pass_is_told_after_one_request(
+    server: ModelServer, fault: Fault, told: str
+) -> None:
+    """Wrong keys, unknown models, empty purses and answers of another shape are not asked again."""
+    server.misbehave = lambda asked: fault
+    with pytest.raises(CallFailed) as caught:
+        ask(server, made(server))
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("the model ")
+    assert "attempts" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(server.calls) == 1
+
+
+def test_what_does_not_pass_in_all_attempts_says_how_many_there_were(server: ModelServer) -> None:
+    """Three requests, then one line that says who, what and how often."""
+    server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
+    with pytest.raises(CallFailed) as caught:
+        ask(server, made(server))
+    assert str(caught.value) == (
+        "the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)"
+    )
+    assert caught.value.retryable
+
+
+def test_a_status_without_a_name_and_a_word_is_told_by_its_number(server: ModelServer) -> None:
+    """Overload as one provider says it: 529, which has no phrase, and here no body."""
+    server.misbehave = lambda asked: Fault.status(529, body=b"")
+    with pytest.raises(CallFailed, match=r"^the model answered 529 \(3 attempts\)$"):
+        ask(server, made(server))
+
+
+def test_a_server_that_is_not_there_is_told(server: ModelServer) -> None:
+    """A refused connection may pass, and is told with the name of what happened."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    nobody = Errand("the model", f"http://127.0.0.1:{port}/v1", BODY)
+
+    async def main() -> None:
+        await made(server).ask(nobody, read, QUICK)
+
+    with pytest.raises(CallFailed, match=r"could not be asked: ConnectError.*3 attempts") as caught:
+        asyncio.run(main())
+    assert caught.value.retryable
+
+
+def test_an_address_that_cannot_be_asked_is_not_asked_again(server: ModelServer) -> None:
+    """A protocol that nobody speaks is a mistake, not a hiccup."""
+
+    async def main() -> None:
+        await made(server).ask(Errand("the model", "gopher://x/", BODY), read, QUICK)
+
+    with pytest.raises(CallFailed, match="UnsupportedProtocol") as caught:
+        asyncio.run(main())
+    assert not caught.value.retryable
+
+
+def test_more_bytes_than_anybody_answers_are_not_read(server: ModelServer) -> None:
+    """An answer without end is given up, and not asked for again."""
+    server.faults.append(Fault.huge(65 * 1024 * 1024))
+    with pytest.raises(CallFailed, match="more than 67,108,864 bytes"):
+        ask(server, made(server), timeout=9.0)
+    assert len(server.calls) == 1
+
+
+def test_a_key_that_a_server_quotes_is_hidden(server: ModelServer) -> None:
+    """Neither in the error nor in an answer that will be kept."""
+    at = made(server)
+    server.faults.append(Fault.status(400, body=f"key {SECRET} is bad".encode()))
+    with pytest.raises(CallFailed) as caught:
+        ask(server, at)
+    assert SECRET not in str(caught.value)
+    assert "key [hidden] is bad" in str(caught.value)
+    server.faults.append(Fault.body(msgspec.json.encode({"echo": SECRET})))
+    assert ask(server, at).value == {"echo": "[hidden]"}
+
+
+def test_all_who_use_a_server_with_a_key_share_its_endpoint() -> None:
+    """The same origin and headers are one endpoint, for as long as somebody uses it."""
+    headers = {"Authorization": "Bearer x"}
+    first = endpoint("https://a.example", Key("x"), headers)
+    assert endpoint("https://a.example", Key("x"), dict(headers)) is first
+    assert endpoint("https://b.example", Key("x"), headers) is not first
+    assert endpoint("https://a.example", Key("y"), {"Authorization": "Bearer y"}) is not first
+    first.limiter.pause(1000)
+    del first
+    gc.collect()
+    assert endpoint("https://a.example", Key("x"), headers).limiter.pause_left() == 0
+
+
+def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServer) -> None:
+    """Each loop has its own connections; the limiter is one, and at the end it is empty."""
+    at = made(server, limiter=Limiter(window=2))
+    answered: list[int] = []
+
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            calls = (at.ask(errand(server), read, QUICK) for _ in range(10))
+            answered.extend(answer.attempts for answer in await asyncio.gather(*calls))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answered == [1] * 30
+    assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
+
+
+def test_many_calls_use_several_lanes(server: ModelServer) -> None:
+    """Twenty calls at once need three lanes of eight; afterwards all are empty and closed."""
+
+    async def main() -> tuple[int, int]:
+        opened = lanes.Lanes(server.url, {})
+        taken = []
+        for _ in range(20):
+            lane = opened.lane()
+            lane.under_way += 1
+            taken.append(lane)
+        different = len({id(lane) for lane in taken})
+        for lane in taken:
+            lane.under_way -= 1
+        again = opened.lane()
+        await opened.close()
+        return different, taken.index(again)
+
+    assert asyncio.run(main()) == (3, 0)
+
+
+def test_proxies_are_not_used_for_this_machine(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy in the environment that does not exist stands in nobody's way here."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert ask(server, made(server)).attempts == 1
+
+
+def test_elsewhere_certificates_are_checked() -> None:
+    """Only plain HTTP on this machine does without them."""
+
+    async def main() -> None:
+        opened = lanes.Lanes("https://model.example", {})
+        assert opened.lane() is opened.lane()
+        await opened.close()
+
+    asyncio.run(main())
+
+
+def test_which_statuses_may_pass() -> None:
+    """Those of overload, locks and hiccups; not those that will be the same tomorrow."""
+    passing = [status for status in range(300, 600) if is_passing(status)]
+    lasting = {501, 505}
+    assert passing == [408, 409, 425, 429, *(s for s in range(500, 600) if s not in lasting)]
+
+
+def test_pauses_do_not_grow_for_ever() -> None:
+    """The hundredth pause is no longer than half a minute."""
+    assert pause_before(100, 0.5, random.Random(1)) <= LONGEST_PAUSE
+    assert pause_before(1, 0.0, random.Random(1)) == 0.0
+
+
+def test_all_faults_of_the_options_are_told_at_once() -> None:
+    """Three wrong options are three problems."""
+    for wrong in ((-1, -1, 0), (True, True, True), (1.5, "x", float("nan"))):
+        with pytest.raises(ModelError) as caught:
+            patience(*wrong, where="openai:x")
+        names = [problem.where for problem in caught.value.problems]
+        assert names == ["retries", "retry_delay", "timeout"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"error":"overloaded"}', "overloaded"),
+        (b'{"message":"no such route"}', "no such route"),
+        (b'{"detail":[{"loc":["body"]}]}', '[{"loc":["body"]}]'),
+        (b'[{"error":{"message":"in a list"}}]', "in a list"),
+        (b'{"error":null}', ""),
+        (b'{"error":{"code":7}}', '{"code":7}'),
+        (b"7", "7"),
+        (b"\xff\xfe", "��"),
+        (b"", ""),
+        (b"x" * 1000, "x" * LONGEST_QUOTE + "…"),
+    ],
+)
+def test_an_error_is_read_in_every_shape(body: bytes, message: str) -> None:
+    """The provider's words, or the beginning of whatever it is."""
+    assert complaint_in(body).message == message
+
+
+def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
+    """As far as the provider says them."""
+    openai = complaint_in(
+        b'{"error":{"message":"m","type":"invalid","param":"seed","code":"unsupported_value"}}'
+    )
+    assert openai == ("m", "invalid", "unsupported_value", "seed", None)
+    gemini = complaint_in(
+        b'{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",'
+        b'"details":[7,{"retryDelay":3},{"retryDelay":"2s"}]}}'
+    )
+    assert gemini == ("m", "RESOURCE_EXHAUSTED", "429", "", 2.0)

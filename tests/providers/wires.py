@@ -1,0 +1,23 @@
+"""The three adapters against the model server, impatient, for the tests of what goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.ports import ProviderAdapter
+from proctor.providers.anthropic import AnthropicAdapter
+from proctor.providers.gemini import GeminiAdapter
+from proctor.providers.openai import OpenAIAdapter
+
+KEY = "sk-only-for-tests-8f2a61c0"
+WIRES = ("openai", "anthropic", "gemini")
+
+
+def adapter_for(wire: str, url: str, **options: Any) -> ProviderAdapter:
+    """An adapter that tries at most three times, with pauses of a hundredth of a second."""
+    options = {"retries": 2, "retry_delay": 0.01, "timeout": 5.0, "api_key": KEY, **options}
+    if wire == "openai":
+        return OpenAIAdapter("model-x", base_url=f"{url}/v1", **options)
+    if wire == "anthropic":
+        return AnthropicAdapter("model-x", base_url=url, **options)
+    return GeminiAdapter("model-x", base_url=url, **options)

@@ -1,0 +1,160 @@
+"""Agreement: figures from the literature and by hand, what is undefined, and what must hold."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.statistics.agreement import (
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    percent_agreement,
+)
+from tests.surroundings import ROOT
+
+DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
+TABLES = DATA / "10_stats" / "statsmodels_refs" / "inter_rater_refs.json"
+
+LABELS = st.sampled_from(["a", "b", "c"])
+PAIRS = st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=30)
+
+# Krippendorff's own example: four observers, twelve units, some of them missing.
+OBSERVERS: tuple[list[int | None], ...] = (
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+)
+
+
+def spread(counts: Sequence[float]) -> list[int]:
+    """The labels of one item, from how often each was given."""
+    return [label for label, count in enumerate(counts) for _ in range(int(count))]
+
+
+def pairs_of(table: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """The labels of two raters, from the table of how often they met."""
+    return [
+        (i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, Any]:
+    """Inter-rater tables with figures from other programs."""
+    if not TABLES.exists():
+        pytest.skip(f"the inter-rater tables are not at {TABLES} (set PROCTOR_DATA)")
+    found: dict[str, Any] = json.loads(TABLES.read_text(encoding="utf-8"))
+    return found
+
+
+def test_fleiss_of_the_tables_of_others(tables: dict[str, Any]) -> None:
+    """14 raters on 10 items, and 6 psychiatrists on 30 patients (Fleiss 1971: .430)."""
+    rows = [spread(row) for row in tables["fleiss_wikipedia_table"]]
+    assert fleiss_kappa(rows) == pytest.approx(tables["fleiss_wikipedia_kappa"], abs=1e-12)
+    diagnoses = tables["diagnoses_30x6"]
+    assert fleiss_kappa(diagnoses) == pytest.approx(tables["diagnoses_fleiss_kappa"], abs=1e-12)
+
+
+def test_cohen_of_the_table_of_others(tables: dict[str, Any]) -> None:
+    """19 items in 3 categories, one of which only the first rater uses."""
+    first, second = zip(*pairs_of(tables["cohen_table"]), strict=True)
+    assert cohen_kappa(first, second) == pytest.approx(tables["cohen_kappa"], abs=1e-12)
+
+
+def test_cohen_by_hand() -> None:
+    """20 + 15 of 50 agree: po .7; the margins 25/25 and 30/20 give pe .5; kappa .2 / .5 = .4."""
+    first, second = zip(*pairs_of([[20, 5], [10, 15]]), strict=True)
+    assert cohen_kappa(first, second) == pytest.approx(0.4, abs=1e-15)
+    assert percent_agreement(zip(first, second, strict=True)) == 0.7
+
+
+def test_weighted_cohen_by_hand() -> None:
+    """Labels 1 2 3, 4 items: linear 1 - 4 * 3 / 18 = 1/3, quadratic 1 - 4 * 5 / 32 = 3/8.
+
+    The pairs (1,1) (2,1) (3,1) (3,3) cost 0 + 1 + 2 + 0 = 3, squared 0 + 1 + 4 + 0 = 5. By chance
+    the margins 1 1 2 and 3 0 1 cost 2 + 3 + 1 + 12 = 18 (1-3, 2-1, 2-3, 3-1), squared 32.
+    """
+    first, second = [1, 2, 3, 3], [1, 1, 1, 3]
+    assert cohen_kappa(first, second, weights="linear") == pytest.approx(1 - 4 * 3 / 18)
+    assert cohen_kappa(first, second, weights="quadratic") == pytest.approx(1 - 4 * 5 / 32)
+
+
+def test_the_order_of_words_is_told() -> None:
+    """ "fair" lies between "good" and "poor" only if somebody says so."""
+    first, second = ["poor", "fair", "good"], ["fair", "fair", "good"]
+    told = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
+    by_alphabet = cohen_kappa(first, second, weights="linear")
+    # Only poor-fair differs: it costs 1 if they are neighbours, 2 by the alphabet. By chance, the
+    # margins 1 1 1 and fair 2, good 1 cost (poor-fair, poor-good, fair-good, good-fair):
+    assert told == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
+    assert by_alphabet == pytest.approx(1 - 3 * 2 / (2 * 2 + 1 * 1 + 1 * 1 + 2 * 1))
+
+
+def test_weights_that_make_no_sense_are_refused() -> None:
+    """An unknown weighting and a label without a place are errors."""
+    with pytest.raises(ValueError, match="'linear' or 'quadratic'"):
+        cohen_kappa([1], [2], weights="cubic")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not among the categories"):
+        cohen_kappa([1], [2], weights="linear", categories=[1])
+    with pytest.raises(ValueError, match="zip"):
+        cohen_kappa([1], [1, 2])
+
+
+def test_krippendorff_of_his_own_example() -> None:
+    """Krippendorff's example: alpha .743 for bare labels."""
+    assert krippendorff_alpha(zip(*OBSERVERS, strict=True)) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_krippendorff_by_hand() -> None:
+    """Two raters, aa ab bb: Do = 2 (one pair, both ways), n = 6, De = 36 - 18; 1 - 5 * 2 / 18."""
+    assert krippendorff_alpha(["aa", "ab", "bb"]) == pytest.approx(1 - 10 / 18)
+
+
+def test_percent_agreement_counts_pairs() -> None:
+    """Three raters, one of them apart: one pair of three; items with one rating have no pair."""
+    assert percent_agreement(["aab"]) == pytest.approx(1 / 3)
+    assert percent_agreement([("a", None)]) is None
+
+
+@pytest.mark.parametrize("rows", [[], [("a", "a"), ("a", "a")], [("a", None)]])
+def test_where_nothing_varies_there_is_no_figure(rows: list[tuple[str, str | None]]) -> None:
+    """No items, always the same label, or nothing to compare: None, neither 0 nor 1."""
+    columns = list(zip(*rows, strict=True)) or [(), ()]
+    assert cohen_kappa(*columns) is None
+    assert fleiss_kappa(rows) is None
+    assert krippendorff_alpha(rows) is None
+
+
+def test_fleiss_wants_as_many_ratings_for_every_item() -> None:
+    """A missing rating is refused, and the message names the figure that takes it."""
+    with pytest.raises(ValueError, match="krippendorff_alpha"):
+        fleiss_kappa([("a", "b"), ("a", None)])
+
+
+@given(PAIRS)
+def test_the_figures_are_at_most_1_and_1_only_where_all_agree(pairs: list[Any]) -> None:
+    """Full agreement is 1 in every figure, anything else is less."""
+    first, second = zip(*pairs, strict=True)
+    agree = first == second
+    for figure in (cohen_kappa(first, second), fleiss_kappa(pairs), krippendorff_alpha(pairs)):
+        assert figure is None or (figure == 1) == agree
+        assert figure is None or figure <= 1
+
+
+@given(PAIRS, st.permutations(["a", "b", "c"]))
+def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[str]) -> None:
+    """Kappa and alpha are the same with other names for the labels and the raters swapped."""
+    other = dict(zip("abc", names, strict=True))
+    swapped = [(other[second], other[first]) for first, second in pairs]
+    before = cohen_kappa(*zip(*pairs, strict=True))
+    assert cohen_kappa(*zip(*swapped, strict=True)) == pytest.approx(before)
+    assert krippendorff_alpha(swapped) == pytest.approx(krippendorff_alpha(pairs))
