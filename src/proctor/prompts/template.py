@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Generic, Literal, TypeVar, get_args
@@ -41,27 +41,25 @@ class MarkdownSection(Generic[ParamsT]):
         self.title, self.template, self.key = title, template, key
         self.role: Speaker = role
         self.only_if = only_if
-        self._text = Template(template)
+        text = Template(template)
         if role not in files.ROLES:
             raise ModelError(
                 f"there is no role {role!r}", where=key, fix=nearest(str(role), files.ROLES)
             )
-        if not self._text.is_valid():
+        if not text.is_valid():
             raise ModelError(
                 "a $ is not followed by a parameter's name",
                 where=key,
                 fix="write $$ for a dollar sign",
             )
+        self._pieces = tuple(_pieces(text))
+        # The names in the text, in order.
+        self.placeholders = tuple(dict.fromkeys(name for _, name in self._pieces if name))
 
     @property
     def params_type(self) -> Any:
         """The type in the brackets, or None."""
         return _in_brackets(self)
-
-    @property
-    def placeholders(self) -> tuple[str, ...]:
-        """The names in the text, in order."""
-        return tuple(dict.fromkeys(self._text.get_identifiers()))
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -74,8 +72,26 @@ class MarkdownSection(Generic[ParamsT]):
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
         """
-        filled = self._text.substitute({name: written(values[name]) for name in self.placeholders})
+        filled = "".join(
+            text + (written(values[name]) if name else "") for text, name in self._pieces
+        )
         return f"# {self.title}\n\n{filled}" if self.title else filled
+
+
+def _pieces(text: Template) -> Iterator[tuple[str, str]]:
+    """A template taken apart once: text, and the name of what comes after it, if anything does."""
+    end = 0
+    literal = ""
+    for found in text.pattern.finditer(text.template):
+        literal += text.template[end : found.start()]
+        end = found.end()
+        name = found["named"] or found["braced"]
+        if name is None:
+            literal += text.delimiter
+        else:
+            yield literal, name
+            literal = ""
+    yield literal + text.template[end:], ""
 
 
 class PromptTemplate(Generic[OutputT]):
