@@ -19,8 +19,9 @@ from proctor.errors import CallFailed, TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
+from proctor.remote import seconds_until
 from proctor.targets import wire
-from proctor.targets.http import HttpTarget, seconds_to_wait
+from proctor.targets.http import HttpTarget
 
 SAMPLE: Sample[str, str] = Sample("1", "hello", "never sent")
 NOON = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
@@ -208,7 +209,7 @@ def test_a_date_to_wait_for_is_understood(server: Server) -> None:
 )
 def test_the_time_to_wait_is_read_or_unknown(header: str, seconds: float | None) -> None:
     """Seconds and dates are read, the past is no wait, and anything else is unknown."""
-    assert seconds_to_wait(header, NOON) == seconds
+    assert seconds_until(header, NOON) == seconds
 
 
 def test_a_lost_connection_may_be_tried_again() -> None:

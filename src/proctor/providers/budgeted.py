@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from proctor.asking.spending import Spending
-from proctor.connections import provider
 from proctor.errors import ModelError
-from proctor.ports import ProviderAdapter
+from proctor.providers.behind import behind
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 
@@ -26,23 +25,8 @@ class Budgeted:
     """
 
     def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
-        self._adapter: ProviderAdapter = provider(adapter)
+        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
         self.spending = budget if isinstance(budget, Spending) else Spending(_budget(budget))
-
-    @property
-    def model(self) -> str:
-        """The address of the model behind it."""
-        return self._adapter.model
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the model behind it fits its answers to a schema."""
-        return self._adapter.fits_schema
-
-    @property
-    def identity(self) -> str:
-        """What tells the model behind it from another of the same address."""
-        return str(getattr(self._adapter, "identity", ""))
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from proctor.asking.recall import Recalled, key_of, read, recall, remember
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.ports import Kept, ProviderAdapter
+from proctor.ports import Kept
+from proctor.providers.behind import behind
 from proctor.providers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
 
@@ -97,25 +97,10 @@ class Cached:
     """
 
     def __init__(self, adapter: Any, store: Kept) -> None:
-        self._adapter: ProviderAdapter = provider(adapter)
+        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
         self._store = store
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[ModelResponse]] = {}
-
-    @property
-    def model(self) -> str:
-        """The address of the model behind it."""
-        return self._adapter.model
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the model behind it fits its answers to a schema."""
-        return self._adapter.fits_schema
-
-    @property
-    def identity(self) -> str:
-        """What tells the model behind it from another of the same address."""
-        return str(getattr(self._adapter, "identity", ""))
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None

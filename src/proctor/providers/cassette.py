@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from proctor import codec
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.ports import ProviderAdapter
+from proctor.providers.behind import behind
 from proctor.providers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.version import VERSION
@@ -75,24 +74,9 @@ class Recorded:
     """
 
     def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
-        self._adapter: ProviderAdapter = provider(adapter)
+        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
         self._file = Path(path)
         _begin(self._file)
-
-    @property
-    def model(self) -> str:
-        """The address of the model behind it."""
-        return self._adapter.model
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the model behind it fits its answers to a schema."""
-        return self._adapter.fits_schema
-
-    @property
-    def identity(self) -> str:
-        """What tells the model behind it from another of the same address."""
-        return str(getattr(self._adapter, "identity", ""))
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.providers.rate_headers import seconds_until
+from proctor.remote import seconds_until
 
 LONGEST_QUOTE = 300
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from proctor.remote import is_loopback
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -75,17 +77,3 @@ class Lanes:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             trust_env=not self._near,
         )
-
-
-def is_loopback(host: str) -> bool:
-    """True if a host is this machine.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("example.com")
-    (True, True, False)
-    """
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -9,9 +9,8 @@ import threading
 from typing import Any
 
 from proctor.clock import Clock, SystemClock
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.ports import ProviderAdapter
+from proctor.providers.behind import behind
 from proctor.records.model import ModelRequest, ModelResponse
 
 _PACE = re.compile(r"(\d+(?:\.\d+)?)/(s|min)")
@@ -49,28 +48,13 @@ class Paced:
         per_minute: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._adapter: ProviderAdapter = provider(adapter)
+        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
         self.interval = _interval(per_second, per_minute)
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._next = self._clock.monotonic()
         # Turns of those who gave up waiting, to be taken by others.
         self._given_back: list[float] = []
-
-    @property
-    def model(self) -> str:
-        """The address of the model behind it."""
-        return self._adapter.model
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the model behind it fits its answers to a schema."""
-        return self._adapter.fits_schema
-
-    @property
-    def identity(self) -> str:
-        """What tells the model behind it from another of the same address."""
-        return str(getattr(self._adapter, "identity", ""))
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None

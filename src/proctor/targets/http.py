@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -15,6 +12,7 @@ from proctor.errors import CallFailed, TargetError, nearest
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
+from proctor.remote import is_loopback, seconds_until
 from proctor.targets import wire
 from proctor.targets.headers import Headers
 
@@ -138,9 +136,7 @@ class HttpTarget:
         return self._failed(
             f"{phrase}: {said}" if said else phrase,
             retryable=code >= 500 or code in _MAY_PASS,
-            retry_after=seconds_to_wait(
-                response.headers.get("Retry-After", ""), SystemClock().now()
-            ),
+            retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
         )
 
     def _failed(
@@ -150,37 +146,6 @@ class HttpTarget:
         return CallFailed(
             f"{self.spec.name} {hidden}", retryable=retryable, retry_after=retry_after
         )
-
-
-def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
-    """How long a `Retry-After` header asks to wait: it holds seconds or a date.
-
-    >>> noon = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
-    >>> seconds_to_wait("7", noon), seconds_to_wait("Wed, 01 May 2024 12:00:30 GMT", noon)
-    (7.0, 30.0)
-    """
-    text = retry_after.strip()
-    if text.isdecimal():
-        return float(text)
-    try:
-        until = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - now).total_seconds())
-
-
-def is_loopback(host: str) -> bool:
-    """True if a host is this machine.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("example.com")
-    (True, True, False)
-    """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _parts(url: Any) -> SplitResult:

@@ -1,0 +1,60 @@
+"""Facts about other machines: whether one is this one, and how long a server asks to wait."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "ns": 1e-9}
+_NUMBER = r"\d+(?:\.\d+)?"
+_PLAIN = re.compile(_NUMBER)
+_DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|us|ns|[dhms]))+")
+_PART = re.compile(rf"({_NUMBER})(ms|us|ns|[dhms])")
+# A plain number above this is a moment in Unix time, not a duration.
+_UNIX_TIME = 1e9
+
+
+def is_loopback(host: str) -> bool:
+    """True if a host is this machine.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("example.com")
+    (True, True, False)
+    """
+    # Wanted by those who open connections, and not quick to import.
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def seconds_until(text: str, now: datetime) -> float | None:
+    """How long a header's value asks to wait: a number of seconds, a duration or a date.
+
+    >>> noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    >>> [seconds_until(each, noon) for each in ("1.5", "6m0s", "120ms", "2026-05-01T12:00:30Z")]
+    [1.5, 360.0, 0.12, 30.0]
+    >>> seconds_until("Fri, 01 May 2026 12:01:00 GMT", noon), seconds_until("soon", noon)
+    (60.0, None)
+    """
+    text = text.strip()
+    if _PLAIN.fullmatch(text):
+        number = float(text)
+        return number if number < _UNIX_TIME else max(0.0, number - now.timestamp())
+    if _DURATION.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    moment = _moment(text)
+    return None if moment is None else max(0.0, (moment - now).total_seconds())
+
+
+def _moment(text: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime
+
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            found = read(text)
+        except ValueError:
+            continue
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return None
