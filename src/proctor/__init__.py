@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from proctor.ports import Embedder, Evaluator, Metric, ProviderAdapter, SessionEvaluator
     from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
     from proctor.providers.anthropic import AnthropicAdapter
-    from proctor.providers.budgeted import Budgeted
-    from proctor.providers.cached import Cached, DiskKept
-    from proctor.providers.cassette import Recorded, Replay
     from proctor.providers.gemini import GeminiAdapter
     from proctor.providers.openai import OpenAIAdapter
-    from proctor.providers.paced import Paced
+    from proctor.providers.wrappers.budgeted import Budgeted
+    from proctor.providers.wrappers.cached import Cached, DiskKept
+    from proctor.providers.wrappers.cassette import Recorded, Replay
+    from proctor.providers.wrappers.paced import Paced
     from proctor.records.metric import MetricValue
     from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
     from proctor.records.progress import ProgressEvent, only_events
@@ -100,12 +100,12 @@ _HOMES = {
     "ports": ("Embedder", "Evaluator", "Metric", "ProviderAdapter", "SessionEvaluator"),
     "prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
     "providers.anthropic": ("AnthropicAdapter",),
-    "providers.budgeted": ("Budgeted",),
-    "providers.cached": ("Cached", "DiskKept"),
-    "providers.cassette": ("Recorded", "Replay"),
+    "providers.wrappers.budgeted": ("Budgeted",),
+    "providers.wrappers.cached": ("Cached", "DiskKept"),
+    "providers.wrappers.cassette": ("Recorded", "Replay"),
     "providers.gemini": ("GeminiAdapter",),
     "providers.openai": ("OpenAIAdapter",),
-    "providers.paced": ("Paced",),
+    "providers.wrappers.paced": ("Paced",),
     "records.metric": ("MetricValue",),
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
     "records.progress": ("ProgressEvent", "only_events"),

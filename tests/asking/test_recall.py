@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.asking.recall import key_of, read, recall, remember
 from proctor.identity import identity_of
-from proctor.providers.python import FunctionAdapter
+from proctor.providers.held.python import FunctionAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked

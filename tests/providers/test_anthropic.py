@@ -13,8 +13,8 @@ from proctor import connections
 from proctor.errors import CallFailed, ModelError
 from proctor.providers import anthropic
 from proctor.providers.anthropic import AnthropicAdapter
-from proctor.providers.anthropic_wire import MAX_TOKENS, AnthropicWire
-from proctor.providers.transport import Misfit
+from proctor.providers.transport.endpoint import Misfit
+from proctor.providers.wire.anthropic import MAX_TOKENS, AnthropicWire
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

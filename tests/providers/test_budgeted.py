@@ -10,8 +10,8 @@ import pytest
 
 from proctor.asking.spending import Spending
 from proctor.errors import CallFailed, ModelError, StopRun
-from proctor.providers.budgeted import Budgeted
-from proctor.providers.cached import Cached, DiskKept
+from proctor.providers.wrappers.budgeted import Budgeted
+from proctor.providers.wrappers.cached import Cached, DiskKept
 from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Usage

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from proctor.asking.recall import key_of
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.cached import Cached, DiskKept
-from proctor.providers.python import FunctionAdapter
+from proctor.providers.held.python import FunctionAdapter
+from proctor.providers.wrappers.cached import Cached, DiskKept
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked

@@ -13,7 +13,7 @@ import pytest
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.cassette import Recorded, Replay
+from proctor.providers.wrappers.cassette import Recorded, Replay
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import Scripted, asked

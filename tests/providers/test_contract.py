@@ -11,8 +11,8 @@ import pytest
 from proctor.ports import ProviderAdapter
 from proctor.providers.anthropic import AnthropicAdapter
 from proctor.providers.gemini import GeminiAdapter
+from proctor.providers.held.python import FunctionAdapter
 from proctor.providers.openai import OpenAIAdapter
-from proctor.providers.python import FunctionAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import Asked, EndpointContract, ProviderContract, Said

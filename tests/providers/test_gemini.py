@@ -15,8 +15,8 @@ from proctor import connections
 from proctor.errors import CallFailed, ModelError
 from proctor.providers import gemini
 from proctor.providers.gemini import GeminiAdapter
-from proctor.providers.gemini_wire import GeminiWire
-from proctor.providers.transport import Misfit
+from proctor.providers.transport.endpoint import Misfit
+from proctor.providers.wire.gemini import GeminiWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

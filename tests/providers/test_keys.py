@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from proctor.errors import ModelError
 from proctor.identity import identity_of
-from proctor.providers import keys
-from proctor.providers.keys import Key
 from proctor.providers.openai import OpenAIAdapter
+from proctor.providers.transport import keys
+from proctor.providers.transport.keys import Key
 
 SECRET = "sk-test-0123456789abcdef"
 

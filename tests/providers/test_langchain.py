@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableLambda
 
 from proctor.connections import provider
 from proctor.errors import CallFailed
-from proctor.providers.langchain import LangChainAdapter
+from proctor.providers.held.langchain import LangChainAdapter
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import asked

@@ -12,10 +12,10 @@ import pytest
 from proctor import connections
 from proctor.errors import CallFailed, ModelError
 from proctor.providers import openai
-from proctor.providers.complaints import Complaint
 from proctor.providers.openai import OpenAIAdapter, connect
-from proctor.providers.openai_wire import UNLIKELY, OpenAIWire
-from proctor.providers.transport import Misfit
+from proctor.providers.transport.complaints import Complaint
+from proctor.providers.transport.endpoint import Misfit
+from proctor.providers.wire.openai import UNLIKELY, OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.paced import Paced
+from proctor.providers.wrappers.paced import Paced
 from tests.providers.scripted import Scripted, asked
 from tests.surroundings import ManualClock
 

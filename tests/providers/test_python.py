@@ -14,7 +14,7 @@ import pytest
 from proctor import sessions
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError, StopRun
-from proctor.providers.python import FunctionAdapter, connect
+from proctor.providers.held.python import FunctionAdapter, connect
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Session, ToolCall, Usage
 from tests.providers.scripted import asked

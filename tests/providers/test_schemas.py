@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.asking.forms import JsonForm
-from proctor.providers import schemas
-from proctor.providers.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
+from proctor.providers.wire import schemas
+from proctor.providers.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
 
 
 class Inner(msgspec.Struct):

@@ -13,8 +13,8 @@ import pytest
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
+from proctor.providers.held.sdk import AnthropicClientAdapter, OpenAIClientAdapter
 from proctor.providers.prices import Price, Prices
-from proctor.providers.sdk import AnthropicClientAdapter, OpenAIClientAdapter
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Asked, Fault, ModelServer, Said

@@ -15,12 +15,18 @@ import msgspec
 import pytest
 
 from proctor.errors import CallFailed, ModelError
-from proctor.providers import lanes
-from proctor.providers.complaints import LONGEST_QUOTE, complaint_in
-from proctor.providers.keys import Key
-from proctor.providers.limiter import Limiter
-from proctor.providers.retries import LONGEST_PAUSE, Patience, is_passing, patience, pause_before
-from proctor.providers.transport import Answer, Endpoint, Errand, decoded, endpoint
+from proctor.providers.transport import lanes
+from proctor.providers.transport.complaints import LONGEST_QUOTE, complaint_in
+from proctor.providers.transport.endpoint import Answer, Endpoint, Errand, decoded, endpoint
+from proctor.providers.transport.keys import Key
+from proctor.providers.transport.limiter import Limiter
+from proctor.providers.transport.retries import (
+    LONGEST_PAUSE,
+    Patience,
+    is_passing,
+    patience,
+    pause_before,
+)
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from proctor.providers import addresses, keys
-from proctor.providers.anthropic_wire import AnthropicWire
-from proctor.providers.line import Line, priced
-from proctor.providers.openai_wire import read_models
 from proctor.providers.prices import Prices, prices_from
-from proctor.providers.retries import Patience, patience
-from proctor.providers.transport import Endpoint, Errand, endpoint
+from proctor.providers.transport import addresses, keys
+from proctor.providers.transport.endpoint import Endpoint, Errand, endpoint
+from proctor.providers.transport.line import Line, priced
+from proctor.providers.transport.retries import Patience, patience
+from proctor.providers.wire.anthropic import AnthropicWire
+from proctor.providers.wire.openai import read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://api.anthropic.com"

@@ -10,10 +10,10 @@ import msgspec
 
 from proctor.asking.remembered import Remembered
 from proctor.errors import ModelError
-from proctor.providers import addresses
 from proctor.providers.openai import BASE, BASE_URL, headers_for, key_for
-from proctor.providers.retries import patience
-from proctor.providers.transport import Errand, Misfit, decoded, endpoint
+from proctor.providers.transport import addresses
+from proctor.providers.transport.endpoint import Errand, Misfit, decoded, endpoint
+from proctor.providers.transport.retries import patience
 
 # How many batches may be under way at once, as far as the endpoint's limiter lets them.
 PARALLEL = 4

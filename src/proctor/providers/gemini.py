@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from proctor.providers import addresses, keys
-from proctor.providers.gemini_wire import GeminiWire, read_models
-from proctor.providers.line import Line, priced
 from proctor.providers.prices import prices_from
-from proctor.providers.retries import Patience, patience
-from proctor.providers.transport import Endpoint, Errand, endpoint
+from proctor.providers.transport import addresses, keys
+from proctor.providers.transport.endpoint import Endpoint, Errand, endpoint
+from proctor.providers.transport.line import Line, priced
+from proctor.providers.transport.retries import Patience, patience
+from proctor.providers.wire.gemini import GeminiWire, read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://generativelanguage.googleapis.com"

@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from proctor.errors import ModelError
-from proctor.providers import addresses, keys
-from proctor.providers.line import Line, priced
-from proctor.providers.openai_wire import OpenAIWire, read_models
 from proctor.providers.prices import prices_from
-from proctor.providers.retries import Patience, patience
-from proctor.providers.transport import Errand, endpoint
+from proctor.providers.transport import addresses, keys
+from proctor.providers.transport.endpoint import Errand, endpoint
+from proctor.providers.transport.line import Line, priced
+from proctor.providers.transport.retries import Patience, patience
+from proctor.providers.wire.openai import OpenAIWire, read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://api.openai.com/v1"

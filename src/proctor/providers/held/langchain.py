@@ -9,7 +9,7 @@ import msgspec
 
 from proctor import codec, extras
 from proctor.errors import CallFailed
-from proctor.providers.outside import called
+from proctor.providers.held.outside import called
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, ToolCall, Usage
 

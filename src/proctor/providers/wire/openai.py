@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from proctor import codec
-from proctor.providers import schemas, turns
-from proctor.providers.complaints import Complaint
-from proctor.providers.transport import Misfit, decoded
+from proctor.providers.transport.complaints import Complaint
+from proctor.providers.transport.endpoint import Misfit, decoded
+from proctor.providers.wire import schemas, turns
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 

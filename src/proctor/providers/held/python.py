@@ -14,8 +14,8 @@ from proctor import codec
 from proctor.errors import CallFailed, ModelError
 from proctor.identity import identity_of, name_of
 from proctor.ports import ProviderAdapter
-from proctor.providers import langchain, sdk
-from proctor.providers.outside import called
+from proctor.providers.held import langchain, sdk
+from proctor.providers.held.outside import called
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
 

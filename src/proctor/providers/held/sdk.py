@@ -11,14 +11,14 @@ import msgspec
 from proctor import codec
 from proctor.errors import CallFailed, ModelError
 from proctor.providers import anthropic, openai
-from proctor.providers.anthropic_wire import AnthropicWire
-from proctor.providers.complaints import complaint_in
-from proctor.providers.keys import Key
-from proctor.providers.line import Wire, priced
-from proctor.providers.openai_wire import OpenAIWire
-from proctor.providers.outside import called
+from proctor.providers.held.outside import called
 from proctor.providers.prices import prices_from
-from proctor.providers.transport import Garbled, Misfit
+from proctor.providers.transport.complaints import complaint_in
+from proctor.providers.transport.endpoint import Garbled, Misfit
+from proctor.providers.transport.keys import Key
+from proctor.providers.transport.line import Wire, priced
+from proctor.providers.wire.anthropic import AnthropicWire
+from proctor.providers.wire.openai import OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse
 
 

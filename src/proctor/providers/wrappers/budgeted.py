@@ -9,7 +9,7 @@ import msgspec
 
 from proctor.asking.spending import Spending
 from proctor.errors import ModelError
-from proctor.providers.behind import behind
+from proctor.providers.wrappers.behind import behind
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 

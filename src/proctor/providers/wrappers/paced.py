@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.clock import Clock, SystemClock
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.behind import behind
+from proctor.providers.wrappers.behind import behind
 from proctor.records.model import ModelRequest, ModelResponse
 
 _PACE = re.compile(r"(\d+(?:\.\d+)?)/(s|min)")

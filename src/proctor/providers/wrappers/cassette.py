@@ -14,8 +14,8 @@ import msgspec
 
 from proctor import codec
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.behind import behind
-from proctor.providers.differences import first_difference, nearest
+from proctor.providers.wrappers.behind import behind
+from proctor.providers.wrappers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.version import VERSION
 

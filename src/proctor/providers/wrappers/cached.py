@@ -17,8 +17,8 @@ import msgspec
 from proctor.asking.recall import Recalled, key_of, read, recall, remember
 from proctor.errors import CallFailed, ModelError
 from proctor.ports import Kept
-from proctor.providers.behind import behind
-from proctor.providers.differences import first_difference, nearest
+from proctor.providers.wrappers.behind import behind
+from proctor.providers.wrappers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
 
 

@@ -18,12 +18,12 @@ import msgspec
 from proctor import lifetimes
 from proctor.clock import Clock, SystemClock
 from proctor.errors import CallFailed
-from proctor.providers import keys
-from proctor.providers.complaints import Complaint, complaint_in
-from proctor.providers.lanes import Lanes
-from proctor.providers.limiter import Limiter, PauseTooLong
-from proctor.providers.rate_headers import Said
-from proctor.providers.retries import TOO_MUCH, Patience, is_passing, pause_before
+from proctor.providers.transport import keys
+from proctor.providers.transport.complaints import Complaint, complaint_in
+from proctor.providers.transport.lanes import Lanes
+from proctor.providers.transport.limiter import Limiter, PauseTooLong
+from proctor.providers.transport.rate_headers import Said
+from proctor.providers.transport.retries import TOO_MUCH, Patience, is_passing, pause_before
 from proctor.version import VERSION
 
 T = TypeVar("T")

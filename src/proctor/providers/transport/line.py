@@ -7,10 +7,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from proctor.providers.complaints import Complaint
 from proctor.providers.prices import Prices
-from proctor.providers.retries import Patience
-from proctor.providers.transport import Answer, Endpoint, Errand, Refused
+from proctor.providers.transport.complaints import Complaint
+from proctor.providers.transport.endpoint import Answer, Endpoint, Errand, Refused
+from proctor.providers.transport.retries import Patience
 from proctor.records.model import ModelRequest, ModelResponse
 
 _NOTHING: frozenset[str] = frozenset()

@@ -10,8 +10,8 @@ from typing import Any
 
 from proctor.clock import SystemClock
 from proctor.errors import CallFailed, ProctorError
-from proctor.providers.rate_headers import Said
-from proctor.providers.retries import is_passing
+from proctor.providers.transport.rate_headers import Said
+from proctor.providers.transport.retries import is_passing
 from proctor.threads import in_thread
 
 LONGEST_MESSAGE = 500

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from proctor import codec
-from proctor.providers import schemas, turns
-from proctor.providers.complaints import Complaint
-from proctor.providers.transport import decoded
+from proctor.providers.transport.complaints import Complaint
+from proctor.providers.transport.endpoint import decoded
+from proctor.providers.wire import schemas, turns
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 
