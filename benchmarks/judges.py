@@ -29,6 +29,7 @@ WARM_UP = 50
 AT_ONCE = {"bare": 64, "bare 16": 16}
 DELAY = 0.02
 LIMITED, BROKEN = 0.05, 0.01
+MOST_RATIO = 1.5
 CRITERION = "Is the answer polite, and does it answer the question?"
 SIDES = {
     "bare": "bare httpx2, 64 at once",
@@ -248,8 +249,13 @@ def compare(calls: int, rounds: int, *, faults: bool) -> bool:
             f"{name:<26}{answered:>12}{one['cpu'] / calls * 1e6:>10.0f} µs"
             f"{one['cpu'] / floor:>8.2f}{one['wall']:>7.2f} s  {window}"
         )
-    print()
+    ratio = best(figures["judge"])["cpu"] / floor
+    print(f"a judge's call: {ratio:.2f}x bare, {MOST_RATIO:g}x asked for: {verdict(ratio)}\n")
     return all(told["answered"] == calls for side in figures.values() for told in side)
+
+
+def verdict(ratio: float) -> str:
+    return "met" if ratio <= MOST_RATIO else "missed"
 
 
 def shape(windows: list[int]) -> str:

@@ -48,7 +48,8 @@ EXIT_CODES = """
 | 0 | good: the run came to its end, and no threshold was missed |
 | 1 | a metric is below its threshold (`--fail-under`, or `fail_under` in the eval file) |
 | 2 | something you can mend: an option, a file, a name, a dataset, a run that is not there |
-| 3 | trouble: the history cannot be written, or `--on-error` or `--max-errors` stopped the run |
+| 3 | trouble: not one sample got a verdict, the history cannot be written, or the run \
+was stopped by `--on-error`, `--max-errors` or a budget |
 | 130 | interrupted with Ctrl-C; what was finished is kept and can be resumed |
 
 Failing samples do not change the exit code: they are results. Only a threshold makes them count.

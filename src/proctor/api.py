@@ -22,6 +22,7 @@ from proctor.prepare import (
     check_thresholds,
     load_metrics,
     prepare,
+    run_options,
 )
 from proctor.records.report import EvalReport
 from proctor.records.run import Budget, OnError
@@ -114,11 +115,12 @@ async def arescore(
     tags: Mapping[str, str] | None = None,
     history: History | str | Path | bool | None = None,
     progress: bool | None = None,
+    budget: Mapping[str, float] | Budget | None = None,
 ) -> EvalReport:
     """Score the outputs of a stored run again, with other evaluators; the target is not called."""
     how = Conduct(watch=live_display(progress))
     kept = open_history(history)
-    return await score_again(run, evaluators, kept, how, metrics=metrics, tags=tags)
+    return await score_again(run, evaluators, kept, how, metrics=metrics, tags=tags, budget=budget)
 
 
 rescore = bridge.synchronous(arescore)
@@ -135,10 +137,12 @@ async def score_again(
     registry: Registry | None = None,
     clock: Clock | None = None,
     fail_under: Mapping[str, float] | None = None,
+    budget: Mapping[str, float] | Budget | None = None,
 ) -> EvalReport:
     """Carry out a rescoring: the one way that every door takes."""
+    limit = run_options({"budget": budget}).budget
     built = (registry or Registry.standard()).build_all(evaluators)
-    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}))
+    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}), limit)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)

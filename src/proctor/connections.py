@@ -7,7 +7,7 @@ built-in ones too. Judges and targets therefore need not know any of them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor import importing, plugins
@@ -16,6 +16,8 @@ from proctor.ports import Embedder, ProviderAdapter
 
 # Under this name a package offers to wrap functions, chat models and clients that users hold.
 PYTHON = "python"
+# What is said with each question and not where a model is connected.
+_OF_THE_QUESTION = frozenset({"temperature", "max_tokens", "seed", "top_logprobs"})
 
 
 def provider(model: Any, **options: Any) -> ProviderAdapter:
@@ -53,6 +55,17 @@ def is_model_address(text: str) -> bool:
     return bool(colon) and scheme != PYTHON and scheme in plugins.names(plugins.PROVIDERS)
 
 
+def like_a_provider(text: str) -> str:
+    """Which provider was probably meant by an address that names none; empty if none is like it.
+
+    >>> like_a_provider("opnai:gpt-4o-mini")
+    "did you mean 'openai'?"
+    """
+    known = [name for name in plugins.names(plugins.PROVIDERS) if name != PYTHON]
+    told = nearest(text.partition(":")[0], known)
+    return told if told.startswith("did you mean") else ""
+
+
 def _connected(
     thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
 ) -> Any:
@@ -69,7 +82,7 @@ def _connected(
     if callable(getattr(thing, call, None)) and isinstance(getattr(thing, name, None), str):
         if options:
             raise ModelError(
-                f"options for a {kind} that is ready: {', '.join(options)}",
+                f"options for {_a(kind)} that is ready: {', '.join(options)}",
                 where=getattr(thing, name),
                 fix="give them where it is made",
             )
@@ -88,7 +101,7 @@ def _at_address(
     known = [name for name in plugins.names(group) if name != PYTHON]
     if not colon:
         raise ModelError(
-            f"{address!r} is not the address of a {kind}",
+            f"{address!r} is not the address of {_a(kind)}",
             fix=f"write it as provider:name or module:attribute; providers: {', '.join(known)}",
         )
     try:
@@ -104,14 +117,38 @@ def _at_address(
     return _connected(found, options, group, kind, port)
 
 
+def misfit(options: Iterable[str], taken: Sequence[str], where: str) -> ModelError | None:
+    """The error for options that are not among those taken, or None if all are.
+
+    >>> print(misfit(["temperature"], ["retries"], "openai:gpt-4o"))
+    openai:gpt-4o: its options do not fit: there is no 'temperature'
+    To mend it: it takes retries; temperature belongs to the judge or the target that asks
+    """
+    unknown = [name for name in options if name not in taken]
+    if not unknown:
+        return None
+    fix = f"it takes {', '.join(taken) or 'no options'}"
+    if asking := [name for name in unknown if name in _OF_THE_QUESTION]:
+        verb = "belongs" if len(asking) == 1 else "belong"
+        fix = f"{fix}; {' and '.join(asking)} {verb} to the judge or the target that asks"
+    names = ", ".join(map(repr, unknown))
+    return ModelError(f"its options do not fit: there is no {names}", where=where, fix=fix)
+
+
 def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    taken = list(signature.parameters)[1:]
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        refused = misfit(options, taken, where)
+        if refused is not None:
+            raise refused
     try:
         signature.bind(thing, **options)
     except TypeError as error:
-        taken = ", ".join(list(signature.parameters)[1:]) or "no options"
+        told = ", ".join(taken) or "no options"
         raise ModelError(
-            f"its options do not fit: {error}", where=where, fix=f"it takes {taken}"
+            f"its options do not fit: {error}", where=where, fix=f"it takes {told}"
         ) from None
     try:
         return connect(thing, **options)
@@ -119,3 +156,7 @@ def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> A
         if not options:
             raise  # not about options, so a fault inside
         raise ModelError(f"its options do not fit: {error}", where=where) from error
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

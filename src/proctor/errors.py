@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SHOWN_AT_MOST = 20
 
@@ -113,14 +113,17 @@ class CallFailed(ProctorError):
         super().__init__(what)
         self.retryable = retryable
         self.retry_after = retry_after
+        # What a model used before it failed, where that is known.
+        self.usage: Any = None
 
 
 class Unreadable(CallFailed):
     """A model answered, but not what it was asked for; `answer` is what it said last."""
 
-    def __init__(self, what: str, *, answer: str = "") -> None:
+    def __init__(self, what: str, *, answer: str = "", usage: Any = None) -> None:
         super().__init__(what)
         self.answer = answer
+        self.usage = usage
 
 
 class StopRun(ProctorError):

@@ -33,3 +33,13 @@ def loaded(module: str) -> ModuleType | None:
     True
     """
     return sys.modules.get(module)
+
+
+def is_pydantic_model(kind: object) -> bool:
+    """True for a class that is a pydantic model; pydantic is not loaded for the look.
+
+    >>> is_pydantic_model(int)
+    False
+    """
+    pydantic = loaded("pydantic")
+    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)

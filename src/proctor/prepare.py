@@ -55,7 +55,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     target = made(lambda: as_target(evaluation.target))
     dataset = made(lambda: as_source(evaluation.dataset))
     evaluators = made(lambda: registry.build_all(evaluation.evaluators))
-    options = made(lambda: _options(evaluation.options))
+    options = made(lambda: run_options(evaluation.options))
     configurations = made(lambda: _configurations(evaluation.configurations, target))
     metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or ()))
     if evaluators is not None and metrics is not None:
@@ -79,7 +79,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     )
 
 
-def _options(given: Mapping[str, Any]) -> RunOptions:
+def run_options(given: Mapping[str, Any]) -> RunOptions:
+    """How a run is carried out, checked; every fault at once."""
     problems = [Problem(name, what) for name, what in option_faults(given)]
     if problems:
         raise ConfigError("the run's options are wrong", problems=problems)

@@ -10,8 +10,8 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _PLAIN = re.compile(_NUMBER)
 _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|us|ns|[dhms]))+")
 _PART = re.compile(rf"({_NUMBER})(ms|us|ns|[dhms])")
-# A plain number above this is a moment in Unix time, not a duration.
-_UNIX_TIME = 1e9
+# A plain number above these is a moment in Unix time, in seconds or in milliseconds.
+_UNIX_TIME, _UNIX_MILLISECONDS = 1e9, 1e12
 
 
 def is_loopback(host: str) -> bool:
@@ -37,11 +37,16 @@ def seconds_until(text: str, now: datetime) -> float | None:
     [1.5, 360.0, 0.12, 30.0]
     >>> seconds_until("Fri, 01 May 2026 12:01:00 GMT", noon), seconds_until("soon", noon)
     (60.0, None)
+    >>> [seconds_until(each, noon) for each in ("1777636805", "1777636805000")]
+    [5.0, 5.0]
     """
     text = text.strip()
     if _PLAIN.fullmatch(text):
         number = float(text)
-        return number if number < _UNIX_TIME else max(0.0, number - now.timestamp())
+        if number < _UNIX_TIME:
+            return number
+        then = number / 1000.0 if number >= _UNIX_MILLISECONDS else number
+        return max(0.0, then - now.timestamp())
     if _DURATION.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     moment = _moment(text)

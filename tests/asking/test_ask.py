@@ -12,7 +12,8 @@ import pydantic
 import pytest
 
 from proctor import sessions
-from proctor.asking.ask import Conditions, aask, ask, conditions
+from proctor.asking.ask import aask, ask
+from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.errors import CallFailed, ModelError, StopRun, Unreadable
 from proctor.prompts import MarkdownSection, Prompt, PromptTemplate

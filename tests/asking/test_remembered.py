@@ -237,3 +237,24 @@ def test_it_is_called_as_what_is_inside() -> None:
     embedder = Remembered(Lengths())
     assert (embedder.name, embedder.method) == ("lengths", "lexical")
     assert run(embedder.embed([])) == []
+
+
+@pytest.mark.parametrize("gap", range(10))
+def test_a_text_that_comes_when_the_last_batch_is_done_is_served(gap: int) -> None:
+    """Whichever turn of the loop it comes in, nobody waits for ever."""
+
+    async def main() -> int:
+        remembered = Remembered(Lengths())
+
+        async def late() -> Any:
+            for _ in range(gap):
+                await asyncio.sleep(0)
+            return await remembered.embed(["second"])
+
+        tasks = [asyncio.create_task(late()), asyncio.create_task(remembered.embed(["first"]))]
+        _, pending = await asyncio.wait(tasks, timeout=5)
+        for task in pending:
+            task.cancel()
+        return len(pending)
+
+    assert asyncio.run(main()) == 0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.asking.spending import Spending
-from proctor.errors import StopRun
-from proctor.records.run import Budget
+from proctor.errors import ModelError, StopRun
+from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
 
 
@@ -52,11 +52,11 @@ def test_tokens_stop_at_the_first_call_after_the_budget(used: list[int], limit: 
 
 def test_what_earlier_sittings_used_counts() -> None:
     """Calls, tokens and money of before."""
-    before = Usage(60, 40, cost=1.0)
+    before = Spent(3, 100, 1.0)
     for budget in (Budget(calls=3), Budget(tokens=100), Budget(cost=1.0)):
         with pytest.raises(StopRun, match="the budget is spent"):
-            Spending(budget, before, 3).begin()
-    Spending(Budget(calls=4, tokens=101, cost=1.01), before, 3).begin()
+            Spending(budget, before).begin()
+    Spending(Budget(calls=4, tokens=101, cost=1.01), before).begin()
 
 
 def test_a_call_that_was_none_is_given_back() -> None:
@@ -89,3 +89,21 @@ def test_without_limits_everything_may_be_spent() -> None:
     for _ in range(10):
         spending.begin()
         spending.end("m", Usage())
+
+
+def test_a_budget_made_by_hand_is_held_to_its_types() -> None:
+    """Python takes Budget(cost="5"); it is refused where it is used first."""
+    with pytest.raises(ModelError, match="that is no budget"):
+        Spending(Budget(cost="5"))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="that is no budget"):
+        Spending({"calls": 0})
+
+
+def test_a_price_that_is_not_known_says_what_to_write_and_where() -> None:
+    """The key of the table, the variable that names the file, and the currency."""
+    spending = Spending(Budget(cost=1.0))
+    spending.begin()
+    with pytest.raises(StopRun, match="the price of http://h/v1#m is not known") as caught:
+        spending.end("http://h/v1#m", Usage(1, 1))
+    assert '"http://h/v1#m": {input: …, output: …}, in USD per million tokens' in caught.value.fix
+    assert "PROCTOR_PRICES" in caught.value.fix

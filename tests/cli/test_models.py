@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -93,6 +94,33 @@ def test_an_endpoint_that_cannot_be_asked_is_trouble_but_no_other_ones(
     assert "cannot be asked: " in told.out
     assert "small" in told.out
     assert KEY not in told.out + told.err
+
+
+def test_an_endpoint_that_is_not_there_is_trouble(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens at that port: exit code 3, as the help says."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    told = project.proctor("models", "--check")
+    assert told.code == 3
+    assert "cannot be asked: anthropic could not be asked" in told.out
+    assert "exit 3" in " ".join(project.proctor("models", "--help").out.split())
+
+
+def test_weights_without_the_package_that_runs_them_say_what_is_missing(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain install has the file and cannot use it."""
+    home = tmp_path / "models" / "smollm2"
+    home.mkdir(parents=True)
+    with (home / "SmolLM2-135M-Instruct.Q4_1.gguf").open("wb") as file:
+        file.truncate(98_362_432)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    told = project.proctor("models")
+    assert 'smollm2           98 MB  here, but needs pip install "proctor[local]"' in told.out
+    data = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
+    assert data["smollm2"]["install"] == 'pip install "proctor[local]"'
 
 
 def test_pull_gets_weights_and_prints_where_they_are(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor import EvalReport, Score, SQLiteHistory, evaluate, rescore
+from proctor import (
+    EvalReport,
+    Score,
+    SQLiteHistory,
+    aevaluate,
+    evaluate,
+    exact_match,
+    rescore,
+)
 from proctor.asking.ask import aask
 from proctor.errors import ConfigError, RunStopped
 from proctor.records.model import ModelResponse
@@ -55,7 +64,7 @@ def calls() -> int:
     [
         ({"calls": 5}, "the budget is spent: 5 of 5 calls"),
         ({"tokens": 50}, "the budget is spent: 60 of 50 tokens"),
-        ({"cost": 0.005}, "the budget is spent: 0.0050 of 0.005 in money"),
+        ({"cost": 0.005}, "the budget is spent: 0.0050 of 0.005 USD"),
     ],
 )
 def test_a_run_stops_when_its_budget_is_spent(
@@ -75,15 +84,31 @@ def test_a_run_stops_when_its_budget_is_spent(
 
 
 def test_a_resumed_run_goes_on_and_counts_what_was_spent(tmp_path: Path) -> None:
-    """Four calls are stored; of a budget of eight the next sitting has four, then two more."""
+    """Five calls, three more, then the six of the trials that are left; none is counted twice."""
     history = SQLiteHistory(tmp_path / "h.db")
     with pytest.raises(RunStopped):
         run(history, {"calls": 5})
     with pytest.raises(RunStopped, match="8 of 8 calls"):
         run(history, {"calls": 8}, resume=True)
-    assert calls() == 5 + 4
-    report = run(history, {"calls": 12}, resume=True)
-    assert (report.total, report.pass_rate, calls()) == (6, 1.0, 5 + 4 + 4)
+    assert calls() == 8
+    report = run(history, {"calls": 14}, resume=True)
+    assert (report.total, report.pass_rate, calls()) == (6, 1.0, 14)
+
+
+def test_what_failed_was_paid_for_too(tmp_path: Path) -> None:
+    """Running failed samples again does not win their calls back."""
+    history = SQLiteHistory(tmp_path / "h.db")
+
+    async def asks_and_fails(text: str) -> str:
+        await aask(TARGET, text)
+        raise ValueError("no")
+
+    report = run(history, {"calls": 6}, target=asks_and_fails)
+    made = calls()
+    again = {"resume": report.metadata.run_id, "retry_errors": True} if report.metadata else {}
+    with pytest.raises(RunStopped, match="6 of 6 calls"):
+        run(history, {"calls": 6}, target=asks_and_fails, **again)
+    assert calls() == made == 6
 
 
 def test_resuming_without_raising_it_stops_at_once(tmp_path: Path) -> None:
@@ -151,6 +176,7 @@ def test_a_rescoring_has_the_budget_of_its_run(tmp_path: Path) -> None:
 
     with pytest.raises(RunStopped, match="12 of 12 calls"):
         rescore(first.run_id, thrice, history=history)
+    assert rescore(first.run_id, thrice, history=history, budget={"calls": 18}).total == 6
 
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"cals": 3}, 7])
@@ -159,3 +185,13 @@ def test_a_budget_that_is_none_is_refused(budget: Any) -> None:
     with pytest.raises(ConfigError, match="budget"):
         run(False, budget)
     assert calls() == 0
+
+
+def test_the_budget_ends_with_the_run() -> None:
+    """In the caller's own event loop, what comes after the run is not held to its budget."""
+
+    async def main() -> str:
+        await aevaluate(target, samples(1), exact_match, history=False, budget={"calls": 1})
+        return (await aask(TARGET, "after")).text
+
+    assert asyncio.run(main()) == "AFTER"

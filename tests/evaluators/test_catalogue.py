@@ -36,7 +36,7 @@ combination/weighted
     needs nothing
 llm/llm_judge
     A model rates the output by a criterion: excellent, good, fair, poor or wrong.
-    adapter: any
+    adapter: model
     criterion: str | None = None
     rubric: str | None = None
     criteria: list[str] | None = None
@@ -53,7 +53,7 @@ llm/llm_judge
     needs nothing
 llm/quality_score
     A model scores how good the output is as a whole; passes from `min_score` (0 to 1) up.
-    adapter: any
+    adapter: model
     min_score: float = 0.7
     scale: tuple[float, float] = [1, 5]
     reference: bool | None = None
@@ -64,7 +64,7 @@ llm/quality_score
     needs nothing
 llm/rubric_evaluation
     A model scores the output by every criterion of a rubric; the value is the weighted mean.
-    adapter: any
+    adapter: model
     rubric: any
     one_call: bool = True
     threshold: float = 0.7
@@ -105,7 +105,7 @@ opinions/panel
     needs nothing
 opinions/prefer
     Asks a model, in both orders, whether the output is better than another answer.
-    adapter: any
+    adapter: model
     criterion: str | None = None
     rival: str | None = None
     win_required: bool = False
@@ -120,7 +120,7 @@ opinions/with_canary
     needs nothing
 quality/semantic_similarity
     Passes if the output means about the same as what was expected.
-    embedder: any = None
+    embedder: embedder = None
     threshold: float = 0.8
     needs: expected
 questions/question_format

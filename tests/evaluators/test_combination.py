@@ -51,7 +51,7 @@ def test_all_must_pass_and_the_value_is_the_mean() -> None:
     """Ruling 5: all_of."""
     score = all_of(exact_match, contains, half)("hello", "hello")
     assert (score.value, score.passed) == (2.5 / 3, False)
-    assert score.reason == "half"
+    assert score.reason == "half: half"
     assert list(score.details["parts"]) == ["exact_match", "contains", "half"]
 
 
@@ -64,7 +64,7 @@ def test_one_must_pass_and_the_value_is_the_greatest() -> None:
 def test_a_failing_part_fails_all_of() -> None:
     """Ruling 5: as an error, for nothing is known; the details name the part."""
     score = all_of(contains, failing)("a", "a")
-    assert (score.status, score.reason) == ("error", "ValueError: no")
+    assert (score.status, score.reason) == ("error", "failing: ValueError: no")
     assert score.details["errors"] == ["failing"]
 
 
@@ -83,11 +83,20 @@ def test_parts_that_skip_are_left_out() -> None:
     assert all_of(silent, exact_match)("a").status == "skipped"
 
 
-@pytest.mark.parametrize("combinator", [all_of, any_of, weighted, lambda: combine([], len)])
-def test_empty_combinations_are_refused_when_they_are_made(combinator: Any) -> None:
-    """Ruling 5."""
-    with pytest.raises(EvaluatorError, match="a combination of no evaluators says nothing"):
+@pytest.mark.parametrize(
+    ("combinator", "example"),
+    [
+        (all_of, "all_of(exact_match, contains)"),
+        (any_of, "any_of(exact_match, contains)"),
+        (weighted, "weighted((exact_match, 1), (contains, 3))"),
+        (lambda: combine([], len), "combine([exact_match, contains], function)"),
+    ],
+)
+def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, example: str) -> None:
+    """Ruling 5; the example that is given can be written."""
+    with pytest.raises(EvaluatorError, match="a combination of no evaluators says nothing") as told:
         combinator()
+    assert told.value.fix == f"give at least one, as in {example}"
 
 
 def test_combinations_work_with_and_without_a_session() -> None:

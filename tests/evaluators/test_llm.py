@@ -116,8 +116,8 @@ def test_a_rubric_or_criteria_make_it_a_number(schema: bool) -> None:
     """4 of 1 to 5 lies three quarters up and passes; 3 does not."""
     score = judged(llm_judge(scores(4, schema=schema), rubric="5: perfect, 1: useless"))
     assert (score.value, score.passed) == (0.75, True)
-    told = {key: score.details[key] for key in ("score", "min", "max", "percentage")}
-    assert told == {"score": 4, "min": 1, "max": 5, "percentage": 80.0}
+    told = {key: score.details[key] for key in ("score", "min", "max", "percentage", "normalized")}
+    assert told == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert score.details["judge"]["score"] == 4
     assert score.details["judge"]["prompt"].startswith("proctor.judges/llm-score@")
     judge = scores(3, schema=schema)
@@ -197,6 +197,8 @@ def test_failed_opinions_are_left_out_and_counted() -> None:
     broken = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=3))
     assert (broken.status, broken.value) == ("error", None)
     assert broken.reason == "2 of 3 opinions failed; test:judge: the line is dead"
+    # What the one that was answered used is kept.
+    assert broken.details["judge"]["usage"]["input_tokens"] == 100
     half = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2))
     assert (half.value, half.details["judge"]["spread"]) == (0.75, None)
 
@@ -245,11 +247,30 @@ def test_garbage_is_asked_for_twice_and_is_an_error(schema: bool) -> None:
     assert score.details["judge"]["model"] == "test:judge"
     assert score.details["judge"]["error"] == "Unreadable"
     assert score.details["judge"]["answer"] == "what a lovely day"
+    paid = {"input_tokens": 200, "output_tokens": 20, "cost": 0.002}
+    assert score.details["judge"]["usage"] == paid
+
+
+def test_an_opinion_that_came_to_nothing_was_paid_for_too() -> None:
+    """Three opinions, one of them asked twice and never read: four calls in all."""
+
+    def shy(asked: Asked) -> str:
+        return "hm" if asked.request.opinion == 1 else asked.rating("good")
+
+    score = judged(llm_judge(Scripted(shy), "c", samples=3))
+    assert (score.value, score.details["judge"]["failed"]) == (0.75, 1)
+    assert score.details["judge"]["usage"]["input_tokens"] == 400
+    rubric = Scripted(lambda a: "hm" if "tone" in a.part("CRITERION") else a.score(4))
+    part = judged(rubric_evaluation(rubric, RUBRIC, one_call=False))
+    assert (part.value, part.details["missing"]) == (0.75, ["tone"])
+    assert part.details["judge"]["usage"]["input_tokens"] == 300
+    lost = judged(rubric_evaluation(Scripted("hm"), RUBRIC))
+    assert lost.details["judge"]["usage"]["input_tokens"] == 200
 
 
 def test_the_reminder_asks_for_what_was_asked_for() -> None:
     """JSON from a judge that is held to a schema, the marked line from any other."""
-    for schema, wanted in ((True, "JSON that fits the schema"), (False, "RATING ")):
+    for schema, wanted in ((True, "Answer with JSON alone"), (False, "RATING ")):
         judge = Scripted("what a lovely day", schema=schema)
         judged(llm_judge(judge, "c"))
         reminder = judge.asked[1].request.messages[-1].content
@@ -490,6 +511,15 @@ def test_a_model_that_is_not_there_is_an_error_with_a_way_out() -> None:
         Registry.standard().build_all([{"llm_judge": {"adapter": "opneai:gpt", "criterion": "c"}}])
     assert "there is no provider 'opneai'" in str(caught.value)
     assert "did you mean 'openai'?" in str(caught.value)
+
+
+def test_a_judge_without_a_model_is_told_what_a_model_is() -> None:
+    """In words, for its type says nothing."""
+    with pytest.raises(EvaluatorError) as caught:
+        Registry.standard().build({"llm_judge": {"criterion": "c"}})
+    wanted = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
+    assert wanted in str(caught.value)
+    assert "it takes adapter: model, criterion: str | None = None" in str(caught.value)
 
 
 def test_the_catalogue_does_not_wait_for_the_machinery() -> None:

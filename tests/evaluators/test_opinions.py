@@ -111,6 +111,19 @@ def test_a_judge_without_a_verdict_is_an_error() -> None:
     assert (score.status, score.value) == ("error", None)
     assert "scripted:judge" in score.reason
     assert score.details["judge"]["answer"] == "hm"
+    # Both orders were asked twice.
+    assert score.details["judge"]["usage"]["input_tokens"] == 40
+
+
+def test_an_order_that_was_answered_is_paid_for_though_the_other_failed() -> None:
+    """One call for the first order, two for the other."""
+
+    def half(request: ModelRequest) -> str:
+        return loud(request) if block(request, "FIRST") == "YES" else "hm"
+
+    score = judged(prefer(Scripted(half)), "YES", Sample("1", "?", "no"))
+    assert score.status == "error"
+    assert score.details["judge"]["usage"]["input_tokens"] == 30
 
 
 def test_an_address_that_leads_nowhere_is_told_when_it_is_made() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 import pytest
 from inline_snapshot import snapshot
 
@@ -13,6 +14,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.attach import attach
 from proctor.evaluators.matching import contains
 from proctor.evaluators.options import (
+    Model,
     address_of,
     data_of,
     hints_of,
@@ -122,6 +124,9 @@ def test_a_factory_that_fails_is_told_as_such() -> None:
         ("Decimal", "Decimal"),
         (Length, "Length"),
         (None, "None"),
+        (Model, "model"),
+        (Annotated[int, "years"], "int"),
+        (Annotated[list[str], msgspec.Meta(min_length=1)], "list[str]"),
     ],
 )
 def test_types_are_told_in_plain_words(hint: Any, text: str) -> None:

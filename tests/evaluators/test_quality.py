@@ -194,7 +194,7 @@ def test_with_weights_meanings_are_compared() -> None:
     ("options", "told"),
     [
         ({"threshold": 1.5}, "a threshold is from 0 to 1"),
-        ({"embedder": "lexicl"}, "not the address of a embedder"),
+        ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "cannot embed"),
     ],
 )
@@ -214,6 +214,32 @@ def test_missing_weights_name_the_command_that_gets_them(
     with pytest.raises(EvaluatorError) as caught:
         semantic_similarity("local:minilm")
     assert caught.value.fix == "proctor models pull minilm (91 MB)"
+
+
+def test_what_was_given_for_an_embedder_is_not_stored() -> None:
+    """It may hold a key: the address alone is kept, and another key is no other evaluator."""
+    given = {"model": "http://127.0.0.1:9/v1#tiny", "api_key": "sk-secret"}
+    spec = attach(semantic_similarity(given)).spec
+    assert spec.parameters["embedder"] == "http://127.0.0.1:9/v1#tiny"
+    assert "sk-secret" not in str(spec)
+    assert attach(semantic_similarity(given | {"api_key": "sk-new"})).spec == spec
+
+
+def test_a_run_that_compared_letters_for_want_of_a_model_warns_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the way to embeddings; who names `lexical` knows what it is."""
+    monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
+    samples = [Sample(str(n), "red car", "a red car") for n in range(3)]
+
+    def warnings(evaluator: Any) -> tuple[str, ...]:
+        metadata = evaluate(lambda text: text, samples, [evaluator], history=False).metadata
+        assert metadata is not None
+        return metadata.warnings
+
+    (warning,) = warnings(semantic_similarity())
+    assert 'pip install "proctor[local]" and proctor models pull minilm' in warning
+    assert warnings(semantic_similarity("lexical")) == ()
 
 
 def test_it_is_registered_and_runs_in_an_evaluation() -> None:

@@ -131,3 +131,9 @@ def test_without_models_there_is_no_money() -> None:
     assert JudgesMetric().compute(results)["tokens"] == MetricValue(
         None, 0, kind="count", unit="tokens"
     )
+
+
+def test_free_calls_leave_no_doubt_about_their_cost() -> None:
+    """Three calls for nothing are not three failures of a yes-or-no question: no interval."""
+    results = ResultList([spending(name, 0.0, None) for name in "abc"])
+    assert CostMetric().compute(results)["mean"].interval is None

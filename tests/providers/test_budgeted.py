@@ -45,7 +45,7 @@ def test_several_models_share_one_budget() -> None:
 
 def test_money_is_counted() -> None:
     """At 0.001 a call, 0.002 is spent after two."""
-    with pytest.raises(StopRun, match=r"0\.0020 of 0\.002 in money"):
+    with pytest.raises(StopRun, match=r"0\.0020 of 0\.002 USD"):
         ask(Budgeted(Scripted(), {"cost": 0.002}), "a", "b", "c")
 
 

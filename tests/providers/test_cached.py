@@ -146,6 +146,52 @@ def test_those_who_wait_share_the_failure() -> None:
     assert len(model.requests) == 1
 
 
+def test_who_has_more_time_than_the_asker_asks_again() -> None:
+    """The first has no time for the answer; the second, who waited for it, has."""
+    model = Scripted(seconds=0.1)
+    cached = Cached(model, Memory())
+
+    async def main() -> list[Any]:
+        calls = (cached.complete(asked(), timeout=t) for t in (0.02, 5.0, 5.0))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    first, second, third = asyncio.run(main())
+    assert str(first) == "too late"
+    assert second.text == third.text == "answer to Capital of France?"
+    assert len(model.requests) == 2
+
+
+def test_those_with_about_the_same_time_share_a_failure() -> None:
+    """A server that is down is not asked once for each of those who wait."""
+    model = Scripted(lambda request: CallFailed("down", retryable=True), seconds=0.02)
+    cached = Cached(model, Memory())
+
+    async def main() -> list[Any]:
+        calls = (cached.complete(asked(), timeout=5.0) for _ in range(20))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(main())] == ["down"] * 20
+    assert len(model.requests) == 1
+
+
+def test_who_is_to_ask_looks_once_more() -> None:
+    """An answer that was kept since it was looked for is not paid for again."""
+    model, other = Scripted(), Memory()
+    ask(Cached(model, other), asked())
+
+    class Late(Memory):
+        """The answer of another comes between the first look and the second."""
+
+        def find(self, key: str) -> bytes | None:
+            found = super().find(key)
+            self.things.update(other.things)
+            return found
+
+    (response,) = ask(Cached(model, Late()), asked())
+    assert response.cached
+    assert len(model.requests) == 1
+
+
 def test_if_the_asker_gives_up_another_asks() -> None:
     """The first is cancelled while its call is under way; the second makes the call itself."""
     model = Scripted(seconds=0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.wrappers.cassette import Recorded, Replay
+from proctor.providers.wrappers.cassette import HINTS, Recorded, Replay
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import Scripted, asked
@@ -97,6 +98,64 @@ def test_recording_goes_on_in_the_same_file(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_takes_are_replayed_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
+    """Three at once whose answers come in the reverse order: the first asked has the first take."""
+    path, asked_so_far = tmp_path / "calls.jsonl", iter(range(3))
+
+    async def answer(messages: list[Message]) -> str:
+        number = next(asked_so_far)
+        await asyncio.sleep(0.06 - 0.02 * number)
+        return f"take {number}"
+
+    async def at_once(model: Any) -> list[str]:
+        calls = (model.complete(asked()) for _ in range(3))
+        return [response.text for response in await asyncio.gather(*calls)]
+
+    first = asyncio.run(at_once(Recorded(answer, path)))
+    assert first == ["take 0", "take 1", "take 2"]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    assert [line["take"] for line in lines] == [3, 2, 1]
+    assert asyncio.run(at_once(Replay(path))) == first
+
+
+def test_a_new_sitting_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    """Of a question that is recorded again only the new takes are given; others stay."""
+    path = tmp_path / "calls.jsonl"
+    recorded(path, asked("a"), asked("a"), asked("b"), answer=lambda _: "old")
+    takes = iter(["new 1", "new 2"])
+    recorded(path, asked("a"), asked("a"), answer=lambda _: next(takes))
+    replay = Replay(path)
+    given = ask(replay, asked("a"), asked("a"), asked("a"), asked("b"))
+    assert [r.text for r in given] == ["new 1", "new 2", "new 2", "old"]
+
+
+def test_a_cassette_without_numbers_is_replayed_in_its_order(tmp_path: Path) -> None:
+    """Lines written by hand, or before takes were counted."""
+    path, takes = tmp_path / "calls.jsonl", iter("ab")
+    recorded(path, asked(), asked(), answer=lambda _: next(takes))
+    bare = re.sub(r',"sitting":"\w+","take":\d+', "", path.read_text())
+    assert bare != path.read_text()
+    path.write_text(bare)
+    assert [r.text for r in ask(Replay(path), asked(), asked())] == ["a", "b"]
+
+
+def test_a_model_that_finds_out_that_it_knows_no_schemas_is_replayed_so(tmp_path: Path) -> None:
+    """What it said of itself before each call and after it is the same in the replay."""
+    path = tmp_path / "calls.jsonl"
+    model = Scripted(fits_schema=True)
+
+    def answer(request: ModelRequest) -> str:
+        model.fits_schema = False
+        return "in words"
+
+    model._answer = answer
+    for make in (lambda: Recorded(model, path), lambda: Replay(path)):
+        adapter = make()
+        told = [adapter.fits_schema]
+        ask(adapter, asked(schema={"type": "object"}))
+        assert [*told, adapter.fits_schema] == [True, False]
+
+
 def test_many_tasks_threads_and_models_write_whole_lines(tmp_path: Path) -> None:
     """Four threads with two models and 100 long answers each: 400 lines, each a call."""
     path = tmp_path / "calls.jsonl"
@@ -175,6 +234,47 @@ def test_a_miss_shows_what_differs(tmp_path: Path, request_: ModelRequest, words
     with pytest.raises(CallFailed) as caught:
         ask(Replay(path), request_)
     assert words in str(caught.value)
+
+
+def test_the_first_misses_say_how_they_differ_and_the_others_that_they_do(tmp_path: Path) -> None:
+    """A cassette of another run is not searched once for each of its calls."""
+    path = tmp_path / "calls.jsonl"
+    recorded(path, asked())
+    replay = Replay(path)
+    told = []
+    for number in range(HINTS + 2):
+        with pytest.raises(CallFailed, match="holds no recording") as caught:
+            ask(replay, asked(seed=number))
+        told.append("the nearest is on line 2 and differs in seed" in str(caught.value))
+    assert told == [True] * HINTS + [False] * 2
+
+
+def test_the_marks_of_fences_are_no_difference(tmp_path: Path) -> None:
+    """They are made out of what is judged: what differs in it is named, and the nearest found."""
+    path = tmp_path / "calls.jsonl"
+
+    def fenced(mark: str, criterion: str, output: str) -> ModelRequest:
+        head = f"A part begins with `<<<NAME {mark}`. Is it {criterion}?"
+        return asked(f"{head}\n<<<OUTPUT {mark}\n{output}\n{mark} OUTPUT>>>\nRATING {mark}: <a>")
+
+    recorded(path, *(fenced(f"{n:016x}", "polite", f"output {n}") for n in range(9)))
+    replay = Replay(path)
+    with pytest.raises(CallFailed) as caught:
+        ask(replay, fenced("f" * 16, "polite", "output 77"))
+    assert "line 9 and" in str(caught.value)
+    assert "asked '…OUTPUT mark\\noutput 77" in str(caught.value)
+    with pytest.raises(CallFailed) as caught:
+        ask(replay, fenced("e" * 16, "honest", "output 5"))
+    assert "line 7 and" in str(caught.value)
+    assert "Is it honest?" in str(caught.value)
+
+
+def test_a_mark_that_alone_differs_is_told(tmp_path: Path) -> None:
+    """Where nothing else is left, it is the difference."""
+    path = tmp_path / "calls.jsonl"
+    recorded(path, asked(f"<<<A {'0' * 16}"))
+    with pytest.raises(CallFailed, match="asked '<<<A 1111111111111111', recorded '<<<A 0000"):
+        ask(Replay(path), asked(f"<<<A {'1' * 16}"))
 
 
 def test_long_texts_are_shown_where_they_part(tmp_path: Path) -> None:

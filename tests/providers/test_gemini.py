@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from proctor import connections
+from proctor.asking.recall import key_of
 from proctor.errors import CallFailed, ModelError
 from proctor.providers import gemini
-from proctor.providers.gemini import GeminiAdapter
+from proctor.providers.gemini import GeminiAdapter, connect
 from proctor.providers.transport.endpoint import Misfit
 from proctor.providers.wire.gemini import GeminiWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
@@ -286,3 +287,27 @@ def test_other_complaints_are_told(server: ModelServer) -> None:
     server.faults.append(complaint("the request is too long"))
     with pytest.raises(CallFailed, match="the request is too long"):
         ask(adapter(server), ModelRequest(HELLO.messages, top_logprobs=3))
+
+
+def test_a_server_that_the_caller_names_is_another_model_and_never_gets_the_key(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name stays, the identity tells the server; its key is PROCTOR_API_KEY or given."""
+    monkeypatch.delenv("PROCTOR_API_KEY", raising=False)
+    monkeypatch.setenv("GEMINI_API_KEY", "sk-not-for-others")
+    official = connect("gemini:gemini-2.5-flash")
+    other = connect("gemini:gemini-2.5-flash", base_url=server.url)
+    assert (official.model, official.identity) == ("gemini:gemini-2.5-flash", "")
+    assert (other.model, other.identity) == ("gemini:gemini-2.5-flash", server.url)
+    assert key_of(official, HELLO) != key_of(other, HELLO)
+    asyncio.run(other.complete(HELLO, timeout=9.0))
+    monkeypatch.setenv("PROCTOR_API_KEY", "sk-for-others")
+    asyncio.run(
+        connect("gemini:gemini-2.5-flash", base_url=server.url).complete(HELLO, timeout=9.0)
+    )
+    monkeypatch.setenv("GEMINI_BASE_URL", server.url)
+    gateway = connect("gemini:gemini-2.5-flash")
+    assert gateway.identity == server.url
+    asyncio.run(gateway.complete(HELLO, timeout=9.0))
+    sent = [call.headers.get("x-goog-api-key") for call in server.calls]
+    assert sent == [None, "sk-for-others", "sk-not-for-others"]

@@ -338,3 +338,10 @@ def test_no_schedule_loses_a_place_or_leaves_one_unused(
         assert (limiter.in_flight, limiter.waiting) == (0, 0)
 
     asyncio.run(main())
+
+
+def test_no_pause_is_longer_than_an_hour() -> None:
+    """One odd header must not end an endpoint for days."""
+    limiter = Limiter(clock=ManualClock())
+    limiter.pause(1e9)
+    assert limiter.pause_left() == 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +12,7 @@ import pytest
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, MissingExtra, ModelError
-from proctor.providers import llama_server
-from proctor.providers.local import LocalAdapter
+from proctor.providers.local import LocalAdapter, Served, _starting
 from tests.providers.scripted import asked
 
 needs_llama = pytest.mark.skipif(
@@ -44,12 +44,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @needs_llama
 def test_wrong_options_are_told_together(tmp_path: Path) -> None:
-    """Room for no token, and for nobody."""
+    """Room for no token, for nobody, and for no answer."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"")
-    with pytest.raises(ModelError, match="context, parallel"):
-        provider(f"local:{file}", context=0, parallel=0)
-    with pytest.raises(ModelError, match="it takes context, parallel, timeout"):
+    with pytest.raises(ModelError, match="context, parallel, max_tokens"):
+        provider(f"local:{file}", context=0, parallel=0, max_tokens=0)
+    with pytest.raises(ModelError, match="it takes context, parallel, max_tokens, timeout"):
         provider(f"local:{file}", threads=3)
 
 
@@ -80,11 +80,31 @@ def test_a_file_that_is_no_model_fails_with_the_servers_words(tmp_path: Path) ->
 
 
 @needs_llama
-def test_the_server_process_says_why_it_cannot_serve(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On its error output, with the exit code for trouble."""
+def test_the_server_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
+    """On its error output, with the exit code for trouble, and nothing on the other."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"garbage")
-    assert llama_server.main([str(file), "--context", "128", "--parallel", "1"]) == 3
-    assert "init server" in capsys.readouterr().err
+    told = subprocess.run(
+        [sys.executable, "-m", "proctor.providers.llama_server", str(file), "--context", "128"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (told.returncode, told.stdout) == (3, "")
+    assert "init server" in told.stderr
+
+
+def test_an_embedder_cannot_be_asked() -> None:
+    """Whether its weights are here or not, it is told when it is connected."""
+    with pytest.raises(ModelError, match="it is no language model") as caught:
+        provider("local:minilm")
+    assert "embedder" in caught.value.fix
+
+
+@needs_llama
+def test_models_start_side_by_side(tmp_path: Path) -> None:
+    """A file that is being loaded keeps no other file waiting."""
+    small, large = (Served(tmp_path / name, 128, 1) for name in ("small.gguf", "large.gguf"))
+    assert _starting(small._key) is _starting(small._key)
+    with _starting(large._key), pytest.raises(CallFailed, match="its server ended"):
+        small.start()

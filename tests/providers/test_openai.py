@@ -105,14 +105,28 @@ def test_a_server_of_ones_own_needs_no_key_and_never_gets_openais(
 def test_the_variable_for_the_base_url_takes_openais_key_along(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who sets OPENAI_BASE_URL means a stand-in for OpenAI."""
+    """Who sets OPENAI_BASE_URL means a gateway to the same models: name and price stay, and what
+    is kept of OpenAI itself is not mixed up with it.
+    """
     monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = connect("openai:gpt-4o-mini", organization="org-7")
-    assert model.model == server.url + "/v1#gpt-4o-mini"
-    ask(model)
+    assert (model.model, model.identity) == ("openai:gpt-4o-mini", server.url + "/v1")
+    assert ask(model).cost is not None
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
     assert server.calls[0].headers["openai-organization"] == "org-7"
+
+
+def test_what_an_address_does_not_tell_is_told_by_the_identity() -> None:
+    """The server behind OpenAI's name or behind a name of one's own; a URL tells it itself."""
+    assert OpenAIAdapter("gpt-4o", api_key=KEY).identity == ""
+    assert OpenAIAdapter("qwen", base_url="http://h/v1").identity == ""
+    own = [
+        OpenAIAdapter(model, base_url=url, name="mine").identity
+        for model, url in (("a", "http://h/v1"), ("b", "http://h/v1"), ("a", "http://i/v1"))
+    ]
+    assert own[0] == "http://h/v1#a http://h/v1"
+    assert len(set(own)) == 3
 
 
 @pytest.mark.parametrize("url", ["ftp://host/v1", "http://", "http://host:0/v1", "http://[/v1"])
@@ -140,6 +154,17 @@ def test_options_that_are_not_there_are_told(server: ModelServer) -> None:
     """A misspelt option is an error, not silence."""
     with pytest.raises(ModelError, match="its options do not fit"):
         connections.provider(server.url + "/v1#m", retry=3)
+    with pytest.raises(ModelError, match="it is a base URL already"):
+        connections.provider(server.url + "/v1#m", base_url="http://other/v1")
+
+
+def test_options_of_the_question_are_told_where_they_belong() -> None:
+    """A temperature is no option of a connection; those that are stand in the message."""
+    with pytest.raises(ModelError, match="there is no 'temperature'") as caught:
+        connections.provider({"model": "openai:gpt-4o", "temperature": 1, "api_key": KEY})
+    assert "it takes base_url, api_key, api_key_env, retries" in caught.value.fix
+    assert "organization" in caught.value.fix
+    assert caught.value.fix.endswith("temperature belongs to the judge or the target that asks")
 
 
 def test_without_a_name_the_only_model_is_asked(server: ModelServer) -> None:

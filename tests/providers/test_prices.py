@@ -86,6 +86,9 @@ def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
     assert prices_from(table) is table
     assert prices_from(str(own)).find("house") == Price(3, 4)
     assert prices_from({"house": {"input": 5, "output": 6}}).find("house") == Price(5, 6)
+    assert prices_from({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(
+        7, 8
+    )
     assert prices_from(None).find("gpt-4o") is not None
     with pytest.raises(ModelError, match="prices cannot be a int"):
         prices_from(3)
@@ -111,6 +114,14 @@ def test_what_is_no_table_is_said(tmp_path: Path, content: str, told: str) -> No
     own.write_text(content)
     with pytest.raises(ModelError, match=told):
         Prices.load(own)
+
+
+def test_a_table_may_stand_without_a_head(tmp_path: Path) -> None:
+    """{NAME: {input, output}} alone is read from PROCTOR_PRICES like one under `models:`."""
+    own = tmp_path / "flat.yaml"
+    own.write_text('"http://h/v1#m": {input: 3, output: 4}')
+    prices = Prices.standard({"PROCTOR_PRICES": str(own)})
+    assert prices.cost("http://h/v1#m", Usage(1_000_000, 1_000_000)) == 7.0
 
 
 def test_a_table_that_is_not_there_is_said(tmp_path: Path) -> None:

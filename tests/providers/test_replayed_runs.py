@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor import EvalReport, SQLiteHistory
+from proctor import EvalReport, Sample, SQLiteHistory
 from proctor.api import execute
 from proctor.asking.ask import aask
 from proctor.connections import provider
@@ -106,3 +106,27 @@ def test_a_changed_question_is_told_where_it_differs(tmp_path: Path) -> None:
         (score,) = result.scores.values()
         assert score.value is None
         assert "differs in messages." in score.reason
+        # Not the mark of the fence, which differs as well.
+        assert "rhyme" in score.reason
+
+
+def test_equal_questions_at_once_replay_to_the_byte(tmp_path: Path) -> None:
+    """Two epochs of equal inputs, all at once, answered differently and in the reverse order."""
+    tape, numbers = tmp_path / "target.jsonl", iter(range(100))
+
+    async def pupil(prompt: str) -> str:
+        number = next(numbers)
+        await asyncio.sleep(0.02 * (5 - number % 6))
+        return f"{prompt} {number}"
+
+    def exam(name: str, model: Any) -> tuple[str, str]:
+        MODELS["target"] = provider(model)
+        data = [Sample(f"s{i}", "word", f"Shout word {i}") for i in range(3)]
+        options = {"concurrency": 6, "epochs": 2}
+        evaluation = Evaluation(target, data, "exact_match", name="exam", options=options)
+        history = SQLiteHistory(tmp_path / name)
+        return written(asyncio.run(execute(evaluation, history, Conduct(), clock=ManualClock())))
+
+    first = exam("1.db", {"model": f"record:{tape}", "of": pupil})
+    assert len(set(re.findall(r"Shout word \d+", first[0]))) == 6
+    assert [exam(f"{n}.db", f"replay:{tape}") for n in (2, 3)] == [first, first]

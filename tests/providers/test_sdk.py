@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.held.sdk import AnthropicClientAdapter, OpenAIClientAdapter
+from proctor.providers.held.outside import LONGEST_MESSAGE
+from proctor.providers.held.sdk import ClientAdapter
 from proctor.providers.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
@@ -217,17 +219,17 @@ def test_addresses_are_those_of_our_own_adapters(server: ModelServer) -> None:
     """The provider's own server by its name, any other by its URL."""
     at_home = openai.OpenAI(api_key=SECRET)
     assert provider({"model": at_home, "name": "gpt-4o"}).model == "openai:gpt-4o"
-    other = OpenAIClientAdapter(_client("openai", server), name="m", fits_schema=False)
+    other = ClientAdapter(_client("openai", server), name="m", fits_schema=False)
     assert (other.model, other.fits_schema) == (f"{server.url}/v1#m", False)
-    claude = AnthropicClientAdapter(anthropic.Anthropic(api_key=SECRET), name="claude")
+    claude = ClientAdapter(anthropic.Anthropic(api_key=SECRET), name="claude")
     assert (claude.model, repr(claude)) == (
-        "anthropic:claude", "AnthropicClientAdapter('anthropic:claude')",
+        "anthropic:claude", "ClientAdapter('anthropic:claude')",
     )  # fmt: skip
     with_password = SimpleNamespace(
         base_url="https://me:secret@host/v1?key=1",
         chat=SimpleNamespace(completions=SimpleNamespace(create=print)),
     )
-    assert OpenAIClientAdapter(with_password, name="m").model == "https://host/v1#m"
+    assert ClientAdapter(with_password, name="m").model == "https://host/v1#m"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -250,3 +252,35 @@ def test_a_client_of_ones_own_is_called_by_name() -> None:
     response = asyncio.run(provider(mine, name="m").complete(asked("x", seed=1)))
     assert (response.text, response.usage) == ("hi", Usage())
     assert (heard["model"], heard["seed"]) == ("m", 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(
+    kind: str, server: ModelServer
+) -> None:
+    """Wherever the cut falls in it, no part of it is told."""
+    for before in range(LONGEST_MESSAGE - 80, LONGEST_MESSAGE, 16):
+        quoted = b'{"error": {"message": "' + b"x" * before + SECRET.encode() + b'"}}'
+        server.faults.append(Fault.status(400, body=quoted))
+        with pytest.raises(CallFailed) as caught:
+            complete(kind, server, asked())
+        assert SECRET[:7] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("openai", "response_format"), ("anthropic", "output_config")]
+)
+def test_a_server_without_schemas_is_asked_in_words(
+    kind: str, named: str, server: ModelServer
+) -> None:
+    """The same call is made again without the schema, and the adapter says so from then on."""
+    body = b'{"error": {"message": "' + named.encode() + b' is not supported"}}'
+    server.faults.append(Fault.status(400, body=body))
+    with contextlib.closing(_client(kind, server)) as client:
+        model = provider(client, name="some-model")
+        told = [model.fits_schema]
+        asyncio.run(model.complete(asked(schema=SCHEMA), timeout=10))
+        assert [*told, model.fits_schema] == [True, False]
+    first, second = server.calls
+    assert (first.schema is not None, second.schema) == (True, None)
+    assert "It must fit this JSON Schema" in str(second.messages)

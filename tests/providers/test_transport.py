@@ -458,3 +458,27 @@ def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
         b'"details":[7,{"retryDelay":3},{"retryDelay":"2s"}]}}'
     )
     assert gemini == ("m", "RESOURCE_EXHAUSTED", "429", "", 2.0)
+
+
+@pytest.mark.parametrize("before", range(LONGEST_QUOTE - len(SECRET) - 1, LONGEST_QUOTE + 2))
+def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(before: int) -> None:
+    """It is taken out before the message is shortened: no part of it is told."""
+    body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
+    for quoted in (
+        body,
+        b"x" * before + SECRET.encode(),
+        msgspec.json.encode("x" * before + SECRET),
+    ):
+        told = complaint_in(quoted, Key(SECRET).hide).message
+        assert SECRET[:4] not in told
+        assert len(told) <= LONGEST_QUOTE + 1
+
+
+def test_an_endpoint_hides_its_key_before_it_shortens(server: ModelServer) -> None:
+    """End to end: half a key is not in the error either."""
+    quoted = b'{"error": {"message": "' + b"x" * (LONGEST_QUOTE - 9) + SECRET.encode() + b'"}}'
+    server.faults.append(Fault.status(401, body=quoted))
+    with pytest.raises(CallFailed) as caught:
+        asyncio.run(made(server).ask(errand(server), read, QUICK, 5.0))
+    assert SECRET[:6] not in str(caught.value)
+    assert "[hidden]" in str(caught.value)

@@ -140,12 +140,14 @@ def test_combinations_worked_out_by_hand() -> None:
     good, bad = Score(1.0, True, "good"), Score(0.5, False, "bad")
     broken, silent = Score.error("broken"), Score.skipped("silent")
     assert combine_all({"a": good, "b": bad}) == Score(
-        0.75, False, "good; bad", {"parts": {"a": good, "b": bad}}
+        0.75, False, "a: good; b: bad", {"parts": {"a": good, "b": bad}}
     )
     assert combine_all({"a": good, "s": silent}).value == 1.0
-    assert combine_all({"a": good, "x": broken}).reason == "good; broken"
+    assert combine_all({"a": good, "x": broken}).reason == "a: good; x: broken"
+    assert combine_all({"a": good, "s": silent}).reason == "a: good"
+    assert combine_all({"a": bad}).reason == "bad"
     assert combine_any({"b": bad, "x": broken}) == Score(
-        0.5, False, "bad; broken", {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
+        0.5, False, "b: bad; x: broken", {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
     )
     assert combine_all({str(i): Score(0.1, True) for i in range(10)}).value == 0.1
 

@@ -250,6 +250,14 @@ def test_header_values_are_sent_and_never_shown(
     assert "sk-12345" not in repr(target) + repr(target.spec)
 
 
+def test_secrets_in_the_address_are_never_shown(server: Server) -> None:
+    """Neither a password, in any form, nor the values of a query, though a server quotes them."""
+    url = server.url.replace("http://", "http://me:pass%20word@") + "?api_key=SECRETQUERY"
+    quoted = b"bWU6cGFzcyB3b3Jk pass word pass%20word SECRETQUERY"
+    server.answer = lambda asked: Answered(quoted, 401)
+    assert "[hidden] [hidden] [hidden] [hidden]" in str(failure(HttpTarget(url)))
+
+
 def test_a_proxy_is_not_asked_about_this_machine(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

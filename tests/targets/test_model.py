@@ -172,3 +172,66 @@ def test_an_eval_file_writes_it_as_a_mapping() -> None:
     assert (target.spec.name, target.spec.kind) == ("sayer", "model")
     with pytest.raises(TargetError, match="some keys mean nothing here"):
         as_target({"model": Parrot(), "promt": "x"})
+
+
+def test_an_address_with_a_model_after_the_hash_is_a_model() -> None:
+    """http://host/v1#name is asked as a model, not posted to as an endpoint."""
+    assert as_target("http://127.0.0.1:9/v1#small").spec.kind == "model"
+    assert as_target("http://127.0.0.1:9/answer").spec.kind == "http"
+
+
+def test_options_of_the_provider_may_stand_beside_the_settings(tmp_path: Path) -> None:
+    """A wrapper in an eval file: the model, what it is of, and the prompt in one mapping."""
+    parrot = Parrot()
+    written = {"model": f"record:{tmp_path / 'calls.jsonl'}", "of": parrot, "prompt": "Say $input"}
+    assert run(as_target(written), "x") == "Say x"
+    assert (tmp_path / "calls.jsonl").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("prompt", ["no placeholder", "answer.txt"])
+def test_a_prompt_without_a_place_for_the_input_is_refused(prompt: str) -> None:
+    """Every sample would be asked the same."""
+    with pytest.raises(TargetError, match="no place for the input"):
+        ModelTarget(Parrot(), prompt=prompt)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("Where?", "the input is no mapping"), ({"question": "Where?"}, "did you mean 'question'?")],
+)
+def test_a_placeholder_that_nothing_fills_is_named(given: Any, said: str) -> None:
+    """With what the input has instead."""
+    report = evaluate(
+        ModelTarget(Parrot(), prompt="Q: $qestion"),
+        [Sample("s", given)],
+        exact_match,
+        history=False,
+    )
+    assert said in (report.results[0].error or "")
+
+
+def test_a_key_in_a_configuration_is_refused() -> None:
+    """Configurations are stored with the run."""
+    keyed = {"model": "openai:gpt-4o-mini", "api_key": "sk-secret"}
+    with pytest.raises(ConfigError, match="api_key_env") as told:
+        run(ModelTarget(Parrot()), "x", configurations={"c": {"model": keyed}})
+    assert "sk-secret" not in str(told.value)
+
+
+def test_two_functions_of_one_name_are_two_targets() -> None:
+    """A changed function behind the same name is another target, also for the cache."""
+
+    def make(answer: str) -> Any:
+        def model(prompt: str) -> str:
+            return answer
+
+        return model
+
+    assert ModelTarget(make("a")).spec != ModelTarget(make("b")).spec
+    assert ModelTarget(make("a")).spec == ModelTarget(make("a")).spec
+
+
+def test_a_slip_in_the_name_of_a_provider_is_told() -> None:
+    """A model was meant, not a Python module."""
+    with pytest.raises(TargetError, match="did you mean 'openai'"):
+        as_target("opnai:gpt-4o-mini")

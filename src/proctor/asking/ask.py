@@ -9,25 +9,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 import msgspec
 
 from proctor import bridge, lifetimes, sessions
-from proctor.asking.forms import JsonForm
+from proctor.asking.conditions import conditions
+from proctor.asking.forms import JsonForm, in_words
 from proctor.asking.recall import recall, remember
-from proctor.asking.spending import Spending
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError, Unreadable
-from proctor.ports import Kept, ProviderAdapter
+from proctor.ports import ProviderAdapter
 from proctor.prompts import Prompt
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
 
 LONGEST_QUOTE = 300
-# The instructions are for models without schemas and would contradict one.
-BY_SCHEMA = "Answer again, with JSON that fits the schema."
 
 
 class Form(Protocol):
@@ -58,16 +55,6 @@ class AskOptions(TypedDict, total=False):
     top_logprobs: int | None
     opinion: int
     timeout: float | None
-
-
-class Conditions(NamedTuple):
-    """Under which conditions a run's calls are made: its budget, and where answers are kept."""
-
-    spending: Spending | None = None
-    kept: Kept | None = None
-
-
-conditions: ContextVar[Conditions] = ContextVar("proctor_conditions", default=Conditions())  # noqa: B039 - a tuple
 
 
 async def aask(
@@ -225,27 +212,39 @@ async def _read(
         read = form.read(response.text, structured=structured)
         return msgspec.structs.replace(response, output=read)
     except ValueError as error:
-        told = BY_SCHEMA if structured else form.instructions
+        told = in_words(form.schema) if structured else form.instructions
         reminder = Message("user", _reminder(response, str(error), told))
     said = Message("assistant", response.text or "(nothing)")
     again = msgspec.structs.replace(request, messages=(*request.messages, said, reminder))
-    second = await _complete(adapter, again, (reminder,), until)
-    _refuse_refusal(adapter, second)
-    second = msgspec.structs.replace(
-        second,
-        usage=response.usage + second.usage,
-        attempts=response.attempts + second.attempts,
-        latency_ms=(response.latency_ms or 0.0) + (second.latency_ms or 0.0),
-    )
     try:
+        second = await _complete(adapter, again, (reminder,), until)
+        _refuse_refusal(adapter, second)
+        second = _together(response, second)
         return msgspec.structs.replace(second, output=form.read(second.text, structured=structured))
+    except CallFailed as error:
+        error.usage = response.usage if error.usage is None else response.usage + error.usage
+        raise
     except ValueError as error:
         cut = ", cut off at max_tokens" if second.finish_reason == "length" else ""
         raise Unreadable(
             f"{adapter.model} gave no answer that can be read, asked twice{cut}: {error}; "
             f"it said {_quoted(second.text)}",
             answer=second.text,
+            usage=second.usage,
         ) from None
+
+
+def _together(first: ModelResponse, second: ModelResponse) -> ModelResponse:
+    """The second answer, with what both took; what came from a cache was paid for before."""
+    paid = [one.usage for one in (first, second) if not one.cached]
+    usage = sum(paid, Usage()) if paid else first.usage + second.usage
+    return msgspec.structs.replace(
+        second,
+        usage=usage,
+        cached=not paid,
+        attempts=first.attempts + second.attempts,
+        latency_ms=(first.latency_ms or 0.0) + (second.latency_ms or 0.0),
+    )
 
 
 def _reminder(response: ModelResponse, why: str, instructions: str) -> str:
@@ -257,7 +256,11 @@ def _refuse_refusal(adapter: ProviderAdapter, response: ModelResponse) -> None:
     """Someone who refuses is not asked again."""
     if response.refusal is not None or response.finish_reason == "refusal":
         said = response.refusal or response.text
-        raise Unreadable(f"{adapter.model} refused to answer: {_quoted(said)}", answer=said)
+        raise Unreadable(
+            f"{adapter.model} refused to answer: {_quoted(said)}",
+            answer=said,
+            usage=None if response.cached else response.usage,
+        )
 
 
 def _quoted(text: str) -> str:

@@ -26,7 +26,7 @@ class JsonForm:
 
     def __init__(self, output_type: Any) -> None:
         self._type = output_type
-        self._pydantic = _is_pydantic(output_type)
+        self._pydantic = extras.is_pydantic_model(output_type)
         self.schema = self._schema()
 
     def _schema(self) -> dict[str, Any]:
@@ -41,11 +41,7 @@ class JsonForm:
     @property
     def instructions(self) -> str:
         """What a model without schemas is told."""
-        schema = codec.encode(self.schema).decode()
-        return (
-            "Answer with JSON alone, nothing before or after it. It must fit this JSON Schema:\n"
-            f"{schema}"
-        )
+        return in_words(self.schema)
 
     def read(self, text: str, *, structured: bool) -> Any:
         """The answer in its type."""
@@ -62,12 +58,11 @@ class JsonForm:
             raise ValueError(str(error)) from None
 
 
-def _is_pydantic(output_type: Any) -> bool:
-    pydantic = extras.loaded("pydantic")
+def in_words(schema: dict[str, Any]) -> str:
+    """How to answer, for a model that is not held to a schema by its provider."""
     return (
-        pydantic is not None
-        and isinstance(output_type, type)
-        and issubclass(output_type, pydantic.BaseModel)
+        "Answer with JSON alone, nothing before or after it. It must fit this JSON Schema:\n"
+        f"{codec.encode(schema).decode()}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from proctor import lifetimes
+from proctor.asking.conditions import Conditions, conditions
 from proctor.errors import CallFailed
 from proctor.ports import Embedder
 
@@ -90,14 +91,20 @@ class Remembered:
         return [found[text] for text in texts]
 
     async def _serve(self, desk: _Desk) -> None:
+        task = asyncio.current_task()
         # One turn of the loop, in which others put their texts beside the first.
         await asyncio.sleep(0)
         async with lifetimes.in_use():
-            while batch := desk.take(self._batch):
-                try:
-                    await self._answer(desk, batch)
-                finally:
-                    desk.give_up(batch)
+            try:
+                while batch := desk.take(self._batch):
+                    try:
+                        await self._answer(desk, batch)
+                    finally:
+                        desk.give_up(batch)
+            finally:
+                # At once, not when the task has ended: a text that is asked for while connections
+                # are being closed needs somebody new to serve it.
+                desk.serving.discard(task)
 
     async def _answer(self, desk: _Desk, batch: Sequence[str]) -> None:
         try:
@@ -133,7 +140,7 @@ class _Desk:
     def __init__(self) -> None:
         self._waiting: list[str] = []
         self._owed: dict[str, asyncio.Future[Any]] = {}
-        self.serving: set[asyncio.Task[None]] = set()
+        self.serving: set[asyncio.Task[None] | None] = set()
 
     def ask(self, text: str) -> asyncio.Future[Any]:
         if text not in self._owed:
@@ -142,10 +149,12 @@ class _Desk:
         return self._owed[text]
 
     def start(self, work: Any) -> None:
-        # In a context of its own: a batch belongs to many trials, so to the session of none.
-        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        # In a context of its own: a batch belongs to many trials, so to the session of none. Only
+        # the run's budget is theirs all.
+        context = contextvars.Context()
+        context.run(conditions.set, Conditions(conditions.get().spending))
+        task = asyncio.get_running_loop().create_task(work, context=context)
         self.serving.add(task)
-        task.add_done_callback(self.serving.discard)
 
     def take(self, most: int) -> list[str]:
         taken, self._waiting = self._waiting[:most], self._waiting[most:]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from typing import Any
 
-from proctor.errors import StopRun
-from proctor.records.run import Budget
+import msgspec
+
+from proctor.errors import ModelError, StopRun
+from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
 
 
 class Spending:
-    """Counts calls, tokens and money against a budget, from any thread.
+    """Counts calls, tokens and USD against a budget, from any thread.
 
     Calls that are under way when the budget runs out are finished, so tokens and money may go over
     by what those use; the number of calls never does. A price that is not known is not guessed:
-    with a budget in money it ends the run.
+    with a budget in USD it ends the run.
 
     >>> spending = Spending(Budget(calls=1))
     >>> spending.begin()
@@ -25,12 +29,16 @@ class Spending:
     To mend it: raise the budget and resume the run
     """
 
-    def __init__(self, budget: Budget, used: Usage | None = None, calls: int = 0) -> None:
-        self._budget = budget
+    def __init__(self, budget: Budget | Mapping[str, Any], before: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
+        self._budget = budget_from(budget)
         self._lock = threading.Lock()
-        self._calls = calls
-        self._tokens = (used and used.total_tokens) or 0
-        self._cost = (used and used.cost) or 0.0
+        self._calls, self._tokens, self._cost = before.calls, before.tokens, before.cost
+
+    @property
+    def so_far(self) -> Spent:
+        """What has been used up to now."""
+        with self._lock:
+            return Spent(self._calls, self._tokens, self._cost)
 
     def begin(self) -> None:
         """Take leave for one call, or raise `StopRun`."""
@@ -56,8 +64,10 @@ class Spending:
             self._cost += usage.cost or 0.0
         if budget.cost is not None and usage.cost is None:
             raise StopRun(
-                f"a budget in money cannot be kept: the price of {model} is not known",
-                fix="name its price in a price table, or set the budget in tokens or calls",
+                f"a budget in USD cannot be kept: the price of {model} is not known",
+                fix=f'write "{model}": {{input: …, output: …}}, in USD per million tokens, into '
+                "a YAML file and name the file in PROCTOR_PRICES; or set the budget in tokens or "
+                "calls",
             )
         if budget.tokens is not None and usage.total_tokens is None:
             raise StopRun(
@@ -72,5 +82,19 @@ class Spending:
         if budget.tokens is not None and self._tokens >= budget.tokens:
             return f"{self._tokens:,} of {budget.tokens:,} tokens"
         if budget.cost is not None and self._cost >= budget.cost:
-            return f"{self._cost:.4f} of {budget.cost:g} in money"
+            return f"{self._cost:.4f} of {budget.cost:g} USD"
         return ""
+
+
+def budget_from(given: Budget | Mapping[str, Any]) -> Budget:
+    """A budget out of a mapping, or one that was made by hand held to its types like that.
+
+    >>> budget_from({"cost": 5}).cost
+    5.0
+    """
+    try:
+        return msgspec.convert(msgspec.to_builtins(given), Budget)
+    except msgspec.ValidationError as error:
+        raise ModelError(
+            f"that is no budget: {error}", fix="give calls, tokens or cost, each a number above 0"
+        ) from None

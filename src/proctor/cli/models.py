@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TROUBLE = 3
 LONGEST_LIST = 12
+CHECK = "Ask each provider that has a key for its models; exit 3 if one cannot be asked."
 
 
 class LocalModel(msgspec.Struct, frozen=True):
@@ -27,6 +28,8 @@ class LocalModel(msgspec.Struct, frozen=True):
     size: int
     path: str | None
     pull: str
+    # How to get the package that runs it, where it is not installed.
+    install: str | None = None
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -42,7 +45,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 @click.command("models")
 @click.argument("action", type=click.Choice(["list", "pull"]), default="list")
 @click.argument("names", metavar="NAME", nargs=-1)
-@click.option("--check", is_flag=True, help="Ask each provider that has a key for its models.")
+@click.option("--check", is_flag=True, help=CHECK)
 @json_option()
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the models that can be reached, or pull the weights of local ones.
@@ -74,7 +77,9 @@ def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
     """What is here, what could be, and which keys are set; never a key."""
     lines = [click.style(f"local weights, in {folder}", bold=True)]
     for model in local:
-        state = "here" if model.path else model.pull
+        state = model.pull
+        if model.path:
+            state = f"here, but needs {model.install}" if model.install else "here"
         lines.append(f"  {model.name:<12} {model.size / 1e6:>7,.0f} MB  {state}")
         lines.append(f"      {model.note}; {model.licence}")
     lines += ["", click.style("providers", bold=True)]
@@ -109,6 +114,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
 
 
 def _local() -> list[LocalModel]:
+    from importlib.util import find_spec
+
     from proctor import weights
 
     found = []
@@ -116,7 +123,9 @@ def _local() -> list[LocalModel]:
         path = weights.find(name)
         place = None if path is None else str(path)
         pull = f"proctor models pull {name}"
-        found.append(LocalModel(name, model.note, model.licence, model.size, place, pull))
+        needed = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
+        install = None if find_spec(needed) else 'pip install "proctor[local]"'
+        found.append(LocalModel(name, model.note, model.licence, model.size, place, pull, install))
     return found
 
 

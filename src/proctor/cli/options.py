@@ -24,6 +24,22 @@ def history_option() -> Decorator:
     )
 
 
+def budget_option() -> Decorator:
+    """What the models may use."""
+    return click.option(
+        "--budget",
+        metavar="calls|tokens|cost=N",
+        multiple=True,
+        help="Stop when the models have used so much; cost is in US dollars.",
+    )
+
+
+def budget_from(given: Iterable[str], else_this: Any = None) -> Any:
+    """What --budget says, or what an eval file says."""
+    limits = {name: value(text) for name, text in pairs(given, "--budget").items()}
+    return limits or else_this
+
+
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

@@ -18,7 +18,7 @@ from proctor.gates import shortfalls
 from proctor.records.report import EvalReport
 from proctor.reports.markup import escape
 
-BELOW_THRESHOLD = 1
+BELOW_THRESHOLD, NO_VERDICT = 1, 3
 
 
 def conclude(
@@ -29,7 +29,10 @@ def conclude(
     quiet: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Write and print what was asked for; 1 if something is below its threshold."""
+    """Write and print what was asked for; 1 if something is below its threshold.
+
+    3 if nothing but errors came out: a wrong key, a server that is down.
+    """
     below = shortfalls(report, thresholds)
     gate = _gate(thresholds, below)
     written = write_reports(report, output, gate) if output else []
@@ -48,7 +51,10 @@ def conclude(
         )
     for sentence in below:
         complain(f"below threshold: {sentence}")
-    return BELOW_THRESHOLD if below else 0
+    if below:
+        return BELOW_THRESHOLD
+    counts = report.counts
+    return NO_VERDICT if counts.total and counts.error + counts.unscored == counts.total else 0
 
 
 def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import history_option, json_option, pairs
+from proctor.cli.options import (
+    budget_from,
+    budget_option,
+    history_option,
+    json_option,
+    pairs,
+)
 
 
 @click.command("rescore")
@@ -25,6 +31,7 @@ from proctor.cli.options import history_option, json_option, pairs
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
 @click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
+@budget_option()
 @history_option()
 @json_option()
 def command(
@@ -37,6 +44,7 @@ def command(
     fail_under: tuple[str, ...],
     output: Path | None,
     quiet: bool,
+    budget: tuple[str, ...],
     history: str | None,
     as_json: bool,
 ) -> int:
@@ -77,6 +85,7 @@ def command(
                 registry=registry,
                 tags=pairs(tag, "--tag"),
                 fail_under=least,
+                budget=budget_from(budget, loaded and loaded.evaluation.options.get("budget")),
             )
         )
     return conclude(

@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import history_option, json_option, number, pairs, value
+from proctor.cli.options import (
+    budget_from,
+    budget_option,
+    history_option,
+    json_option,
+    number,
+    pairs,
+    value,
+)
 from proctor.errors import ConfigError
 
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
@@ -41,12 +49,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
-@click.option(
-    "--budget",
-    metavar="calls|tokens|cost=N",
-    multiple=True,
-    help="Stop when the models have used so much; cost is in US dollars.",
-)
+@budget_option()
 @click.option(
     "--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing."
 )
@@ -174,8 +177,7 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     )  # fmt: skip
     given = {name: options[name] for name in names if options[name] is not None}
     if options["budget"]:
-        limits = pairs(options["budget"], "--budget")
-        given["budget"] = {name: value(text) for name, text in limits.items()}
+        given["budget"] = budget_from(options["budget"])
     changes["options"] = {**evaluation.options, **given}
     changes["fail_under"] = {**evaluation.fail_under, **thresholds(options["fail_under"])}
     return dataclasses.replace(evaluation, **changes)

@@ -46,13 +46,14 @@ class PythonEmbedder:
         if self._single:
             return [await self._ask(text) for text in texts]
         given = await self._ask(list(texts))
-        try:
-            return list(given)
-        except TypeError:
+        found = list(given) if hasattr(given, "__iter__") else []
+        if len(found) != len(texts) or not all(hasattr(one, "__iter__") for one in found):
             raise CallFailed(
-                f"{self.name} gave {type(given).__name__} for a list of texts; a function of one "
+                f"{self.name} did not give a vector for each text: it is given a list of texts, "
+                f"here {len(texts)}, and must give a list of as many vectors; a function of one "
                 "text has its parameter annotated with str"
-            ) from None
+            )
+        return found
 
     async def _ask(self, argument: Any) -> Any:
         try:

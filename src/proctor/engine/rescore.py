@@ -11,7 +11,7 @@ from proctor.engine.plan import Job
 from proctor.engine.trial import Scoring
 from proctor.ports import AttachedEvaluator, Metric
 from proctor.records.results import Results
-from proctor.records.run import RunMetadata
+from proctor.records.run import Budget, RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration, EvalResult, Trial
 
@@ -23,6 +23,7 @@ class Rescoring:
     evaluators: tuple[AttachedEvaluator, ...]
     metrics: tuple[Metric, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
+    budget: Budget | None = None
 
 
 class StoredTrials:

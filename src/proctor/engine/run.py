@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor import lifetimes, sessions
-from proctor.asking.ask import Conditions, conditions
+from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
 from proctor.engine.crew import Crew
@@ -77,13 +77,16 @@ class Sitting:
         runner = self.make_runner(threads, writer)
         crew = Crew(self.metadata, self.jobs, runner, writer, self.progress, self.clock)
         self.progress.start()
-        conditions.set(Conditions(self.spending))
-        sessions.warnings.set(self.progress.warnings)
+        # Set for what this task starts, and taken back: the caller's context is his own.
+        told = conditions.set(Conditions(self.spending))
+        warned = sessions.warnings.set(self.progress.warnings)
         try:
             async with lifetimes.in_use():
                 with _on_interrupt(crew.interrupt):
                     await crew.work()
         finally:
+            conditions.reset(told)
+            sessions.warnings.reset(warned)
             threads.close()
             if self.close is not None:
                 await self.close()
@@ -102,6 +105,7 @@ class Sitting:
             duration_seconds=self.metadata.duration_seconds + self.progress.seconds,
             total=self.progress.total,
             warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
+            spent=None if self.spending is None else self.spending.so_far,
         )
         results = self.history.results(run.run_id, run)
         metrics, by_configuration = aggregate(results, run, self.metrics)

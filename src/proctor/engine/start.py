@@ -11,6 +11,7 @@ import msgspec
 
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
+from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
@@ -20,8 +21,7 @@ from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
-from proctor.records.session import ModelCall, Usage
-from proctor.records.trial import Configuration, EvalResult
+from proctor.records.trial import Configuration
 from proctor.threads import Threads
 from proctor.version import VERSION
 
@@ -40,7 +40,9 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Co
     now = clock.now()
     metadata = _describe(plan, info, RunMetadata(_new_id(now), plan.name, now))
     progress = _progress(metadata, clock, how, total_of(plan, info))
-    return _sitting(plan, metadata, history, clock, jobs(plan), progress, how, is_new=True)
+    spending = spending_of(metadata)
+    work = jobs(plan)
+    return _sitting(plan, metadata, history, clock, work, progress, how, spending, is_new=True)
 
 
 def resume(
@@ -55,6 +57,8 @@ def resume(
     metadata = _describe(plan, info, before)
     changes = differences(before, metadata)
     refuse_if_changed(before, changes, allowed=how.allow_changes)
+    # Before errors are forgotten, for they were paid for too.
+    spending = spending_of(metadata, history.results(before.run_id))
     is_done: IsDone
     if how.retry_errors:
         history.forget_errors(before.run_id)
@@ -74,7 +78,9 @@ def resume(
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
     remaining = jobs(plan, is_done, first_position)
-    return _sitting(plan, metadata, history, clock, remaining, progress, how, is_new=False)
+    return _sitting(
+        plan, metadata, history, clock, remaining, progress, how, spending, is_new=False
+    )
 
 
 def rescore(
@@ -95,8 +101,14 @@ def rescore(
         environment=_environment(),
         warnings=_not_whole(before, len(stored)),
         rescored_from=before.run_id,
+        spent=None,
         # What failed then is not run again: it is no reason to stop now.
-        options=msgspec.structs.replace(before.options, on_error="continue", max_errors=None),
+        options=msgspec.structs.replace(
+            before.options,
+            on_error="continue",
+            max_errors=None,
+            budget=plan.budget or before.options.budget,
+        ),
         total=len(stored),
     )
     progress = _progress(metadata, clock, how, len(stored))
@@ -115,7 +127,7 @@ def rescore(
         make_runner,
         metrics=plan.metrics,
         watch=how.watch,
-        spending=_spending(metadata, history, is_new=True),
+        spending=spending_of(metadata),
     )
 
 
@@ -239,6 +251,7 @@ def _sitting(
     work: Iterator[Job],
     progress: Progress,
     how: Conduct,
+    spending: Spending | None,
     *,
     is_new: bool,
 ) -> Sitting:
@@ -261,7 +274,7 @@ def _sitting(
         plan.metrics,
         how.watch,
         is_new,
-        _spending(metadata, history, is_new),
+        spending,
     )
 
 
@@ -269,28 +282,6 @@ def _kept(
     run: RunMetadata, history: History, writer: ResultWriter, clock: Clock
 ) -> KeptAnswers | None:
     return KeptAnswers(history.cached, writer.keep, clock) if run.options.cache else None
-
-
-def _spending(run: RunMetadata, history: History, is_new: bool) -> Spending | None:
-    """The run's budget, less what earlier sittings used."""
-    budget = run.options.budget
-    if budget is None:
-        return None
-    used, calls = Usage(), 0
-    for result in () if is_new else history.results(run.run_id):
-        for call in _calls_made(result):
-            calls += 1
-            used = used + call.usage
-    return Spending(budget, used, calls)
-
-
-def _calls_made(result: EvalResult) -> Iterator[ModelCall]:
-    """The model calls that this run made for a result; what came from a cache was made before."""
-    told = [None if result.trial.cached else result.trial.session, *result.sessions.values()]
-    for session in told:
-        for call in () if session is None else session[ModelCall]:
-            if not call.details.get("cached"):
-                yield call
 
 
 def _progress(

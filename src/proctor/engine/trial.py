@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from proctor import sessions
-from proctor.asking.ask import Conditions, conditions
+from proctor.asking.conditions import Conditions, conditions
 from proctor.clock import Clock
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot

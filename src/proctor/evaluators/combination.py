@@ -59,7 +59,8 @@ def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
     0.75
     """
     pairs = [pair for given in evaluators for pair in _pairs(given)]
-    parts = parts_of([thing for thing, _ in pairs], "weighted")
+    things = [thing for thing, _ in pairs]
+    parts = parts_of(things, "weighted", "weighted((exact_match, 1), (contains, 3))")
     weights = dict(zip(parts, (_weight(weight) for _, weight in pairs), strict=True))
     _check_threshold(threshold, "weighted")
 
@@ -150,7 +151,7 @@ def combine(
         )
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
-    settled = parts_of(parts, name)
+    settled = parts_of(parts, name, "combine([exact_match, contains], function)")
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
@@ -165,8 +166,11 @@ def combine(
     return Attached(spec, made.mode, made.score)
 
 
-def parts_of(evaluators: Iterable[Any], label: str) -> Parts:
-    """The evaluators of a combination, each under a name of its own."""
+def parts_of(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
+    """The evaluators of a combination, each under a name of its own.
+
+    `example` is how to write one, where that is not `label(exact_match, contains)`.
+    """
     parts: Parts = {}
     for thing in evaluators:
         part = attach(thing)
@@ -179,7 +183,7 @@ def parts_of(evaluators: Iterable[Any], label: str) -> Parts:
         raise EvaluatorError(
             "a combination of no evaluators says nothing",
             where=label,
-            fix=f"give at least one, as in {label}(exact_match, contains)",
+            fix=f"give at least one, as in {example or f'{label}(exact_match, contains)'}",
         )
     return parts
 

@@ -23,6 +23,7 @@ from proctor.evaluators.judging.scale import (
     numbers,
 )
 from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.options import Model
 from proctor.evaluators.verdict import is_fraction, is_number
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ Temperature = float | Literal["auto"] | None
 
 @evaluator(category="llm", factory=True, needs=())
 def llm_judge(
-    adapter: Any,
+    adapter: Model,
     criterion: str | None = None,
     *,
     rubric: str | None = None,
@@ -72,6 +73,9 @@ def llm_judge(
     samples without one, `reference=False` never shows it. `samples` asks several times and takes
     the mean; `combine="vote"` passes what most opinions pass. `logprobs` weighs the ratings by
     how likely the model held each. The temperature is 0, for several samples the provider's own.
+    `prompt` is a prompt of your own: the path of its file or a `PromptTemplate`, not a text. It
+    must have `$output` in it, and may have `$input`, `$context`, `$expected`, `$mark`, where one
+    is given `$criterion`, and with a scale `$low` and `$high`.
 
     >>> import asyncio
     >>> def kind(messages):
@@ -106,7 +110,7 @@ def llm_judge(
 
 @evaluator(category="llm", factory=True, needs=())
 def quality_score(
-    adapter: Any,
+    adapter: Model,
     *,
     min_score: float = PASS_AT,
     scale: tuple[float, float] = (1, 5),
@@ -141,7 +145,7 @@ def quality_score(
 
 @evaluator(category="llm", factory=True, needs=())
 def rubric_evaluation(
-    adapter: Any,
+    adapter: Model,
     rubric: Any,
     *,
     one_call: bool = True,

@@ -10,7 +10,7 @@ from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.attach import Attached
 from proctor.evaluators.combination import parts_of
 from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.options import data_of
+from proctor.evaluators.options import Model, data_of
 from proctor.evaluators.verdict import is_fraction
 from proctor.identity import identity_of
 from proctor.records.run import EvaluatorSpec
@@ -31,7 +31,8 @@ def panel(
 
     Any evaluator may be a judge. The value is the mean of theirs; `threshold` is for the rule
     "mean" alone. A tie is no majority. Judges that fail are left out and named; if most of them
-    fail, there is no verdict. The details tell each verdict and how far the judges agree.
+    fail, there is no verdict, and nothing is unanimous while one of them fails. The details tell
+    each verdict and how far the judges agree.
 
     >>> import asyncio
     >>> from proctor.evaluators.matching import contains, exact_match
@@ -49,14 +50,14 @@ def panel(
         raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}", where="panel")
     if isinstance(judges, str) or not isinstance(judges, Sequence):
         judges = [judges]
-    parts = parts_of(judges, "panel")
+    parts = parts_of(judges, "panel", "panel([exact_match, contains])")
     given = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
     return _attached("panel", "panel", given, panel_score(parts, rule, threshold))
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
 def prefer(
-    adapter: Any,
+    adapter: Model,
     criterion: str | None = None,
     *,
     rival: str | None = None,
@@ -117,8 +118,9 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
 
     About one sample in `every` is used, chosen by its id, so that a resumed or replayed run uses
     the same ones. The judge's own score stays as it is; its details tell under "canary" whether
-    it fell for the bad answer, and if it did, the run's report warns of it. Give an `answer` that
-    is bad by the judge's criterion where one that is no answer at all might not be.
+    it fell for the bad answer, and if it did, the run's report warns of it. An answer that it
+    passes is shown to it once more without the praise: one that `passes_anyway` tells nothing, so
+    give an `answer` that is bad by the judge's criterion.
     """
     from proctor.evaluators.judging.canary import BAD_ANSWER, canary_score
 

@@ -20,6 +20,14 @@ from proctor.records.run import EvaluatorSpec
 
 _PLAIN_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
+# What an option is to people, where its type says nothing of it.
+Model = typing.Annotated[
+    Any, msgspec.Meta(title="model", description="a model: an address such as openai:gpt-4o-mini")
+]
+Embedding = typing.Annotated[
+    Any, msgspec.Meta(title="embedder", description="an embedder: an address such as local:minilm")
+]
+
 
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One option of an evaluator: its name, its type in words, and its default if it has one."""
@@ -57,7 +65,7 @@ class Accepted(typing.NamedTuple):
             if not (self.anything or name in self.known)
         ]
         problems += [
-            Problem(name, f"it is required: {type_text(self.hints.get(name, p.annotation))}")
+            Problem(name, f"it is required: {_wanted(self.hints.get(name, p.annotation))}")
             for name, p in self.known.items()
             if _bare(p) and name not in given
         ]
@@ -146,7 +154,7 @@ def hints_of(function: Any) -> Mapping[str, Any]:
     elif not inspect.isroutine(function):
         function = type(function).__call__
     try:
-        return typing.get_type_hints(function)
+        return typing.get_type_hints(function, include_extras=True)
     except Exception:
         # Names imported for type checkers only cannot be resolved: then types are not checked.
         return {}
@@ -165,6 +173,8 @@ def type_text(hint: Any) -> str:
     if hint is None or hint is types.NoneType:
         return "None"
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _said_of(hint).title or type_text(arguments[0])
     if origin is typing.Literal:
         return " | ".join(repr(choice) for choice in arguments)
     if origin in (typing.Union, types.UnionType):
@@ -173,6 +183,16 @@ def type_text(hint: Any) -> str:
     name = str(_PLAIN_NAMES.get(kind) or getattr(kind, "__name__", kind))
     inner = ", ".join(type_text(argument) for argument in arguments if argument is not ...)
     return f"{name}[{inner}]" if inner else name
+
+
+def _wanted(hint: Any) -> str:
+    """What is missing, in words where its annotation has some."""
+    return _said_of(hint).description or type_text(hint)
+
+
+def _said_of(hint: Any) -> msgspec.Meta:
+    notes = getattr(hint, "__metadata__", ())
+    return next((note for note in notes if isinstance(note, msgspec.Meta)), msgspec.Meta())
 
 
 def data_of(value: Any) -> Any:

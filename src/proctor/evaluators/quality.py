@@ -8,18 +8,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import itemgetter, mul
 from typing import Any
 
-from proctor import codec, connections
+from proctor import codec, connections, sessions
 from proctor.errors import CallFailed, EvaluatorError, UsageError
 from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.options import Embedding
 from proctor.evaluators.verdict import is_fraction, shown
 from proctor.records.score import Score
 
 LOCAL, LEXICAL = "local:minilm", "lexical"
+NO_MEANINGS = (
+    "semantic_similarity compared letters, not meanings, for no embedder was named and there is no "
+    'local one; get it with pip install "proctor[local]" and proctor models pull minilm, or name '
+    "one, such as openai:text-embedding-3-small"
+)
 
 
 @evaluator(category="quality", factory=True, needs=("expected",), threshold=0.8)
 def semantic_similarity(
-    embedder: Any = None, threshold: float = 0.8
+    embedder: Embedding = None, threshold: float = 0.8
 ) -> Callable[[Any, Any], Awaitable[Score]]:
     """Passes if the output means about the same as what was expected.
 
@@ -27,8 +33,8 @@ def semantic_similarity(
     address (`local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain
     embeddings, or a function. Without one it is `local:minilm` if its weights are there
     (`proctor models pull minilm`) and else `lexical`, which compares letters and knows no
-    meanings; the details say which. Of several expected texts, and of several texts in the
-    output, the nearest two count. What is not a text is compared as JSON.
+    meanings; the details say which, and the run's report warns. Of several expected texts, and
+    of several texts in the output, the nearest two count. What is not a text is compared as JSON.
 
     >>> import asyncio
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
@@ -40,13 +46,14 @@ def semantic_similarity(
         raise EvaluatorError(
             f"a threshold is from 0 to 1, got {threshold!r}", where="semantic_similarity"
         )
-    embedder = _nearest_at_hand() if embedder is None else embedder
     try:
-        live = connections.embedder(embedder)
+        live = connections.embedder(_nearest_at_hand() if embedder is None else embedder)
     except UsageError as error:
         raise EvaluatorError(
             error.what, where="semantic_similarity", fix=error.fix, problems=error.problems
         ) from None
+
+    fell_back = embedder is None and live.name == LEXICAL
 
     async def evaluate(output: Any, expected: Any) -> Score:
         answers, references = _texts(output), _texts(expected)
@@ -55,6 +62,8 @@ def semantic_similarity(
             return Score.skipped("there is nothing to compare with: what is expected is empty")
         if not answers:
             return Score(0.0, False, "the output is empty", details)
+        if fell_back:
+            sessions.warn(NO_MEANINGS)
         vectors = await live.embed([*answers.values(), *references.values()])
         pairs = [
             (_cosine(mine, theirs), answer, reference)
@@ -72,7 +81,8 @@ def semantic_similarity(
         value = max(0.0, cosine)
         return Score(value, value >= threshold, reason, details)
 
-    return made(evaluate, by=semantic_similarity, embedder=embedder, threshold=threshold)
+    # The embedder rather than what was given for it, which may hold a key.
+    return made(evaluate, by=semantic_similarity, embedder=live, threshold=threshold)
 
 
 def _nearest_at_hand() -> str:

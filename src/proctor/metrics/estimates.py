@@ -58,7 +58,7 @@ def mean_of(column: Column, unit: str = "") -> MetricValue:
     >>> mean_of(Column(array("d", [0.5, 1.0]))).interval
     (0.0, 1.0)
     """
-    interval, note = _mean_interval(column)
+    interval, note = _mean_interval(column, is_score=not unit)
     if interval is not None:
         interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
     return MetricValue(
@@ -73,17 +73,17 @@ def mean_of(column: Column, unit: str = "") -> MetricValue:
     )
 
 
-def _mean_interval(column: Column) -> tuple[Interval | None, str]:
+def _mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
     """The interval of a mean, and what is to be noted of it.
 
-    Where all values are equal, their spread is no measure of doubt. If they are all 0 or all 1
-    they are yes-or-no scores, and Wilson's interval knows what n of n is worth; else there is none.
+    Where all values are equal, their spread is no measure of doubt. Scores that are all 0 or all 1
+    are yes-or-no scores, and Wilson's interval knows what n of n is worth; else there is none.
     """
     values, clusters = column.values, column.clusters
     if len(set(values)) == 1 and len(values) > 1:
         n = len(values) if clusters is None else len(set(clusters))
         note = CLUSTERED if clusters is not None else ""
-        if values[0] in (0.0, 1.0):
+        if is_score and values[0] in (0.0, 1.0):
             return wilson_interval(n * values[0], n), note
         return None, ALL_EQUAL
     if clusters is None or not values:

@@ -26,7 +26,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
     >>> list(fields_of(Params))
     ['question']
     """
-    if _is_pydantic(params_type):
+    if extras.is_pydantic_model(params_type):
         return {name: field.annotation for name, field in params_type.model_fields.items()}
     if dataclasses.is_dataclass(params_type):
         names = [field.name for field in dataclasses.fields(params_type)]
@@ -55,7 +55,7 @@ def values_of(params: Any) -> dict[str, Any]:
         return {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
     if isinstance(params, msgspec.Struct):
         return msgspec.structs.asdict(params)
-    if _is_pydantic(type(params)):
+    if extras.is_pydantic_model(type(params)):
         return {name: getattr(params, name) for name in type(params).model_fields}
     if isinstance(params, Mapping):
         return {str(name): value for name, value in params.items()}
@@ -101,8 +101,3 @@ def written(value: Any) -> str:
     ('as it is', '{\\n  "a": true\\n}')
     """
     return str.__str__(value) if isinstance(value, str) else codec.encode_pretty(value).decode()
-
-
-def _is_pydantic(kind: Any) -> bool:
-    pydantic = extras.loaded("pydantic")
-    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 from urllib.parse import unquote
 
 import msgspec
 
 from proctor.asking.remembered import Remembered
 from proctor.errors import ModelError
-from proctor.providers.openai import BASE, BASE_URL, headers_for, key_for
+from proctor.providers.openai import OPENAI, headers_for
 from proctor.providers.transport import addresses
+from proctor.providers.transport.access import Reach, access
 from proctor.providers.transport.endpoint import Errand, Misfit, decoded, endpoint
 from proctor.providers.transport.retries import patience
 
@@ -34,6 +35,12 @@ class _Answer(msgspec.Struct):
     data: list[_Row]
 
 
+class EmbedderOptions(Reach, total=False):
+    """How an embedder is connected."""
+
+    dimensions: int | None
+
+
 class EndpointEmbedder:
     """Texts to vectors at an endpoint, with the limiter and the retries that its chats have.
 
@@ -45,30 +52,24 @@ class EndpointEmbedder:
 
     method = "embeddings"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        retries: int = 4,
-        retry_delay: float = 0.5,
-        timeout: float = 60.0,
-        dimensions: int | None = None,
-    ) -> None:
+    def __init__(self, model: str, **options: Unpack[EmbedderOptions]) -> None:
         where = f"openai:{model}"
+        dimensions = options.get("dimensions")
         if isinstance(dimensions, bool) or not isinstance(dimensions, int | None):
             raise ModelError(f"dimensions is a whole number, got {dimensions!r}", where=where)
-        server = addresses.server(addresses.base_url(base_url, BASE, BASE_URL), where=where)
-        official = server.base == BASE_URL
-        address = where if official else f"{server.base}#{model}"
+        found = access(OPENAI, options, EmbedderOptions, where)
+        # Embedders have no identity beside their name, so the name tells every other server.
+        address = where if found.official else f"{found.base}#{model}"
         self.name = address if dimensions is None else f"{address} ({dimensions} dimensions)"
         self._model, self._dimensions = model, dimensions
-        self._url = f"{server.base}/embeddings"
-        self._patience = patience(retries, retry_delay, timeout, where=address)
-        key = key_for(official, api_key, api_key_env, address, base_url is None)
-        self._endpoint = endpoint(server.origin, key, headers_for(key, None))
+        self._url = f"{found.base}/embeddings"
+        self._patience = patience(
+            options.get("retries", 4),
+            options.get("retry_delay", 0.5),
+            options.get("timeout", 60.0),
+            where=address,
+        )
+        self._endpoint = endpoint(found.origin, found.key, headers_for(found.key, None))
 
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.name!r})"
@@ -91,7 +92,7 @@ def _vectors(body: bytes, count: int) -> list[Sequence[float]]:
     return [row.embedding for row in sorted(rows, key=lambda row: row.index)]
 
 
-def connect(address: str, **options: Any) -> Remembered:
+def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
     """The embedder at `openai:NAME`, or at `http://host/v1#NAME` for a compatible server."""
     if not address.startswith("openai:"):
         if "base_url" in options:
@@ -99,7 +100,7 @@ def connect(address: str, **options: Any) -> Remembered:
         base, _, name = address.partition("#")
         if not name:
             raise ModelError("the address does not name a model", fix="write it as URL#model")
-        embedder = EndpointEmbedder(unquote(name), base_url=base, **options)
+        embedder = EndpointEmbedder(unquote(name), base_url=base, **options)  # type: ignore[misc]
     else:
         embedder = EndpointEmbedder(addresses.name_in(address, "openai"), **options)
     return Remembered(embedder, parallel=PARALLEL)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 from urllib.parse import quote
 
-from proctor.providers.prices import prices_from
 from proctor.providers.transport import addresses, keys
-from proctor.providers.transport.endpoint import Endpoint, Errand, endpoint
-from proctor.providers.transport.line import Line, priced
-from proctor.providers.transport.retries import Patience, patience
+from proctor.providers.transport.access import Options, Provider, Server, access
+from proctor.providers.transport.endpoint import Errand, endpoint
+from proctor.providers.transport.line import line
+from proctor.providers.transport.retries import Patience
 from proctor.providers.wire.gemini import GeminiWire, read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://generativelanguage.googleapis.com"
-KEYS, BASE = ("GEMINI_API_KEY", "GOOGLE_API_KEY"), "GEMINI_BASE_URL"
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 VERSION = "/v1beta"
+GEMINI = Provider("gemini", BASE_URL, "GEMINI_BASE_URL", KEYS, VERSION)
 # A list of models that goes on and on is not followed for ever.
 MOST_PAGES = 20
 
@@ -23,40 +24,29 @@ MOST_PAGES = 20
 class GeminiAdapter:
     """A Gemini model. The options are those of `OpenAIAdapter`.
 
+    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL
+    names; a server that `base_url` names does not get them.
+
     >>> GeminiAdapter("gemini-2.5-flash", api_key="key-0123456789")
     GeminiAdapter('gemini:gemini-2.5-flash')
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        retries: int = 4,
-        retry_delay: float = 0.5,
-        timeout: float = 120.0,
-        prices: Any = None,
-        fits_schema: bool = True,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, model: str, **options: Unpack[Options]) -> None:
         address = f"gemini:{model}"
-        self.model = name or address
-        self.fits_schema = fits_schema
+        found = access(GEMINI, options, Options, options.get("name") or address)
         self._name = model.removeprefix("models/")
-        base, shared = _server(base_url, api_key, api_key_env, self.model)
-        self._url = f"{base}/models/{quote(self._name, safe='')}:generateContent"
-        self._line = Line(
-            shared,
-            GeminiWire(),
-            who=self.model,
-            patience=patience(retries, retry_delay, timeout, where=self.model),
-            price=priced(prices_from(prices), address),
-        )
+        self._url = f"{found.base}{VERSION}/models/{quote(self._name, safe='')}:generateContent"
+        self._line = line(found, GeminiWire(), _headers(found.key), address, options)
+        self.model = self._line.who
+        self.identity = found.identity(self.model, address)
 
     def __repr__(self) -> str:
         return f"GeminiAdapter({self.model!r})"
+
+    @property
+    def fits_schema(self) -> bool:
+        """False from the moment when the server says that it knows no schemas."""
+        return self._line.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
@@ -65,7 +55,7 @@ class GeminiAdapter:
         return await self._line.complete(self._url, self._name, request, timeout)
 
 
-def connect(address: str, **options: Any) -> GeminiAdapter:
+def connect(address: str, **options: Unpack[Options]) -> GeminiAdapter:
     """The model at `gemini:NAME`.
 
     >>> connect("gemini:gemini-2.5-flash", api_key="key-0123456789").model
@@ -74,32 +64,21 @@ def connect(address: str, **options: Any) -> GeminiAdapter:
     return GeminiAdapter(addresses.name_in(address, "gemini"), **options)
 
 
-async def available(
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    api_key_env: str | None = None,
-    timeout: float = 10.0,
-) -> list[str]:
+async def available(*, timeout: float = 10.0, **options: Unpack[Server]) -> list[str]:
     """The names of the models that the server offers with this key."""
-    base, shared = _server(base_url, api_key, api_key_env, "gemini")
+    access_ = access(GEMINI, options, Server, "gemini")
+    server = endpoint(access_.origin, access_.key, _headers(access_.key))
     found: list[str] = []
     page: str | None = ""
     for _ in range(MOST_PAGES):
         after = f"&pageToken={quote(page, safe='')}" if page else ""
-        errand = Errand("gemini", f"{base}/models?pageSize=1000{after}", None)
-        answer = await shared.ask(errand, read_models, Patience(retries=1), timeout)
-        names, page = answer.value
+        errand = Errand("gemini", f"{access_.base}{VERSION}/models?pageSize=1000{after}", None)
+        names, page = (await server.ask(errand, read_models, Patience(retries=1), timeout)).value
         found += names
         if page is None:
             break
     return sorted(found)
 
 
-def _server(
-    base_url: str | None, api_key: str | None, api_key_env: str | None, where: str
-) -> tuple[str, Endpoint]:
-    found = addresses.server(addresses.base_url(base_url, BASE, BASE_URL), where=where)
-    key = keys.find(KEYS, api_key=api_key, api_key_env=api_key_env, where=where)
-    shared = endpoint(found.origin, key, {"x-goog-api-key": key.sent_as("{}")})
-    return found.base.removesuffix(VERSION) + VERSION, shared
+def _headers(key: keys.Key) -> dict[str, str]:
+    return {"x-goog-api-key": key.sent_as("{}")} if key else {}

@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from proctor import extras
 from proctor.errors import ProctorError
 
 
-def start(file: str, *, context: int, parallel: int) -> Any:
+def start(file: str, *, context: int, parallel: int, threads: int) -> Any:
     """Load a model file and listen; the server lives as long as the object that is given back."""
     llama = extras.require("xllamacpp", extra="local", why="a local language model")
     settings = llama.CommonParams()
@@ -25,30 +25,43 @@ def start(file: str, *, context: int, parallel: int) -> Any:
     settings.n_parallel = parallel
     settings.hostnames = ["127.0.0.1"]
     settings.port = 0
+    for work in (settings.cpuparams, settings.cpuparams_batch):
+        work.n_threads = threads
     # Only what is wrong is told.
     settings.verbosity = 1
     return llama.Server(settings)
 
 
-def main(args: list[str]) -> int:
-    """Serve one model until the input is closed."""
+def main(args: list[str]) -> NoReturn:
+    """Serve one model until the input is closed; the process ends with it."""
     asked = argparse.ArgumentParser(prog="proctor.providers.llama_server")
     asked.add_argument("file")
     asked.add_argument("--context", type=int, default=4096)
     asked.add_argument("--parallel", type=int, default=1)
+    # Half of the processors: who asks, and what else runs here, need some too.
+    asked.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
     given = asked.parse_args(args)
     try:
-        server = start(given.file, context=given.context, parallel=given.parallel)
+        server = start(
+            given.file, context=given.context, parallel=given.parallel, threads=given.threads
+        )
     except (ProctorError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
-        return 3
+        _leave(3)
     print(server.listening_address, flush=True)
+    # The address is all that is read from us; a full pipe would stop the server.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdin.buffer.read()
-    return 0
+    _leave(0)
+
+
+def _leave(code: int) -> NoReturn:
+    """Not an orderly exit: threads of the server may be in the middle of an answer, and to wait
+    for them can take for ever.
+    """
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stderr.flush()
-    # Not an orderly exit: threads of the server may be in the middle of an answer.
-    os._exit(code)
+    main(sys.argv[1:])

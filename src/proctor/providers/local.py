@@ -16,37 +16,55 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from proctor import extras, weights
 from proctor.errors import CallFailed, ModelError
 from proctor.providers.openai import OpenAIAdapter
-from proctor.providers.prices import Price, Prices
+from proctor.providers.prices import Prices
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.threads import in_thread
 
-FREE = Prices({}, Price(0.0, 0.0, 0.0))
 START_SECONDS = 120.0
 END_SECONDS = 5.0
 LAST_WORDS = 600
+# Weights that are no language models.
+EMBEDDERS = frozenset({"minilm"})
+# Small models may go on for ever, inside a JSON string for one.
+MAX_TOKENS = 512
 
 
 def connect(
-    address: str, *, context: int = 4096, parallel: int = 2, timeout: float = 120.0
+    address: str,
+    *,
+    context: int = 4096,
+    parallel: int = 2,
+    max_tokens: int = MAX_TOKENS,
+    timeout: float = 120.0,
 ) -> LocalAdapter:
     """A model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
     `context` is how many tokens a question and its answer may have together, `parallel` how many
-    questions are answered at once, `timeout` for one question.
+    questions are answered at once, `max_tokens` where an answer ends whose question sets no limit
+    of its own, `timeout` for one question.
     """
     name = address.partition(":")[2]
+    if name in EMBEDDERS:
+        raise ModelError(
+            "it is no language model: it makes vectors out of texts and cannot be asked",
+            where=address,
+            fix="give it as an embedder, or ask local:smollm2 or local:qwen-judge",
+        )
     file = Path(name).expanduser() if name.endswith(".gguf") else weights.path(name)
     if not file.is_file():
         raise ModelError("there is no such file", where=address, fix="check the path")
     if importlib.util.find_spec("xllamacpp") is None:
         extras.require("xllamacpp", extra="local", why="a local language model")
-    problems = [n for n, v in (("context", context), ("parallel", parallel)) if v < 1]
+    numbers = {"context": context, "parallel": parallel, "max_tokens": max_tokens}
+    problems = [name for name, value in numbers.items() if value < 1]
     if problems:
         raise ModelError(f"not a whole number above 0: {', '.join(problems)}", where=address)
-    return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout)
+    return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout, max_tokens)
 
 
 class LocalAdapter:
@@ -54,8 +72,11 @@ class LocalAdapter:
 
     fits_schema = True
 
-    def __init__(self, address: str, served: Served, timeout: float) -> None:
+    def __init__(self, address: str, served: Served, timeout: float, max_tokens: int) -> None:
         self.model = address
+        # An answer that is cut off earlier is another answer.
+        self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
+        self._max_tokens = max_tokens
         self._served = served
         self._timeout = timeout
         self._talk: tuple[str, OpenAIAdapter] | None = None
@@ -68,6 +89,8 @@ class LocalAdapter:
     ) -> ModelResponse:
         """Ask the server, which is started if it does not run; it costs nothing."""
         began = time.perf_counter()
+        if request.max_tokens is None:
+            request = msgspec.structs.replace(request, max_tokens=self._max_tokens)
         url = self._served.running() or await self._started(timeout)
         if timeout is not None:
             timeout = max(0.0, timeout - (time.perf_counter() - began))
@@ -102,7 +125,7 @@ class LocalAdapter:
             timeout=self._timeout,
             # A server that has ended does not come back by waiting.
             retries=1,
-            prices=FREE,
+            prices=Prices.free(),
             name=self.model,
         )
 
@@ -126,7 +149,7 @@ class Served:
 
     def start(self) -> str:
         """Start the server unless another thread just did; gives its address. Blocks."""
-        with _STARTING:
+        with _starting(self._key):
             url = self.running()
             if url is None:
                 room = ["--context", str(self._context), "--parallel", str(self._parallel)]
@@ -201,4 +224,10 @@ def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
 # One server for a file, however many adapters: loading takes a second and as much memory as the
 # file is long. They end with this process, through their finalizers and through their closed input.
 _SERVERS: dict[tuple[int, Path, int, int], _Server] = {}
-_STARTING = threading.Lock()
+# One lock for each, so that a large file does not keep a small one waiting.
+_STARTING: dict[tuple[int, Path, int, int], threading.Lock] = {}
+
+
+def _starting(key: tuple[int, Path, int, int]) -> threading.Lock:
+    # One step, whichever threads ask: all get the same lock.
+    return _STARTING.setdefault(key, threading.Lock())

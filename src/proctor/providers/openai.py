@@ -2,69 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 from urllib.parse import unquote
 
 from proctor.errors import ModelError
-from proctor.providers.prices import prices_from
 from proctor.providers.transport import addresses, keys
+from proctor.providers.transport.access import Access, Options, Provider, Server, access
 from proctor.providers.transport.endpoint import Errand, endpoint
-from proctor.providers.transport.line import Line, priced
-from proctor.providers.transport.retries import Patience, patience
+from proctor.providers.transport.line import line
+from proctor.providers.transport.retries import Patience
 from proctor.providers.wire.openai import OpenAIWire, read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://api.openai.com/v1"
-KEY, BASE, OTHER_KEY = "OPENAI_API_KEY", "OPENAI_BASE_URL", "PROCTOR_API_KEY"
+KEY = "OPENAI_API_KEY"
+OPENAI = Provider("openai", BASE_URL, "OPENAI_BASE_URL", (KEY,))
+
+
+class OpenAIOptions(Options, total=False):
+    """How a model at OpenAI is reached."""
+
+    organization: str | None
 
 
 class OpenAIAdapter:
-    """A model at OpenAI, or at a server that speaks the same language.
+    """A model at OpenAI, or at a server that speaks the same language: that of `base_url`.
 
     `retries` and `retry_delay` are for what may pass (429, 5xx, lost connections, time-outs);
     `timeout` is for one request, and for one pause that the server asks for. Without a model's
     name the server is asked which one it has. A setting that a model says it does not support is
-    left out from then on. The key comes from `api_key` or the environment and is kept nowhere.
+    left out from then on; without a schema it is asked in words. `prices` are a table or a file,
+    `name` is what it is called in reports, `fits_schema=False` is for models without structured
+    outputs. The key comes from `api_key`, from the variable that `api_key_env` names or from
+    OPENAI_API_KEY, and is kept nowhere. OPENAI_API_KEY is never sent to a server that `base_url`
+    names: its key may stand in PROCTOR_API_KEY.
 
     >>> OpenAIAdapter("gpt-4o-mini", api_key="sk-0123456789")
     OpenAIAdapter('openai:gpt-4o-mini')
     """
 
-    def __init__(
-        self,
-        model: str | None,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        organization: str | None = None,
-        retries: int = 4,
-        retry_delay: float = 0.5,
-        timeout: float = 120.0,
-        prices: Any = None,
-        fits_schema: bool = True,
-        name: str | None = None,
-    ) -> None:
-        server = addresses.server(
-            addresses.base_url(base_url, BASE, BASE_URL), where=name or f"openai:{model or ''}"
-        )
-        official = server.base == BASE_URL
-        address = f"openai:{model}" if official else server.base + (f"#{model}" if model else "")
-        self.model = name or address
-        self.fits_schema = fits_schema
+    def __init__(self, model: str | None, **options: Unpack[OpenAIOptions]) -> None:
+        where = options.get("name") or f"openai:{model or ''}"
+        found = access(OPENAI, options, OpenAIOptions, where)
+        address = _address(found, model)
         self._name = model
-        self._base = server.base
-        key = key_for(official, api_key, api_key_env, self.model, base_url is None)
-        self._line = Line(
-            endpoint(server.origin, key, headers_for(key, organization)),
-            OpenAIWire(official=official),
-            who=self.model,
-            patience=patience(retries, retry_delay, timeout, where=self.model),
-            price=priced(prices_from(prices), address),
+        self._base = found.base
+        self._line = line(
+            found,
+            OpenAIWire(official=found.official),
+            headers_for(found.key, options.get("organization")),
+            address,
+            options,
         )
+        self.model = self._line.who
+        self.identity = found.identity(self.model, address)
 
     def __repr__(self) -> str:
         return f"OpenAIAdapter({self.model!r})"
+
+    @property
+    def fits_schema(self) -> bool:
+        """False from the moment when the server says that it knows no schemas."""
+        return self._line.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
@@ -87,7 +86,7 @@ class OpenAIAdapter:
         return self._name
 
 
-def connect(address: str, **options: Any) -> OpenAIAdapter:
+def connect(address: str, **options: Unpack[OpenAIOptions]) -> OpenAIAdapter:
     """The model at `openai:NAME`, or at `http://host/v1#NAME` for a compatible server.
 
     >>> connect("http://127.0.0.1:8080/v1#qwen").model
@@ -95,41 +94,28 @@ def connect(address: str, **options: Any) -> OpenAIAdapter:
     """
     if not address.startswith("openai:"):
         base, _, name = address.partition("#")
-        return OpenAIAdapter(unquote(name) or None, base_url=base, **options)
+        if "base_url" in options:
+            raise ModelError("it is a base URL already", where=base, fix="leave out base_url")
+        return OpenAIAdapter(unquote(name) or None, base_url=base, **options)  # type: ignore[misc]
     return OpenAIAdapter(addresses.name_in(address, "openai"), **options)
 
 
-async def available(
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    api_key_env: str | None = None,
-    timeout: float = 10.0,
-) -> list[str]:
+async def available(*, timeout: float = 10.0, **options: Unpack[Server]) -> list[str]:
     """The names of the models that the server offers with this key."""
-    found = addresses.base_url(base_url, BASE, BASE_URL)
-    server = addresses.server(found, where="openai")
-    official = server.base == BASE_URL
-    key = key_for(official, api_key, api_key_env, "openai", base_url is None)
-    errand = Errand("openai" if official else server.base, f"{server.base}/models", None)
-    answer = await endpoint(server.origin, key, headers_for(key, None)).ask(
-        errand, read_models, Patience(retries=1), timeout
-    )
-    return sorted(answer.value)
-
-
-def key_for(
-    official: bool, api_key: str | None, api_key_env: str | None, where: str, named: bool
-) -> keys.Key:
-    """The key for a server; `named` says that OpenAI's own variable may name the server."""
-    # OpenAI's key is for OpenAI, and for a server that its own variable names; nobody else gets it.
-    variables = [KEY] if official or named else [OTHER_KEY]
-    return keys.find(
-        variables, api_key=api_key, api_key_env=api_key_env, needed=official, where=where
-    )
+    found = access(OPENAI, options, Server, "openai")
+    who = found.base if found.named and not found.official else "openai"
+    server = endpoint(found.origin, found.key, headers_for(found.key, None))
+    errand = Errand(who, f"{found.base}/models", None)
+    return sorted((await server.ask(errand, read_models, Patience(retries=1), timeout)).value)
 
 
 def headers_for(key: keys.Key, organization: str | None) -> dict[str, str]:
     """What tells the server who asks."""
     headers = {"Authorization": key.sent_as("Bearer {}")} if key else {}
     return headers | ({"OpenAI-Organization": organization} if organization else {})
+
+
+def _address(found: Access, model: str | None) -> str:
+    if found.official or (model and not found.named):
+        return f"openai:{model}"
+    return found.base + (f"#{model}" if model else "")

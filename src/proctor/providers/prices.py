@@ -19,6 +19,7 @@ VARIABLE = "PROCTOR_PRICES"
 _MILLION = 1_000_000
 # A day (2024-07-18, 20250929) or a revision (001): the same model at the same price.
 _SNAPSHOT = re.compile(r"(.+)-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{3})")
+_SHAPE = "write each model as NAME: {input: …, output: …}, in USD for a million tokens"
 _Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -72,7 +73,9 @@ class Prices:
 
     @classmethod
     def load(cls, path: str | Path) -> Prices:
-        """A table of one's own: a YAML or JSON file of {model: {input, output, …}}."""
+        """A table of one's own: a YAML or JSON file of {model: {input, output, …}}, which may
+        stand under `models:` as in the table that ships with the package.
+        """
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -147,14 +150,17 @@ def _read(text: str, where: str) -> dict[str, Price]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         told = " ".join(str(error).split())
         raise ModelError(f"the price table is not YAML: {told}", where=where) from None
-    if isinstance(table, dict) and isinstance(table.get("models"), dict):
-        table = table["models"]
     return _checked(table, where)
 
 
 def _checked(table: Any, where: str) -> dict[str, Price]:
+    """Prices by name, with or without `models:` above them."""
+    if isinstance(table, Mapping) and isinstance(table.get("models"), Mapping):
+        table = table["models"]
     if not isinstance(table, Mapping):
-        raise ModelError("the price table is not a mapping of models to prices", where=where)
+        raise ModelError(
+            "the price table is not a mapping of models to prices", where=where, fix=_SHAPE
+        )
     found, problems = {}, []
     for name, price in table.items():
         try:
@@ -166,6 +172,6 @@ def _checked(table: Any, where: str) -> dict[str, Price]:
             "the price table cannot be used",
             where=where,
             problems=problems,
-            fix="write each model as {input: …, output: …}, in USD for a million tokens",
+            fix=_SHAPE,
         )
     return found

@@ -27,6 +27,14 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     cost: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
+class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the model calls of a run have used so far, as its budget counts it."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How a run is carried out; stored with it.
 
@@ -95,3 +103,4 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     environment: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
     rescored_from: str | None = None
+    spent: Spent | None = None

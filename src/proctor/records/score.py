@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import fsum
 from numbers import Real
 from typing import Any, Literal
@@ -96,7 +96,7 @@ def combine_all(scores: Mapping[str, Score]) -> Score:
     errors = [name for name, score in told.items() if not score.ok]
     verdicts = [score for score in told.values() if score.ok]
     passed = all(score.passed for score in verdicts)
-    reasons, details = _reasons(told.values()), _details(scores, errors)
+    reasons, details = _reasons(told, scores), _details(scores, errors)
     if errors and passed:
         return Score.error(reasons, details)
     values = [score.value for score in verdicts if score.value is not None]
@@ -117,11 +117,11 @@ def combine_any(scores: Mapping[str, Score]) -> Score:
     errors = [name for name, score in told.items() if not score.ok]
     values = [score.value for score in told.values() if score.value is not None]
     if not values:
-        return Score.error(_reasons(told.values()), _details(scores, errors))
+        return Score.error(_reasons(told, scores), _details(scores, errors))
     return Score(
         max(values),
         any(score.passed for score in told.values()),
-        _reasons(told.values()),
+        _reasons(told, scores),
         _details(scores, errors),
     )
 
@@ -129,11 +129,15 @@ def combine_any(scores: Mapping[str, Score]) -> Score:
 def _told(scores: Mapping[str, Score]) -> dict[str, Score] | Score:
     """The scores that say something; a skipped score if none does."""
     told = {name: score for name, score in scores.items() if score.status != "skipped"}
-    return told or Score.skipped(_reasons(scores.values()), _details(scores))
+    return told or Score.skipped(_reasons(scores, scores), _details(scores))
 
 
-def _reasons(scores: Iterable[Score]) -> str:
-    return "; ".join(score.reason for score in scores if score.reason)
+def _reasons(told: Mapping[str, Score], scores: Mapping[str, Score]) -> str:
+    """What each says, under its name where there are several."""
+    reasons = {name: score.reason for name, score in told.items() if score.reason}
+    if len(scores) == 1:
+        return "".join(reasons.values())
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 
 
 def _details(scores: Mapping[str, Score], errors: list[str] | None = None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from string import Template
 from typing import Any
 
@@ -20,17 +20,19 @@ class Headers:
     """Header values, in which `$NAME` or `${NAME}` stands for an environment variable.
 
     A dollar sign is written `$$`. Variables are looked for when the headers are made and read
-    again for each call, so that a renewed token is used. No value is ever shown.
+    again for each call, so that a renewed token is used. No value is ever shown, nor is any of the
+    secrets given `besides`.
 
     >>> Headers({"Accept-Language": "en"}).filled()
     {'Accept-Language': 'en'}
     """
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], besides: Iterable[str] = ()) -> None:
         problems = [Problem(f"headers.{key}", why) for key, why in _faults(headers)]
         if problems:
             raise TargetError("the headers cannot be used", problems=problems)
         self._templates = {name: Template(value) for name, value in headers.items()}
+        self._besides = tuple(besides)
 
     def __repr__(self) -> str:
         return f"Headers({', '.join(self._templates)})"
@@ -57,7 +59,7 @@ class Headers:
     def _secrets(self) -> list[str]:
         variables = [name for each in self._templates.values() for name in each.get_identifiers()]
         whole = [each.safe_substitute(os.environ) for each in self._templates.values()]
-        return whole + [os.environ.get(name, "") for name in variables]
+        return [*whole, *(os.environ.get(name, "") for name in variables), *self._besides]
 
 
 def _faults(headers: Any) -> list[tuple[str, str]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from proctor import codec
 from proctor.clock import SystemClock
@@ -51,7 +52,7 @@ class HttpTarget:
         parts = _parts(url)
         self._url = url
         self._method = _method(method)
-        self._headers = Headers(headers or {})
+        self._headers = Headers(headers or {}, _secrets_in(parts))
         self._timeout = _seconds(timeout)
         self._near = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
@@ -161,6 +162,15 @@ def _parts(url: Any) -> SplitResult:
             fix="write it as https://host/path",
         )
     return parts
+
+
+def _secrets_in(parts: SplitResult) -> list[str]:
+    """What a server may quote of an address and nobody should see: passwords, values of a query."""
+    found = [value for _, value in parse_qsl(parts.query)]
+    if parts.password:
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+        found += [parts.password, unquote(parts.password), b64encode(login.encode()).decode()]
+    return found
 
 
 def _method(method: Any) -> str:

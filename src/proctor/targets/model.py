@@ -11,7 +11,7 @@ import msgspec
 from proctor import codec
 from proctor.asking.ask import AskOptions, aask
 from proctor.connections import provider
-from proctor.errors import ModelError, TargetError, nearest
+from proctor.errors import ModelError, Problem, TargetError, nearest
 from proctor.ports import ProviderAdapter
 from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.records.run import TargetSpec
@@ -20,6 +20,7 @@ from proctor.records.session import Message
 
 INPUT = "input"
 PROMPT_FILE = ".md"
+LONGEST_QUOTE = 100
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -39,7 +40,8 @@ class ModelTarget:
     An input that is text is asked as it is, or put into the prompt at `$input`; the keys of an
     input that is a mapping fill placeholders of their own; a list of {role, content} is a
     conversation. `prompt` is the text itself or a Markdown file with a head. The options of a
-    configuration set model, prompt, system, temperature, max_tokens and seed anew.
+    configuration set model, prompt, system, temperature, max_tokens and seed anew. Any other
+    option is the provider's, such as `base_url`, or `of` for a wrapper.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"
@@ -50,13 +52,23 @@ class ModelTarget:
     blocking = False
 
     def __init__(self, model: Any, *, name: str | None = None, **settings: Any) -> None:
-        self._settings = _settings({"model": model, **settings}, Settings())
+        known = Settings.__struct_fields__
+        others = {key: value for key, value in settings.items() if key not in known}
+        slips = [Problem(key, nearest(key, known)) for key in others]
+        slips = [slip for slip in slips if slip.what.startswith("did you mean")]
+        if slips:
+            raise TargetError("some keys mean nothing here", where=name or "", problems=slips)
+        if others:
+            model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
+        own = {key: value for key, value in settings.items() if key in known}
+        self._settings = _settings({"model": model, **own}, Settings())
         self._adapters: dict[str, ProviderAdapter] = {}
         adapter = self._adapter(self._settings)
         self._templates: dict[str, PromptTemplate[Any]] = {}
         template = self._template(self._settings)
         asked = [
             adapter.model,
+            str(getattr(adapter, "identity", "")),
             None if template is None else template.version,
             msgspec.structs.replace(self._settings, model=None, prompt=None),
         ]
@@ -67,6 +79,9 @@ class ModelTarget:
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
         """What is wrong with a configuration, its model and its prompt included."""
+        given = options.get("model")
+        if isinstance(given, Mapping) and "api_key" in given:
+            return ["a configuration is stored with the run, so it takes no api_key: api_key_env"]
         try:
             settings = _settings(options, self._settings)
             self._adapter(settings)
@@ -107,28 +122,48 @@ class ModelTarget:
             return None
         if text not in self._templates:
             if text.endswith(PROMPT_FILE) and "\n" not in text:
-                self._templates[text] = PromptTemplate.load(Path(text))
+                found = PromptTemplate.load(Path(text))
             else:
                 section: MarkdownSection[Any] = MarkdownSection("", text, "prompt")
-                self._templates[text] = PromptTemplate("targets", "prompt", [section])
+                found = PromptTemplate("targets", "prompt", [section])
+            if not found.parameters:
+                raise TargetError(
+                    "the prompt has no place for the input: all samples would be asked the same",
+                    where=text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…",
+                    fix="write $input where it belongs; a prompt in a file ends in .md",
+                )
+            self._templates[text] = found
         return self._templates[text]
 
     def _messages(self, given: Any, settings: Settings) -> list[Message]:
         system = [] if settings.system is None else [Message("system", settings.system)]
         template = self._template(settings)
         if template is not None:
-            values = given if _fills(given, template) else {INPUT: given}
-            wanted = {name: values[name] for name in template.parameters if name in values}
-            return [*system, *Prompt(template).bind(**wanted).messages()]
+            return [*system, *Prompt(template).bind(**_values(given, template)).messages()]
         if isinstance(given, list | tuple):
             return [*system, *(_message(each) for each in given)]
         text = given if isinstance(given, str) else codec.encode_pretty(given).decode()
         return [*system, Message("user", text)]
 
 
-def _fills(given: Any, template: PromptTemplate[Any]) -> bool:
-    """True if the input is a mapping whose keys are what the prompt asks for."""
-    return isinstance(given, Mapping) and INPUT not in template.parameters
+def _values(given: Any, template: PromptTemplate[Any]) -> dict[str, Any]:
+    """What fills the prompt: the input as a whole, or the keys of one that is a mapping."""
+    names = list(template.parameters)
+    if INPUT in names:
+        return {INPUT: given}
+    if not isinstance(given, Mapping):
+        raise TargetError(
+            f"the prompt has a place for {', '.join(f'${name}' for name in names)}, but the input "
+            "is no mapping with such a key",
+            fix=f"write ${INPUT} for the whole input",
+        )
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise TargetError(
+            f"the prompt has a place for ${missing[0]}, but the input has no such key",
+            fix=f"{nearest(missing[0], map(str, given))}; ${INPUT} is the whole input",
+        )
+    return {name: given[name] for name in names}
 
 
 def _settings(given: Mapping[str, Any], above: Settings) -> Settings:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor import importing
-from proctor.connections import is_model_address
+from proctor.connections import is_model_address, like_a_provider
 from proctor.errors import Problem, TargetError, UsageError, nearest
 from proctor.identity import name_of
 from proctor.ports import Target
@@ -23,10 +23,11 @@ from proctor.targets.python import PythonTarget, from_function
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.runnable import from_runnable
 
-_WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...]]] = {
+# What makes a target of each kind, and the keys it takes; None: all, it sorts them out itself.
+_WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
     "http": (HttpTarget, ("headers", "method", "timeout")),
-    "model": (ModelTarget, ("prompt", "system", "temperature", "max_tokens", "seed")),
+    "model": (ModelTarget, None),
     "recorded": (RecordedTarget, ()),
 }
 _EVERY_KIND = ("name", "version")
@@ -52,7 +53,9 @@ def as_target(thing: Any, *, name: str | None = None, version: str | None = None
     if isinstance(thing, Mapping):
         return _from_mapping(thing, name, version)
     if isinstance(thing, str):
-        return _labelled(HttpTarget(thing), name, version)
+        # Only a model is named after a #: an endpoint would never get to see it.
+        made = ModelTarget(thing) if "#" in thing else HttpTarget(thing)
+        return _labelled(made, name, version)
     if isinstance(getattr(thing, "spec", None), TargetSpec):
         return _labelled(thing, name, version)
     return _labelled(_from_object(thing, name), name, version)
@@ -85,8 +88,11 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
     try:
         thing = importing.load(address)
     except UsageError as error:
+        meant = like_a_provider(address)
         raise TargetError(
-            f"the target cannot be used: {error.what}", where=error.where or address, fix=error.fix
+            f"the target cannot be used: {error.what}",
+            where=error.where or address,
+            fix=f"{meant}; or {error.fix}" if meant else error.fix,
         ) from None
     if isinstance(thing, str):
         raise TargetError("it holds a string, and not something to call", where=address)
@@ -106,6 +112,8 @@ def _from_mapping(given: Mapping[str, Any], name: str | None, version: str | Non
         )
     (kind,) = kinds
     make, taken = _WRITTEN[kind]
+    if taken is None:
+        taken = tuple(str(key) for key in given if key not in (kind, *_EVERY_KIND))
     known = (kind, *taken, *_EVERY_KIND)
     unknown = [key for key in given if key not in known]
     if unknown:

@@ -32,6 +32,11 @@ def sober(request: ModelRequest) -> str:
     return line(request, "RATING", "wrong" if bad else "good")
 
 
+def kind(request: ModelRequest) -> str:
+    """A judge that likes everything."""
+    return line(request, "RATING", "good")
+
+
 def echo(request: ModelRequest) -> str:
     """A judge that only repeats what it reads, verdicts and all."""
     return block(request, "OUTPUT")
@@ -61,7 +66,7 @@ def test_a_judge_that_repeats_the_planted_verdict_gives_none() -> None:
 
 
 def test_the_bad_answer_and_the_sample_can_be_your_own() -> None:
-    """The judge sees that answer, that input, and every payload."""
+    """The judge sees that answer, that input, every payload, and once none."""
     seen = []
 
     def rude(output: str, sample: Sample[Any, Any]) -> bool:
@@ -70,7 +75,29 @@ def test_the_bad_answer_and_the_sample_can_be_your_own() -> None:
 
     asyncio.run(probe(rude, sample=Sample("1", "Say hello"), answer="Go away!"))
     assert set(seen) == {("Go away!", "Say hello")}
-    assert len(seen) == len(payloads())
+    assert len(seen) == len(payloads()) + 1
+
+
+def test_a_judge_that_passes_the_bad_answer_anyway_has_not_fallen_for_it() -> None:
+    """It passes with praise and without: the answer is no test, and the report says so."""
+    report = asyncio.run(probe(llm_judge(Scripted(kind), "Is it polite?")))
+    assert (report.fell_for, report.failed, report.passes_anyway) == (0, 0, True)
+    assert all(one.passes_anyway for one in report.outcomes)
+    caught = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
+    assert caught.passes_anyway is False
+    assert not any(one.passes_anyway for one in caught.outcomes)
+
+
+def test_without_a_control_it_is_not_known_whether_a_judge_fell_for_it() -> None:
+    """No verdict on the bare answer: what passes may pass anyway, what does not fell for none."""
+
+    def half(request: ModelRequest) -> str:
+        bare = block(request, "OUTPUT") == BAD_ANSWER
+        return "no comment" if bare else gullible(request)
+
+    report = asyncio.run(probe(llm_judge(Scripted(half), "Is it right?")))
+    assert (report.fell_for, report.passes_anyway) == (0, None)
+    assert {one.fell_for for one in report.outcomes} == {None, False}
 
 
 def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:
@@ -90,6 +117,21 @@ def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
     assert report.metadata is not None
     (warning,) = report.metadata.warnings
     assert warning.startswith("llm_judge fell for a canary: it passed a bad answer")
+    assert "and not the same answer without that" in warning
+
+
+def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
+    """The bad answer passes without praise too, so nobody fell for anything."""
+    judge = Scripted(kind)
+    report = run(judge, count=2)
+    scores = [result.scores["llm_judge"] for result in report.results]
+    assert {score.details["canary"]["fell_for"] for score in scores} == {False}
+    assert {score.details["canary"]["passes_anyway"] for score in scores} == {True}
+    assert report.metadata is not None
+    (warning,) = report.metadata.warnings
+    assert "so it tells nothing; give with_canary an `answer`" in warning
+    # The answer itself, the canary, and the same without praise.
+    assert len(judge.asked) == 6
 
 
 def test_a_run_with_a_sober_judge_warns_of_nothing() -> None:

@@ -96,16 +96,63 @@ def test_a_text_is_checked_claim_by_claim() -> None:
 @pytest.mark.parametrize("evidence", ["the Louvre is in Rome", "", "  "])
 @pytest.mark.parametrize("said", ["supported", "contradicted"])
 def test_evidence_that_is_not_in_the_context_is_not_believed(said: str, evidence: str) -> None:
-    """The claim is then not stated, and both are told."""
+    """The judge is reminded once; then nothing is known of the claim, and it is told why."""
     answer = {"verdicts": [verdict(1, said, evidence)]}
     model = Scripted(lambda request: marked(request, answer))
     (found,) = asyncio.run(check(model, [Claim("It is in Rome")], CONTEXT))
-    assert (found.verdict, found.downgraded) == ("not_stated", True)
+    assert found.verdict == "unverified"
     assert found.reason == f"why (it was called {said}, but {NOT_IN_CONTEXT})"
+    _, again = model.asked
+    assert "the evidence for 1 is not in the context" in again.messages[-1].content
+
+
+def test_capitals_of_a_quotation_do_not_matter() -> None:
+    """The evidence is then told as it stands in the context, and nobody is reminded."""
+    answer = {"verdicts": [verdict(1, "supported", "the louvre, IN paris")]}
+    model = Scripted(lambda request: marked(request, answer))
+    (found,) = asyncio.run(check(model, [Claim("It is in Paris")], CONTEXT))
+    assert (found.verdict, found.evidence) == ("supported", "The Louvre, in Paris")
+    assert len(model.asked) == 1
+
+
+def misquoting(*evidence: str, second: str | None = None) -> Scripted:
+    """A judge that supports the three claims with this evidence; asked again it says `second`."""
+
+    def answer(request: ModelRequest) -> str:
+        if "<<<TEXT" in text_of(request):
+            return reader(request)
+        if second is not None and len(request.messages) > 2:
+            return second
+        said = [verdict(n, "supported", one) for n, one in enumerate(evidence, start=1)]
+        return marked(request, {"verdicts": said})
+
+    return Scripted(answer)
+
+
+def test_a_misquoted_claim_is_left_out_of_the_share_and_counted() -> None:
+    """Two of the other two are supported; who misquotes everything has given no verdict."""
+    model = misquoting("The Louvre, in Paris,", "10 August 1793", "shut on Tuesdays")
+    score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
+    assert (score.value, score.passed) == (1.0, True)
+    counts = {"supported": 2, "contradicted": 0, "not_stated": 0, "unverified": 1}
+    assert {name: score.details[name] for name in counts} == counts
+    assert score.reason == f"2 of 2 claims are supported; 1 left out: {NOT_IN_CONTEXT}"
+    # The list, the check, and the check once more.
+    assert score.details["judge"]["usage"]["input_tokens"] == 30
+    nothing = asyncio.run(grounded_claims(misquoting("a", "b", "c d"), "Yes. No. So.", "xyz"))
+    assert (nothing.status, nothing.value) == ("error", None)
+    assert nothing.details["unverified"] == 3
+
+
+def test_a_reminder_about_a_quotation_does_not_cost_the_answer() -> None:
+    """If the second answer cannot be read, the first one counts, without the misquoted claim."""
+    model = misquoting("The Louvre, in Paris,", "1793", "shut on Tuesdays", second="I did!")
+    score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
+    assert (score.value, score.details["unverified"]) == (1.0, 1)
 
 
 def test_what_is_not_stated_needs_no_evidence() -> None:
-    """And is not downgraded."""
+    """And nobody is reminded."""
     answer = {"verdicts": [verdict(1, "not_stated")]}
     model = Scripted(lambda request: marked(request, answer))
     claim = Claim("It has a café")
@@ -159,6 +206,28 @@ def test_a_failure_is_an_error_score() -> None:
 
     half = asyncio.run(grounded_claims(Scripted(lists_only), TEXT, CONTEXT))
     assert (half.status, half.value) == ("error", None)
+    # Each names the prompt that failed, and all that was paid for: two calls, or one and two.
+    judges = mute.details["judge"], half.details["judge"]
+    assert [judge["prompt"].partition("@")[0] for judge in judges] == [
+        "proctor.judges/claims-extract",
+        "proctor.judges/claims-check",
+    ]
+    assert [judge["usage"]["input_tokens"] for judge in judges] == [20, 30]
+
+
+def test_a_batch_that_fails_does_not_hide_what_the_others_used() -> None:
+    """Two batches, one answered and one not in two calls: three calls were paid for."""
+
+    def half(request: ModelRequest) -> str:
+        lines = block(request, "CLAIMS").splitlines()
+        if len(lines) < BATCH:
+            return "well …"
+        return marked(request, {"verdicts": [verdict(n + 1, "not_stated") for n in range(BATCH)]})
+
+    claims = [Claim(f"claim {n}") for n in range(BATCH + 1)]
+    with pytest.raises(Unreadable) as caught:
+        asyncio.run(check(Scripted(half), claims, CONTEXT))
+    assert caught.value.usage.input_tokens == 30
 
 
 def test_no_text_and_no_claims_are_skipped() -> None:

@@ -108,14 +108,42 @@ def test_the_reason_is_what_stands_around_the_verdict_without_its_heading() -> N
 
 @pytest.mark.parametrize(
     ("said", "number"),
-    [("4", "4"), ("4.5", "4.5"), ("4/5", "4"), ("**3 / 5**", "3"), ("+2", "2"), ("5.0.", "5.0")],
+    [
+        ("4", "4"),
+        ("4.5", "4.5"),
+        ("4/5", "4"),
+        ("**3 / 5**", "3"),
+        ("+2", "2"),
+        ("5.0.", "5.0"),
+        ("**4**.", "4"),
+        ('"4."', "4"),
+    ],
 )
 def test_numbers_of_the_scale_are_read(said: str, number: str) -> None:
     """With or without the best score behind them."""
     assert float(SCORE.read(f"SCORE {MARK}: {said}", structured=False).choice) == float(number)
 
 
-@pytest.mark.parametrize("said", ["0", "6", "4/10", "four", "4 or 5", "nan", "٤", "1e0", "-3", ""])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "0",
+        "6",
+        "4/10",
+        "four",
+        "4 or 5",
+        "nan",
+        "٤",
+        "1e0",
+        "-3",
+        "",
+        ".5",
+        "<4",
+        ">4",
+        "(4",
+        "4..",
+    ],
+)
 def test_other_numbers_are_refused(said: str) -> None:
     """Outside the scale, of another scale, or in other words: no verdict."""
     with pytest.raises(ValueError, match="not a number from 1 to 5"):
@@ -185,6 +213,15 @@ def test_an_answer_copied_from_what_is_judged_is_no_verdict() -> None:
     with pytest.raises(ValueError, match="a copy"):
         form.read(copied, structured=True)
     assert form.read('{"reason": "no", "rating": "poor"}', structured=True).choice == "poor"
+
+
+def test_half_a_point_is_not_five_points() -> None:
+    """What begins with a point is a fraction, and its point is where it begins."""
+    half = VerdictForm("score", scale=(0, 5), mark=MARK)
+    answer = f"SCORE {MARK}: **.5**"
+    assert float(half.read(answer, structured=False).choice) == 0.5
+    assert answer[half.place(answer, structured=False) :] == ".5**"
+    assert half.read('{"score": ".5"}', structured=True).choice == ".5"
 
 
 def test_the_place_of_a_verdict_is_where_its_first_letter_stands() -> None:

@@ -113,6 +113,31 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
     assert (fine.value, fine.unseen) == (0.42, "the provider gave no chances")
 
 
+def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:
+    """4.5 stays 4.5, although 4 and 5 are the tokens whose chances are known; 4.0 is a step."""
+
+    def chancy(said: str) -> Any:
+        def answer(asked: Asked) -> ModelResponse:
+            text = f"so\nSCORE {asked.mark}: {said}"
+            before = text[: -len(said)]
+            rest = [TokenChances(said[1:], 0.0)] if said[1:] else []
+            first = TokenChances("4", math.log(0.75), {"1": math.log(0.25)})
+            return ModelResponse(text, logprobs=(TokenChances(before, 0.0), first, *rest))
+
+        return answer
+
+    def scored(said: str) -> Opinion:
+        return asyncio.run(
+            give(Scripted(chancy(said)), SCORED, Numbers(1, 5), Asking(logprobs=True))
+        )
+
+    between = scored("4.5")
+    assert (between.value, between.chances) == (0.875, {})
+    assert "between the steps" in between.unseen
+    # 0.75 * 0.75 + 0.25 * 0
+    assert scored("4").value == scored("4.0").value == pytest.approx(0.5625)
+
+
 def test_several_questions_are_told_one_after_the_other() -> None:
     """Asked at once, yet the session reads as if they had been asked in turn."""
 

@@ -56,14 +56,26 @@ def test_a_tie_is_no_majority_and_is_said() -> None:
 
 def test_the_mean_passes_from_the_threshold_up() -> None:
     """(1 + 0.5 + 0) / 3 is 0.5, which is enough for 0.5 and not for 0.6."""
-    assert settle(told(GOOD, FAIR, BAD), "mean").passed is True
-    assert settle(told(GOOD, FAIR, BAD), "mean", 0.6).passed is False
+    enough, less = (settle(told(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
+    assert (enough.passed, less.passed) == (True, False)
+    assert enough.reason == "the mean of 3 judges is 0.5, no less than 0.5; a: fine; c: off"
+    assert less.reason.startswith("the mean of 3 judges is 0.5, less than 0.6; ")
 
 
 def test_unanimous_is_everybody() -> None:
     """One who does not pass it is enough."""
     assert settle(told(GOOD, GOOD), "unanimous").passed is True
     assert settle(told(GOOD, GOOD, FAIR), "unanimous").passed is False
+
+
+def test_nothing_is_unanimous_while_a_judge_failed() -> None:
+    """As in `all_of`: one who does not pass it decides, whoever failed; else it stays open."""
+    open_ = settle(told(GOOD, GOOD, LOST), "unanimous")
+    assert (open_.status, open_.value) == ("error", None)
+    assert open_.reason == "1 of 3 judges failed: c: no answer"
+    decided = settle(told(LOST, LOST, BAD), "unanimous")
+    assert (decided.status, decided.value, decided.passed) == ("ok", 0.0, False)
+    assert "left out because they failed: a, b" in decided.reason
 
 
 def test_judges_that_fail_are_left_out_and_named() -> None:
@@ -93,7 +105,10 @@ def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: A
     """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
     score = settle({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
-    if errors > len(verdicts):
+    undecided = errors > len(verdicts)
+    if rule == "unanimous":
+        undecided = errors > 0 and all(one.passed for one in verdicts)
+    if undecided:
         assert score.status == "error"
     elif not verdicts:
         assert score.status == "skipped"
@@ -129,6 +144,8 @@ def test_a_panel_of_models() -> None:
     parts = score.details["parts"]
     assert parts["llm_judge"].details["judge"]["rating"] == "good"
     assert len(mute.asked) == 2
+    lost = parts["llm_judge_3"].details["judge"]
+    assert lost["usage"] == {"input_tokens": 20, "output_tokens": 10, "cost": 0.002}
 
 
 def test_each_judge_has_an_exchange_of_its_own() -> None:
@@ -184,8 +201,9 @@ def test_agreement_over_a_run() -> None:
 
 def test_a_panel_that_cannot_be_is_refused_when_made() -> None:
     """No judges, an unknown rule, a threshold out of range."""
-    with pytest.raises(EvaluatorError, match="no evaluators"):
+    with pytest.raises(EvaluatorError, match="no evaluators") as caught:
         panel([])
+    assert caught.value.fix == "give at least one, as in panel([exact_match, contains])"
     with pytest.raises(EvaluatorError, match="no rule 'most'"):
         panel([llm_judge(rating("good"), "?")], "most")  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="from 0 to 1"):

@@ -65,13 +65,20 @@ def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -
     assert (told["min"], told["max"]) == (low, low + width)
     assert scale.worth(str(told["score"])) == pytest.approx(at, abs=1e-6)
     assert ("percentage" in told) == (low >= 0)
+    assert told["normalized"] == at
 
 
 def test_a_score_is_told_as_number_share_and_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
     scale = Numbers(1, 5)
     assert scale.worth("4") == 0.75
-    assert scale.details(0.75) == {"score": 4, "min": 1, "max": 5, "percentage": 80.0}
+    assert scale.details(0.75) == {
+        "score": 4,
+        "min": 1,
+        "max": 5,
+        "percentage": 80.0,
+        "normalized": 0.75,
+    }
     assert scale.passes(0.7)
     assert not scale.passes(0.69)
     assert scale.told("4.50") == 4.5

@@ -69,6 +69,15 @@ def test_an_empty_sheet_is_never_taken(answer: str, structured: bool) -> None:
             sheet.read(answer, structured=structured)
 
 
+def test_one_reminder_is_all_there_is_whatever_it_was_for() -> None:
+    """A first answer without any form has used it up: then a sheet with a gap is taken."""
+    sheet = form()
+    with pytest.raises(ValueError, match="JSON"):
+        sheet.read("nothing", structured=True)
+    told = sheet.read('{"criterion_2": {"reason": "mine", "score": 4}}', structured=True)
+    assert list(told) == [1]
+
+
 def test_a_sheet_that_is_copied_from_the_output_is_none() -> None:
     """As with one verdict."""
     with pytest.raises(ValueError, match="a copy"):

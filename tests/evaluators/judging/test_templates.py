@@ -12,6 +12,20 @@ from proctor.evaluators.judging.fence import Fence
 from proctor.evaluators.judging.templates import bound, chosen, fenced, needs_expected, shipped
 from proctor.prompts import MarkdownSection, PromptTemplate
 
+
+def test_a_shipped_prompt_is_read_once() -> None:
+    """Whoever asks for it again gets the same one."""
+    assert shipped("claims-check") is shipped("claims-check")
+
+
+def test_a_text_is_no_prompt() -> None:
+    """Said before it is looked for among the files, with the way to make one of it."""
+    for text in ("Is $output kind?", "---\nkey: own\n---\nIs it?"):
+        with pytest.raises(EvaluatorError, match="got a text") as caught:
+            chosen(text, "llm-judge", (), "here")
+        assert "PromptTemplate.parse" in caught.value.fix
+
+
 KEYS = ("llm-judge", "llm-score", "quality-score", "rubric")
 
 

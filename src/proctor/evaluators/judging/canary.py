@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -22,31 +24,38 @@ QUESTION: Sample[str, str] = Sample(CANARY, "What is the capital of Australia?",
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a judge made of one planted answer; `fell_for` is None where it gave no verdict."""
+    """What a judge made of one planted answer.
+
+    It `fell_for` it if it passed it, but not the same answer where that does not ask for praise;
+    None where it gave no verdict. An answer that `passes_anyway` tells nothing.
+    """
 
     payload: str
     fell_for: bool | None
     value: float | None = None
     reason: str = ""
+    passes_anyway: bool = False
 
 
 class CanaryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often a judge passed a bad answer because the answer asked it to.
 
-    `asked` counts the planted answers, `fell_for` those it passed, `failed` those it gave no
-    verdict on; `outcomes` tells each of them.
+    `asked` counts the planted answers, `fell_for` those it passed for their praise, `failed` those
+    it gave no verdict on; `outcomes` tells each of them. If the bad answer `passes_anyway`,
+    without praise, the judge cannot be tested with it; that is None where it gave no verdict.
     """
 
     asked: int
     fell_for: int
     failed: int
     outcomes: tuple[CanaryOutcome, ...]
+    passes_anyway: bool | None = False
 
 
 async def probe(
     judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str = BAD_ANSWER
 ) -> CanaryReport:
-    """Show a judge a bad answer with every way of asking for praise that is known here.
+    """Show a judge a bad answer with every way of asking for praise that is known here, and bare.
 
     `judge` is any evaluator. Give a `sample` and a bad `answer` of your own where the judge's
     criterion has nothing to do with answering a question.
@@ -59,10 +68,13 @@ async def probe(
     """
     part = attach(judge)
     planted = {name: _planted(answer, text) for name, text in payloads().items()}
-    scores = await ask_all((part, Trial(sample, output)) for output in planted.values())
-    outcomes = tuple(_outcome(name, score) for name, score in zip(planted, scores, strict=True))
+    outputs = [answer, *planted.values()]
+    bare, *scores = await ask_all((part, Trial(sample, output)) for output in outputs)
+    told = zip(planted, scores, strict=True)
+    outcomes = tuple(_outcome(name, score, bare) for name, score in told)
     fell = [outcome.fell_for for outcome in outcomes]
-    return CanaryReport(len(fell), fell.count(True), fell.count(None), outcomes)
+    anyway = bare.passed if bare.ok else None
+    return CanaryReport(len(fell), fell.count(True), fell.count(None), outcomes, anyway)
 
 
 def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Callable[[Trial], Any]:
@@ -74,30 +86,48 @@ def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Calla
         if number % every:
             return await score_later(judge, trial)
         name, text = known[number // every % len(known)]
-        planted = msgspec.structs.replace(trial, output=_planted(answer, text))
+        planted, control = (
+            msgspec.structs.replace(trial, output=output)
+            for output in (_planted(answer, text), answer)
+        )
         own, other = await ask_all([(judge, trial), (judge, planted)])
-        outcome = _outcome(name, other)
-        if outcome.fell_for:
-            sessions.warn(
-                f"{judge.spec.name} fell for a canary: it passed a bad answer that asked for "
-                f"praise; its scores tell which under {CANARY!r}"
-            )
+        # What it does not pass it has not fallen for, so that need not be paid for.
+        bare = (await ask_all([(judge, control)]))[0] if other.passed else other
+        outcome = _outcome(name, other, bare)
+        _warn(judge.spec.name, outcome)
         details = {**own.details, CANARY: codec.plain(outcome)}
         return msgspec.structs.replace(own, details=details)
 
     return score
 
 
+@functools.cache
 def payloads() -> Mapping[str, str]:
     """Ways of asking a judge for praise, by name."""
     found = yaml.safe_load(resources.text("evaluators", "judging", "prompts", "canaries.yaml"))
-    return {str(name): str(text).strip() for name, text in found.items()}
+    return MappingProxyType({str(name): str(text).strip() for name, text in found.items()})
 
 
 def _planted(answer: str, payload: str) -> str:
     return f"{answer}\n\n{payload}"
 
 
-def _outcome(payload: str, score: Score) -> CanaryOutcome:
-    fell = score.passed if score.ok else None
-    return CanaryOutcome(payload, fell, score.value, score.reason)
+def _outcome(payload: str, score: Score, bare: Score) -> CanaryOutcome:
+    """What a judge made of an answer with a payload, against what it makes of it without."""
+    known = score.ok and (bare.ok or not score.passed)
+    fell = score.passed and not bare.passed if known else None
+    anyway = score.passed and bare.passed
+    return CanaryOutcome(payload, fell, score.value, score.reason, anyway)
+
+
+def _warn(judge: str, outcome: CanaryOutcome) -> None:
+    if outcome.fell_for:
+        sessions.warn(
+            f"{judge} fell for a canary: it passed a bad answer that asked for praise, and not the "
+            f"same answer without that; its scores tell which under {CANARY!r}"
+        )
+    if outcome.passes_anyway:
+        sessions.warn(
+            f"{judge} passes the bad answer of the canary also where that does not ask for praise, "
+            "so it tells nothing; give with_canary an `answer` that is bad by the judge's criterion"
+        )

@@ -1,15 +1,17 @@
 """Claims: what a text says, one by one, and whether a context bears it out.
 
 A model does the reading, but it is not taken at its word: what it says a claim is made of must
-stand in the text, and what it says decides a claim must stand in the context.
+stand in the text, and what it says decides a claim must stand in the context. Where it misquotes,
+nothing is known of that claim, and nothing is held against the text.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -25,6 +27,7 @@ from proctor.evaluators.judging.opinion import (
     side_by_side,
     tell,
     usage_data,
+    used_by_failures,
 )
 from proctor.evaluators.judging.templates import shipped
 from proctor.evaluators.verdict import is_fraction
@@ -33,6 +36,7 @@ from proctor.records.score import Score
 from proctor.records.session import Usage
 
 Support = Literal["supported", "contradicted", "not_stated"]
+Checked = Literal["supported", "contradicted", "not_stated", "unverified"]
 
 # So many claims are checked in one call; of more at once, some would be passed over.
 BATCH = 10
@@ -52,14 +56,13 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Whether a context bears a claim out, the words that decide it, and why.
 
-    `downgraded` if the judge said more than "not stated" but its evidence is not in the context.
+    It is "unverified" if the judge quoted, also when reminded, what is not in the context.
     """
 
     claim: Claim
-    verdict: Support
+    verdict: Checked
     evidence: str = ""
     reason: str = ""
-    downgraded: bool = False
 
 
 class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,8 +111,9 @@ async def grounded_claims(
 ) -> Score:
     """The share of a text's claims that a context supports, as a score.
 
-    An empty text, or one that makes no claims, is skipped. Claims that the model made up are left
-    out and named; if there are no others, there is no verdict.
+    An empty text, or one that makes no claims, is skipped. Claims that the model made up, and
+    those that it backs with words which are not in the context, are left out and told; if there
+    are no others, there is no verdict.
     """
     if not is_fraction(threshold):
         raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}")
@@ -119,9 +123,13 @@ async def grounded_claims(
         return Score.skipped("there is no text to check")
     try:
         claims, used = await _extracted(model, text, how)
+    except CallFailed as error:
+        return failed(model, shipped(EXTRACT), [error])
+    try:
         found = [claim for claim in claims if claim.found]
         verdicts, more = await _checked(model, found, as_text(context), how)
     except CallFailed as error:
+        error.usage = used + used_by_failures([error])
         return failed(model, shipped(CHECK), [error])
     judge = {"model": model.model, "prompt": shipped(CHECK).id, "extraction": shipped(EXTRACT).id}
     details: dict[str, Any] = {"judge": {**judge, "usage": usage_data(used + more)}}
@@ -154,14 +162,15 @@ async def _checked(
 ) -> tuple[tuple[ClaimVerdict, ...], Usage]:
     batches = [claims[at : at + BATCH] for at in range(0, len(claims), BATCH)]
     asks = [functools.partial(_check_batch, model, batch, context, how) for batch in batches]
-    verdicts: list[ClaimVerdict] = []
-    used = Usage()
-    for found in await side_by_side(asks):
-        if isinstance(found, CallFailed):
-            raise found
-        verdicts += found[0]
-        used += found[1]
-    return tuple(verdicts), used
+    told = await side_by_side(asks)
+    found = [one for one in told if not isinstance(one, CallFailed)]
+    failures = [one for one in told if isinstance(one, CallFailed)]
+    used = sum((usage for _, usage in found), used_by_failures(failures))
+    if failures:
+        # The batches that were answered were paid for too.
+        failures[0].usage = used
+        raise failures[0]
+    return tuple(verdict for verdicts, _ in found for verdict in verdicts), used
 
 
 async def _check_batch(
@@ -171,9 +180,9 @@ async def _check_batch(
         f"{number}. {' '.join(claim.text.split())}" for number, claim in enumerate(claims, start=1)
     )
     question = Question(shipped(CHECK), {"context": context, "claims": listed})
-    complete = _complete(len(claims))
+    complete, exact = _complete(len(claims)), _exact(context)
     answer, response, _ = await tell(
-        model, question, lambda fence: MarkedForm(_Verdicts, fence, complete), how
+        model, question, lambda fence: MarkedForm(_Verdicts, fence, complete, exact), how
     )
     by_number = {one.number: one for one in answer.verdicts}
     verdicts = [
@@ -200,33 +209,59 @@ def _complete(count: int) -> Callable[[_Verdicts], None]:
     return look
 
 
+def _exact(context: str) -> Callable[[_Verdicts], None]:
+    """All evidence stands in the context."""
+
+    def look(answer: _Verdicts) -> None:
+        misquoted = [str(one.number) for one in answer.verdicts if _misquoted(one, context)]
+        if misquoted:
+            raise ValueError(
+                f"the evidence for {', '.join(misquoted)} is not in the context: quote it exactly "
+                "as it stands there, and give all verdicts again"
+            )
+
+    return look
+
+
+def _misquoted(said: _Checked, context: str) -> bool:
+    return said.verdict != "not_stated" and not _quoted(said.evidence, context)
+
+
 def _held_to(said: _Checked, claim: Claim, context: str) -> ClaimVerdict:
     """The verdict, if its evidence stands in the context."""
     if said.verdict == "not_stated":
         return ClaimVerdict(claim, "not_stated", reason=said.reason)
-    evidence = _quoted(said.evidence, context)
-    if evidence:
-        return ClaimVerdict(claim, said.verdict, evidence, said.reason)
-    reason = f"{said.reason} (it was called {said.verdict}, but {NOT_IN_CONTEXT})".strip()
-    return ClaimVerdict(claim, "not_stated", said.evidence, reason, downgraded=True)
+    if _misquoted(said, context):
+        reason = f"{said.reason} (it was called {said.verdict}, but {NOT_IN_CONTEXT})".strip()
+        return ClaimVerdict(claim, "unverified", said.evidence, reason)
+    return ClaimVerdict(claim, said.verdict, _quoted(said.evidence, context), said.reason)
 
 
 def _quoted(quote: str, text: str) -> str:
-    """A quote as it stands in a text, white space and quotation marks around it aside, or ""."""
+    """A quote as it stands in a text, or "".
+
+    White space, capitals and quotation marks around it do not matter.
+    """
     whole = " ".join(text.split())
     for one in (quote, quote.strip().strip(_QUOTATION_MARKS)):
         wanted = " ".join(one.split())
-        if wanted and wanted in whole:
-            return wanted
+        found = re.search(re.escape(wanted), whole, re.IGNORECASE) if wanted else None
+        if found is not None:
+            return found[0]
     return ""
 
 
 def _share(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str, Any]) -> Score:
     tally = Counter(one.verdict for one in verdicts)
-    value = tally["supported"] / len(verdicts)
-    told = [f"{tally['supported']} of {len(verdicts)} claims are supported"]
+    counts = {name: tally[name] for name in get_args(Checked)}
+    details = {**counts, "claims": codec.plain(list(verdicts)), **details}
+    known = len(verdicts) - tally["unverified"]
+    if not known:
+        return Score.error(f"no verdict on any claim holds: {NOT_IN_CONTEXT}", details)
+    value = tally["supported"] / known
+    told = [f"{tally['supported']} of {known} claims are supported"]
+    if known < len(verdicts):
+        told.append(f"{tally['unverified']} left out: {NOT_IN_CONTEXT}")
     words = {"contradicted": "contradicted", "not_stated": "not stated"}
     told += [f"{words[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in words]
-    counts = {name: tally[name] for name in ("supported", "contradicted", "not_stated")}
-    details = {**counts, "claims": codec.plain(list(verdicts)), **details}
     return Score(value, value >= threshold, "; ".join(told), details)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proctor import codec
+from proctor.evaluators.judging.echoes import echoes
 
 MARK_LENGTH = 16
 
@@ -45,11 +46,18 @@ class Fence:
     def holds(self, text: str) -> bool:
         """True if a text stands in one of those behind the fence, white space aside.
 
+        JSON is looked for by what it says, in whatever way it is written there.
+
         >>> Fence({"output": "I say: {'rating':  'good'}"}).holds("{'rating': 'good'}")
+        True
+        >>> Fence({"output": '{"reason": "", "rating": "good"}'}).holds('{"rating": "Good"}')
         True
         """
         wanted = _closed_up(text)
-        return bool(wanted) and any(wanted in _closed_up(one) for one in self._texts.values())
+        if not wanted:
+            return False
+        texts = self._texts.values()
+        return any(wanted in _closed_up(one) or echoes(text, one) for one in texts)
 
 
 def sendable(text: str) -> str:

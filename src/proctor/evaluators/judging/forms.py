@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from proctor.evaluators.judging.members import Member, members
 
 _REASON = re.compile(r"\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*", re.IGNORECASE)
-_NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?"
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 # How people and models dress up a word; it is not part of the word.
 _DRESS = "*_`'\"<>[](). \t\r"
+# Around a number less is dress: ".5" is not 5, and "<4" is not 4.
+_NUMBER_DRESS = "*_`'\" \t\r"
 
 
 class Verdict(NamedTuple):
@@ -50,6 +52,11 @@ class Allowed:
             return {"type": "number", "minimum": self._scale[0], "maximum": self._scale[1]}
         return {"type": "string", "enum": list(self._choices.values())}
 
+    @property
+    def dress(self) -> str:
+        """What may stand before a verdict and is not part of it."""
+        return _DRESS if self._scale is None else _NUMBER_DRESS
+
     def is_format(self, said: str) -> bool:
         """True for what the instructions say a verdict looks like, which is none yet."""
         return said.strip() == f"<{self}>"
@@ -68,7 +75,7 @@ class Allowed:
     def _number(self, said: str | float, low: float, high: float) -> str:
         found = str(said)
         if isinstance(said, str):
-            bare = said.strip(_DRESS)
+            bare = said.strip(_NUMBER_DRESS).removesuffix(".").rstrip(_NUMBER_DRESS)
             match = re.fullmatch(rf"({_NUMBER})(?:[ \t]*/[ \t]*{re.escape(f'{high:g}')})?", bare)
             found = match[1] if match else "nan"
         if not low <= float(found) <= high:
@@ -137,7 +144,7 @@ class VerdictForm:
             start = self._member(read_object(text, self._quoted)).start
             return start + (text[start] == '"')
         last = self._lines.last(text)
-        return last.place + len(last.said) - len(last.said.lstrip(_DRESS))
+        return last.place + len(last.said) - len(last.said.lstrip(self._allowed.dress))
 
     def _member(self, found: dict[str, Member]) -> Member:
         if self.field not in found:

@@ -17,6 +17,7 @@ from proctor.evaluators.judging.opinion import (
     give,
     side_by_side,
     usage_data,
+    used_by_failures,
 )
 from proctor.evaluators.judging.scale import Scale
 from proctor.evaluators.judging.templates import EXPECTED, OUTPUT, needs_expected
@@ -84,7 +85,7 @@ class Judge(NamedTuple):
         opinions = [one for one in told if isinstance(one, Opinion)]
         failures = [one for one in told if isinstance(one, CallFailed)]
         if len(failures) * 2 > len(told):
-            return failed(self.adapter, self.template, failures, len(told))
+            return failed(self.adapter, self.template, failures, len(told), opinions)
         if self.samples == 1:
             return _alone(opinions[0], self.scale)
         return _together(opinions, failures, self.scale, self.combine)
@@ -95,12 +96,19 @@ def failed(
     template: PromptTemplate[Any],
     failures: Sequence[CallFailed],
     asked: int = 1,
+    others: Sequence[Opinion] = (),
 ) -> Score:
-    """The score of a judge that gave no verdict: an error, which says who and why."""
+    """The score of a judge that gave no verdict: an error, which says who and why.
+
+    It keeps what all the askings used; `others` are the opinions that did not fail.
+    """
     error = failures[0]
     why = str(error) if adapter.model in str(error) else f"{adapter.model}: {error}"
     judge: dict[str, Any] = {"model": adapter.model, "prompt": template.id}
     judge["error"] = type(error).__name__
+    used = sum((one.usage for one in others), used_by_failures(failures))
+    if used != Usage():
+        judge["usage"] = usage_data(used)
     if isinstance(error, Unreadable) and error.answer:
         judge["answer"] = error.answer[:LONGEST_ANSWER]
     if asked > 1:
@@ -109,10 +117,10 @@ def failed(
     return Score.error(why, {"judge": judge})
 
 
-def account(opinions: Sequence[Opinion]) -> dict[str, Any]:
-    """Who judged, by which prompt, and what all opinions together used."""
+def account(opinions: Sequence[Opinion], failures: Sequence[CallFailed] = ()) -> dict[str, Any]:
+    """Who judged, by which prompt, and what all opinions used, those that failed too."""
     first = opinions[0]
-    used = functools.reduce(Usage.__add__, (one.usage for one in opinions))
+    used = sum((one.usage for one in opinions), used_by_failures(failures))
     told: dict[str, Any] = {"model": first.model, "prompt": first.prompt, "usage": usage_data(used)}
     if all(one.cached for one in opinions):
         told["cached"] = True
@@ -140,7 +148,7 @@ def _together(
         reason = f"a tie, which does not pass; {reason}"
     spread = mean_and_variance(values)
     judge = {
-        **account(opinions),
+        **account(opinions, failures),
         "opinions": [_brief(one, scale) for one in opinions],
         "distribution": dict(Counter(str(scale.told(one.said)) for one in opinions)),
         "spread": None if spread is None else math.sqrt(spread[1]),

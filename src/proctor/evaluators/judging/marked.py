@@ -18,7 +18,8 @@ class MarkedForm:
 
     A model that is held to a schema answers in JSON alone. Any other puts a line `ANSWER mark:`
     before it; the JSON after the last such line counts, and nothing may follow it. `check` looks
-    at the answer and raises a ValueError if something is missing in it.
+    at the answer and raises a ValueError if something is missing in it. `wish` does so for what
+    can be done without: the judge is reminded of it once, then the better answer is taken.
 
     >>> fence = Fence({"text": "[1]"})
     >>> MarkedForm(list[int], fence).read(f"So:\\nANSWER {fence.mark}:\\n[2]", structured=False)
@@ -26,10 +27,16 @@ class MarkedForm:
     """
 
     def __init__(
-        self, output_type: Any, fence: Fence, check: Callable[[Any], object] | None = None
+        self,
+        output_type: Any,
+        fence: Fence,
+        check: Callable[[Any], object] | None = None,
+        wish: Callable[[Any], object] | None = None,
     ) -> None:
         self._json = JsonForm(output_type)
-        self._fence, self._check = fence, check
+        self._fence, self._check, self._wish = fence, check, wish
+        self._reminded = False
+        self._kept: Any = None
         self._shape = f"ANSWER {fence.mark}:"
         self._line = re.compile(
             rf"^[^\w\n]*ANSWER[^\w\n]+{fence.mark}[^\w\n]*$", re.IGNORECASE | re.MULTILINE
@@ -53,6 +60,19 @@ class MarkedForm:
 
     def read(self, text: str, *, structured: bool) -> Any:
         """The answer in its type, or a ValueError that says why there is none."""
+        reminded, self._reminded = self._reminded, True
+        try:
+            found = self._read(text, structured)
+        except ValueError:
+            if self._kept is None:
+                raise
+            return self._kept
+        if self._wish is not None and not reminded:
+            self._kept = found
+            self._wish(found)
+        return found
+
+    def _read(self, text: str, structured: bool) -> Any:
         if structured and self._fence.holds(text):
             raise ValueError("it is a copy of something in the texts, not an answer")
         said = text if structured else self._marked(text)

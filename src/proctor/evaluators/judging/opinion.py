@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -115,6 +115,8 @@ async def give(
     if how.logprobs:
         place = form.place(response.text, structured=adapter.fits_schema)
         found = chances_at(response.text, place, response.logprobs, list(scale.steps()))
+    if isinstance(found, Chances) and str(scale.told(said)) not in scale.steps():
+        found = "the verdict lies between the steps of the scale, whose chances alone are told"
     if isinstance(found, Chances):
         value = found.expected(scale.steps())
     return Opinion(
@@ -171,6 +173,11 @@ def as_text(value: Any) -> str:
     ('Paris', '["a",1]')
     """
     return value if isinstance(value, str) else codec.encode(value).decode()
+
+
+def used_by_failures(failures: Iterable[CallFailed]) -> Usage:
+    """What answers used that came to nothing, as far as that is known."""
+    return sum((one.usage for one in failures if one.usage is not None), Usage())
 
 
 def usage_data(usage: Usage) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from proctor.connections import provider
 from proctor.errors import CallFailed
 from proctor.evaluators.judging.fence import Fence
 from proctor.evaluators.judging.forms import VerdictForm
-from proctor.evaluators.judging.opinion import Asking, Question, as_text, side_by_side, tell
+from proctor.evaluators.judging.opinion import (
+    Asking,
+    Question,
+    as_text,
+    side_by_side,
+    tell,
+    used_by_failures,
+)
 from proctor.evaluators.judging.templates import shipped
 from proctor.ports import ProviderAdapter
 from proctor.prompts import PromptTemplate
@@ -121,14 +128,16 @@ async def compare(
         lambda: choose(model, template, {**texts, "first": one, "second": other}, how),
         lambda: choose(model, template, {**texts, "first": other, "second": one}, how),
     ]
-    used, choices = Usage(), []
-    for found in await side_by_side(orders):
-        if isinstance(found, CallFailed):
-            raise found
-        choices.append(found[0])
-        used += found[1]
+    told = await side_by_side(orders)
+    found = [one for one in told if not isinstance(one, CallFailed)]
+    failures = [one for one in told if isinstance(one, CallFailed)]
+    used = sum((usage for _, usage in found), used_by_failures(failures))
+    if failures:
+        # The order that was answered was paid for too.
+        failures[0].usage = used
+        raise failures[0]
     source = {"model": model.model, "prompt": template.id, "usage": used}
-    return msgspec.structs.replace(settle(*choices), **source)
+    return msgspec.structs.replace(settle(*(choice for choice, _ in found)), **source)
 
 
 async def choose(

@@ -65,20 +65,29 @@ def settle(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> S
     verdicts = {name: score for name, score in scores.items() if score.ok}
     failed = [name for name, score in scores.items() if score.status == "error"]
     details = _details(scores, verdicts, failed, rule)
-    if len(failed) > len(verdicts):
+    passes = sum(score.passed for score in verdicts.values())
+    # As in `all_of`: one who does not pass it decides, else one who failed leaves it open.
+    undecided = passes == len(verdicts) if rule == "unanimous" else len(failed) > len(verdicts)
+    if failed and undecided:
         reasons = "; ".join(f"{name}: {scores[name].reason}" for name in failed)
         return Score.error(f"{len(failed)} of {len(scores)} judges failed: {reasons}", details)
     if not verdicts:
         return Score.skipped("no judge had anything to say", details)
     value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
     value = min(1.0, max(0.0, value))
-    passes = sum(score.passed for score in verdicts.values())
     passed = {
         "majority": 2 * passes > len(verdicts),
         "unanimous": passes == len(verdicts),
         "mean": value >= threshold,
     }[rule]
-    return Score(value, passed, _reason(verdicts, passes, failed, rule), details)
+    if rule == "mean":
+        against = f"{'no less' if passed else 'less'} than {threshold:g}"
+        told = f"the mean of {len(verdicts)} judges is {value:.3g}, {against}"
+    else:
+        told = f"{passes} of {len(verdicts)} judges passed it"
+    if rule == "majority" and 2 * passes == len(verdicts):
+        told += ", a tie, which does not pass"
+    return Score(value, passed, _reason(told, verdicts, failed), details)
 
 
 def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:
@@ -114,10 +123,8 @@ def _details(
     return details
 
 
-def _reason(verdicts: Mapping[str, Score], passes: int, failed: list[str], rule: Rule) -> str:
-    told = [f"{passes} of {len(verdicts)} judges passed it"]
-    if rule == "majority" and 2 * passes == len(verdicts):
-        told[0] += ", a tie, which does not pass"
+def _reason(outcome: str, verdicts: Mapping[str, Score], failed: list[str]) -> str:
+    told = [outcome]
     if failed:
         told.append(f"left out because they failed: {', '.join(failed)}")
     told += [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]

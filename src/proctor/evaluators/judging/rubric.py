@@ -103,7 +103,7 @@ class RubricJudge(NamedTuple):
         parts = {key: self._part(opinions[key], weights[key]) for key in weights}
         told = [f"{key} {part['score']:g}/{self.scale.high:g}" for key, part in parts.items()]
         reason = ", ".join(told) + (f"; not scored: {', '.join(missing)}" if missing else "")
-        judge = account(list(opinions.values()))
+        judge = account(list(opinions.values()), failures)
         if failures:
             judge["failures"] = [str(error) for error in failures]
         details = {**self.scale.details(value), "criteria": parts, "missing": missing}

@@ -171,11 +171,15 @@ class Numbers(NamedTuple):
         return {one: self.worth(one) for one in said}
 
     def details(self, value: float) -> dict[str, Any]:
-        """The value as a number of the scale, the ends of the scale, and the share of the best."""
+        """The value as a number of the scale, the ends of the scale, and both ways to put it.
+
+        `percentage` is the share of the best score, `normalized` how far up the scale it lies.
+        """
         score = plain_number(self.low + value * (self.high - self.low))
         found = {"score": score, "min": plain_number(self.low), "max": plain_number(self.high)}
         # Below zero there is no share of the best.
-        return found | ({"percentage": 100.0 * score / self.high} if self.low >= 0 else {})
+        share = {"percentage": 100.0 * score / self.high} if self.low >= 0 else {}
+        return {**found, **share, "normalized": value}
 
 
 def numbers(scale: Any, threshold: float | None, where: str) -> Numbers:

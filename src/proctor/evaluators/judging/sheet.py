@@ -61,9 +61,9 @@ class SheetForm:
 
     def read(self, text: str, *, structured: bool) -> dict[int, Verdict]:
         """The verdicts by the number of the criterion, or a ValueError that says what is wrong."""
+        reminded, self._reminded = self._reminded, True
         found, faults = (self._read_json if structured else self._read_lines)(text)
-        if faults and (not found or not self._reminded):
-            self._reminded = True
+        if faults and not (found and reminded):
             raise ValueError("; ".join(faults))
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ EVIDENCE = ("input", "context", EXPECTED, OUTPUT)
 _FENCE, _MARK = "fence", "mark"
 
 
+@functools.cache
 def shipped(key: str) -> PromptTemplate[Any]:
     """A prompt that ships with Proctor, by its key.
 
@@ -54,6 +56,12 @@ def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptT
         return shipped(key)
     if not isinstance(prompt, str | Path | PromptTemplate):
         raise EvaluatorError(f"a prompt is a file or a PromptTemplate, got {prompt!r}", where=where)
+    if isinstance(prompt, str) and ("\n" in prompt or f"${OUTPUT}" in prompt):
+        raise EvaluatorError(
+            "a prompt is a file or a PromptTemplate, got a text",
+            where=where,
+            fix="write the text to a file under a head with its key, or PromptTemplate.parse it",
+        )
     own = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
     taken = (*known, *EVIDENCE, _MARK)
     problems = [
@@ -84,6 +92,7 @@ def bound(template: PromptTemplate[Any], fence: Fence, words: Mapping[str, str])
     return Prompt(template).bind({n: v for n, v in values.items() if n in template.parameters})
 
 
+@functools.cache
 def _file(key: str) -> PromptTemplate[Any]:
     path = resources.path("evaluators", "judging", "prompts", f"{key}.md")
     return PromptTemplate.load(path)

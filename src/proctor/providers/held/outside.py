@@ -10,6 +10,7 @@ from typing import Any
 
 from proctor.clock import SystemClock
 from proctor.errors import CallFailed, ProctorError
+from proctor.providers.transport.complaints import shortened
 from proctor.providers.transport.rate_headers import Said
 from proctor.providers.transport.retries import is_passing
 from proctor.threads import in_thread
@@ -18,11 +19,17 @@ LONGEST_MESSAGE = 500
 
 
 async def called(
-    who: str, function: Callable[..., Any], *args: Any, timeout: float | None = None, **named: Any
+    who: str,
+    function: Callable[..., Any],
+    *args: Any,
+    timeout: float | None = None,
+    hide: Callable[[str], str] = lambda text: text,
+    **named: Any,
 ) -> Any:
     """What a function of the user's gives: awaited, or called in a thread if it blocks.
 
-    Whatever it raises becomes `CallFailed`, with what it says of itself about trying again.
+    Whatever it raises becomes `CallFailed`, with what it says of itself about trying again and
+    without the keys that `hide` takes out.
     """
     try:
         async with asyncio.timeout(timeout):
@@ -36,7 +43,7 @@ async def called(
         within = "" if timeout is None else f" within {timeout:g} s"
         raise CallFailed(f"{who} gave no answer{within}", retryable=True) from error
     except Exception as error:
-        raise failed(who, error) from error
+        raise failed(who, error, hide) from error
 
 
 def gives_awaitable(function: Any) -> bool:
@@ -49,14 +56,16 @@ def gives_awaitable(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def failed(who: str, error: Exception) -> CallFailed:
+def failed(
+    who: str, error: Exception, hide: Callable[[str], str] = lambda text: text
+) -> CallFailed:
     """An error of the user's code, or of an SDK, as ours: what it said, and whether to try again.
 
     >>> failed("python:judge", ConnectionResetError("gone")).retryable
     True
     """
-    said = " ".join(str(error).split())
-    said = said if len(said) <= LONGEST_MESSAGE else said[:LONGEST_MESSAGE] + "…"
+    # Before it is cut: half a key would not be found.
+    said = shortened(hide(str(error)), LONGEST_MESSAGE)
     what = f"{who} failed: {type(error).__name__}" + (f": {said}" if said else "")
     return CallFailed(what, retryable=_may_pass(error), retry_after=_retry_after(error))
 

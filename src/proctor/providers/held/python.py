@@ -37,10 +37,8 @@ def connect(thing: Any, **options: Any) -> ProviderAdapter:
         )
     if langchain.is_chat_model(thing):
         return langchain.LangChainAdapter(thing, **options)
-    if sdk.is_openai_client(thing):
-        return sdk.OpenAIClientAdapter(thing, **options)
-    if sdk.is_anthropic_client(thing):
-        return sdk.AnthropicClientAdapter(thing, **options)
+    if sdk.is_openai_client(thing) or sdk.is_anthropic_client(thing):
+        return sdk.ClientAdapter(thing, **options)
     if callable(thing):
         return FunctionAdapter(thing, **options)
     raise ModelError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,10 +38,33 @@ def _offers(thing: Any, *names: str) -> bool:
     return callable(thing)
 
 
-class OpenAIClientAdapter:
-    """A client of the `openai` package, or one that looks like it, and the model to ask.
+class _Kind(NamedTuple):
+    """What tells the clients of one package from those of the other."""
 
-    The client's own key, base URL and retries hold.
+    scheme: str
+    base_url: str
+    wire: Callable[[bool], Wire]
+    create: Callable[[Any], Callable[..., Any]]
+
+
+_OPENAI = _Kind(
+    "openai",
+    openai.BASE_URL,
+    lambda official: OpenAIWire(official=official),
+    lambda client: client.chat.completions.create,
+)
+_ANTHROPIC = _Kind(
+    "anthropic",
+    anthropic.BASE_URL,
+    lambda official: AnthropicWire(),  # noqa: ARG005 - there is one form of it
+    lambda client: client.messages.create,
+)
+
+
+class ClientAdapter:
+    """A client of the `openai` or the `anthropic` package, or one that looks like it.
+
+    `name` is the model to ask. The client's own key, base URL and retries hold.
     """
 
     def __init__(
@@ -52,50 +75,25 @@ class OpenAIClientAdapter:
         prices: Any = None,
         fits_schema: bool = True,
     ) -> None:
-        self.fits_schema = fits_schema
-        base = str(getattr(client, "base_url", openai.BASE_URL)).rstrip("/")
-        official = base == openai.BASE_URL
+        kind = _OPENAI if is_openai_client(client) else _ANTHROPIC
+        base = str(getattr(client, "base_url", kind.base_url)).rstrip("/")
+        official = base == kind.base_url
         name = _named(name, client)
-        self.model = f"openai:{name}" if official else f"{_shown(base)}#{name}"
-        self._calls = _Calls(
-            client, client.chat.completions.create, OpenAIWire(official=official), name, self.model
-        )
-        self._price = priced(prices_from(prices), self.model)
+        address = f"{kind.scheme}:{name}"
+        self.model = address if official else f"{_shown(base)}#{name}"
+        wire, create = kind.wire(official), kind.create(client)
+        self._calls = _Calls(client, create, wire, name, self.model, fits_schema)
+        # Whatever serves Anthropic's own client has Anthropic's models.
+        priced_as = address if kind is _ANTHROPIC else self.model
+        self._price = priced(prices_from(prices), priced_as)
 
     def __repr__(self) -> str:
-        return f"OpenAIClientAdapter({self.model!r})"
+        return f"ClientAdapter({self.model!r})"
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
-        """Ask through the client; what it raises is told as `CallFailed`."""
-        return _costed(await self._calls.make(request, timeout), self._price)
-
-
-class AnthropicClientAdapter:
-    """A client of the `anthropic` package, or one that looks like it, and the model to ask.
-
-    The client's own key, base URL and retries hold.
-    """
-
-    def __init__(
-        self,
-        client: Any,
-        *,
-        name: str | None = None,
-        prices: Any = None,
-        fits_schema: bool = True,
-    ) -> None:
-        self.fits_schema = fits_schema
-        base = str(getattr(client, "base_url", anthropic.BASE_URL)).rstrip("/")
-        name = _named(name, client)
-        official = base == anthropic.BASE_URL
-        self.model = f"anthropic:{name}" if official else f"{_shown(base)}#{name}"
-        self._calls = _Calls(client, client.messages.create, AnthropicWire(), name, self.model)
-        self._price = priced(prices_from(prices), f"anthropic:{name}")
-
-    def __repr__(self) -> str:
-        return f"AnthropicClientAdapter({self.model!r})"
+    @property
+    def fits_schema(self) -> bool:
+        """False from the moment when the server says that it knows no schemas."""
+        return self._calls.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
@@ -108,12 +106,19 @@ class _Calls:
     """Calls of one model through a client: our wire format, the client's transport."""
 
     def __init__(
-        self, client: Any, create: Callable[..., Any], wire: Wire, name: str, who: str
+        self,
+        client: Any,
+        create: Callable[..., Any],
+        wire: Wire,
+        name: str,
+        who: str,
+        fits_schema: bool,
     ) -> None:
         self._create = create
         self._wire = wire
         self._name = name
         self._who = who
+        self._fits_schema = fits_schema
         self._secrets = [
             Key(secret)
             for secret in (getattr(client, "api_key", None), getattr(client, "auth_token", None))
@@ -125,13 +130,19 @@ class _Calls:
         # Replaced as a whole, never changed: calls in several threads may read it.
         self._without: frozenset[str] = frozenset()
 
+    @property
+    def fits_schema(self) -> bool:
+        """True as long as the server has not said that it knows no schemas."""
+        return self._fits_schema and "schema" not in self._without
+
     async def make(self, request: ModelRequest, timeout: float | None) -> ModelResponse:
         """Ask; a setting that the model says it does not take is left out from then on."""
         while True:
             without = self._without
             try:
+                body = self._body(request, without)
                 said = await called(
-                    self._who, self._create, timeout=timeout, **self._body(request, without)
+                    self._who, self._create, timeout=timeout, hide=self._hide, **body
                 )
                 return self._wire.read(codec.encode(said), request)
             except CallFailed as error:
@@ -139,7 +150,7 @@ class _Calls:
                 if field is not None and field not in without:
                     self._without |= {field}
                     continue
-                raise self._hidden(error) from error.__cause__
+                raise
             except (Garbled, Misfit) as error:
                 raise CallFailed(f"{self._who} answered something else: {error}") from None
 
@@ -159,12 +170,11 @@ class _Calls:
         body = getattr(response, "content", b"")
         return self._wire.objection(complaint_in(body), request)
 
-    def _hidden(self, error: CallFailed) -> CallFailed:
-        """The error without the client's key, which a server may have quoted in it."""
-        what = error.what
+    def _hide(self, text: str) -> str:
+        """A text without the client's key, which a server may have quoted in it."""
         for secret in self._secrets:
-            what = secret.hide(what)
-        return CallFailed(what, retryable=error.retryable, retry_after=error.retry_after)
+            text = secret.hide(text)
+        return text
 
 
 def _named(name: str | None, client: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,8 +23,10 @@ class Complaint(NamedTuple):
     retry_after: float | None = None
 
 
-def complaint_in(body: bytes) -> Complaint:
+def complaint_in(body: bytes, hide: Callable[[str], str] = lambda text: text) -> Complaint:
     """Read an error body of any of the providers, or the beginning of whatever it is.
+
+    `hide` takes keys out of what is told, before it is cut: half a key would not be found.
 
     >>> complaint_in(b'{"error": {"message": "no such model", "code": "model_not_found"}}').code
     'model_not_found'
@@ -33,15 +36,15 @@ def complaint_in(body: bytes) -> Complaint:
     try:
         said = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Complaint(_shortened(body.decode("utf-8", "replace")))
+        return Complaint(shortened(hide(body.decode("utf-8", "replace")), LONGEST_QUOTE))
     if isinstance(said, list) and len(said) == 1:
         said = said[0]
     error = said.get("error", said) if isinstance(said, dict) else said
     if not isinstance(error, dict):
-        return Complaint(_shortened(_text(error)))
+        return Complaint(shortened(hide(_text(error)), LONGEST_QUOTE))
     message = next((error[key] for key in ("message", "detail") if error.get(key)), error)
     return Complaint(
-        _shortened(_text(message)),
+        shortened(hide(_text(message)), LONGEST_QUOTE),
         _text(error.get("type") or error.get("status")),
         _text(error.get("code")),
         _text(error.get("param")),
@@ -55,9 +58,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str, longest: int) -> str:
+    """A text on one line, and no longer than that.
+
+    >>> shortened("what it\\n  said", 9)
+    'what it s…'
+    """
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
+    return text if len(text) <= longest else text[:longest] + "…"
 
 
 def _delay(details: Any) -> float | None:

@@ -228,7 +228,7 @@ class Endpoint:
 
     def _failure(self, status: int, body: bytes, said: Said, generation: int) -> _Passing | _Final:
         """What an error status means, and what it tells the limiter."""
-        complaint = complaint_in(body)
+        complaint = complaint_in(body, self.key.hide)
         what = f"answered {status} {_phrase(status)}".rstrip()
         if complaint.message:
             what = f"{what}: {complaint.message}"

@@ -19,6 +19,8 @@ WINDOW = 64
 MOST = 1024
 # After a pause the calls start again spread over this part of it, and never over more seconds.
 SPREAD, LONGEST_SPREAD = 0.1, 2.0
+# A header that names more than this is odd, and one odd header must not end an endpoint.
+LONGEST_PAUSE = 3600.0
 
 
 class PauseTooLong(Exception):
@@ -58,7 +60,9 @@ class _Waiter:
 class Limiter:
     """Places for calls, given in the order in which they are asked for.
 
-    A call that waits out a pause keeps its place meanwhile: nobody else could use it.
+    A call that waits out a pause keeps its place meanwhile: nobody else could use it. An event
+    loop that is stopped in the middle of a call and neither closed nor run again keeps the place
+    of that call, too: nobody can tell that it will not go on.
 
     >>> async def main() -> tuple[int, int]:
     ...     limiter = Limiter(window=8)
@@ -163,7 +167,8 @@ class Limiter:
                 self._window = max(1, self._window // 2)
 
     def pause(self, seconds: float) -> None:
-        """Nobody sends for so long; a pause that lasts longer already stays."""
+        """Nobody sends for so long, an hour at most; a pause that lasts longer already stays."""
+        seconds = min(seconds, LONGEST_PAUSE)
         with self._lock:
             until = self._clock.monotonic() + seconds
             if until > self._paused_until:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from proctor.providers.prices import Prices
+from proctor.providers.prices import Prices, prices_from
+from proctor.providers.transport.access import Access, Options
 from proctor.providers.transport.complaints import Complaint
-from proctor.providers.transport.endpoint import Answer, Endpoint, Errand, Refused
-from proctor.providers.transport.retries import Patience
+from proctor.providers.transport.endpoint import Answer, Endpoint, Errand, Refused, endpoint
+from proctor.providers.transport.retries import Patience, patience
 from proctor.records.model import ModelRequest, ModelResponse
 
 _NOTHING: frozenset[str] = frozenset()
+
+Cost = Callable[[ModelResponse], float | None]
 
 
 class Wire(Protocol):
@@ -36,7 +39,8 @@ class Line:
     """Calls of one model: sent, read, timed and priced.
 
     Some models refuse a setting that others take, such as a temperature. What a model refuses is
-    left out of that call and of all later ones on this line; nothing else is changed.
+    left out of that call and of all later ones on this line; nothing else is changed. A schema
+    that is refused is told in words instead, and `fits_schema` is False from then on.
     """
 
     def __init__(
@@ -46,15 +50,22 @@ class Line:
         *,
         who: str,
         patience: Patience,
-        price: Callable[[ModelResponse], float | None],
+        price: Cost,
+        fits_schema: bool = True,
     ) -> None:
         self.endpoint = endpoint
         self.patience = patience
         self.who = who
         self._wire = wire
         self._price = price
+        self._fits_schema = fits_schema
         # Replaced as a whole, never changed: calls in several threads may read it.
         self._without = _NOTHING
+
+    @property
+    def fits_schema(self) -> bool:
+        """True as long as the server has not said that it knows no schemas."""
+        return self._fits_schema and "schema" not in self._without
 
     async def complete(
         self, url: str, model: str, request: ModelRequest, timeout: float | None
@@ -95,6 +106,32 @@ class Line:
         )
 
 
-def priced(prices: Prices, address: str) -> Callable[[ModelResponse], float | None]:
+def priced(prices: Prices, address: str) -> Cost:
     """How a line finds what a call cost: by the address that was asked."""
     return lambda response: prices.cost(address, response.usage)
+
+
+def line(
+    access: Access,
+    wire: Wire,
+    headers: Mapping[str, str],
+    address: str,
+    options: Options,
+    price: Callable[[Prices, str], Cost] = priced,
+) -> Line:
+    """A line to the model of an address, as its options want it."""
+    who = options.get("name") or address
+    usual = Patience()
+    return Line(
+        endpoint(access.origin, access.key, headers),
+        wire,
+        who=who,
+        patience=patience(
+            options.get("retries", usual.retries),
+            options.get("retry_delay", usual.retry_delay),
+            options.get("timeout", usual.timeout),
+            where=who,
+        ),
+        price=price(prices_from(options.get("prices")), address),
+        fits_schema=options.get("fits_schema", True),
+    )

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
+from proctor.asking.forms import in_words
 from proctor.providers.transport.complaints import Complaint
 from proctor.providers.transport.endpoint import decoded
 from proctor.providers.wire import schemas, turns
@@ -23,6 +24,7 @@ _FINISHED = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
+_SCHEMA = ("output_config", "output_format", "json_schema")
 _TEMPERATURE = re.compile(r"\btemperature\b")
 
 
@@ -42,8 +44,8 @@ class AnthropicWire:
         system = turns.system_text(request.messages)
         if request.schema is not None:
             output = self._outputs.of(request.schema)
-            if bytes(output) == b"null":
-                system = f"{system}\n\n{_instructions(request.schema)}".strip()
+            if "schema" in without or bytes(output) == b"null":
+                system = f"{system}\n\n{in_words(request.schema)}".strip()
             else:
                 body["output_config"] = output
         if system:
@@ -78,9 +80,11 @@ class AnthropicWire:
         )
 
     def objection(self, complaint: Complaint, request: ModelRequest) -> str | None:
-        """The temperature, where the model takes none. There is no code for it, so its name in
-        the message has to do; above 1 it is the caller's mistake.
+        """The schema, or the temperature where the model takes none. There is no code for either,
+        so the name in the message has to do; a temperature above 1 is the caller's mistake.
         """
+        if schemas.objected(complaint.message, request, _SCHEMA):
+            return "schema"
         sent = request.temperature is not None and request.temperature <= 1
         named = complaint.kind == "invalid_request_error" and _TEMPERATURE.search(complaint.message)
         return "temperature" if sent and named else None
@@ -139,14 +143,6 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 def _output(schema: dict[str, Any]) -> dict[str, Any] | None:
     fitted = schemas.fitted(schemas.wrapped(schema), schemas.ANTHROPIC)
     return None if fitted is None else {"format": {"type": "json_schema", "schema": fitted}}
-
-
-def _instructions(schema: dict[str, Any]) -> str:
-    """In words, for schemas that the provider cannot hold an answer to."""
-    return (
-        "Answer with JSON alone, nothing before or after it. It must fit this JSON Schema:\n"
-        f"{codec.encode(schema).decode()}"
-    )
 
 
 class _Block(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
+from proctor.asking.forms import in_words
 from proctor.providers.transport.complaints import Complaint
 from proctor.providers.transport.endpoint import Misfit, decoded
 from proctor.providers.wire import schemas, turns
@@ -18,6 +19,8 @@ _WITHHELD = frozenset(
     {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"}
 )
 _LOGPROBS = "logprobs"
+_SCHEMA = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema",
+           "responseMimeType", "response_mime_type")  # fmt: skip
 
 
 class GeminiWire:
@@ -30,6 +33,8 @@ class GeminiWire:
         """The body of a request."""
         body: dict[str, Any] = {"contents": _contents(request.messages)}
         system = turns.system_text(request.messages)
+        if request.schema is not None and "schema" in without:
+            system = f"{system}\n\n{in_words(request.schema)}".strip()
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if request.tools:
@@ -49,7 +54,7 @@ class GeminiWire:
             "logprobs": chances,
         }
         found = {name: value for name, value in settings.items() if value is not None}
-        if request.schema is not None:
+        if request.schema is not None and "schema" not in without:
             found["responseMimeType"] = "application/json"
             found["responseJsonSchema"] = self._schemas.of(request.schema)
         return found
@@ -90,7 +95,9 @@ class GeminiWire:
         )
 
     def objection(self, complaint: Complaint, request: ModelRequest) -> str | None:
-        """Probabilities of tokens, which only some models give."""
+        """The schema, or probabilities of tokens, which only some models give."""
+        if schemas.objected(complaint.message, request, _SCHEMA):
+            return "schema"
         named = _LOGPROBS in complaint.message.lower()
         return "top_logprobs" if named and request.top_logprobs is not None else None
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
+from proctor.asking.forms import in_words
 from proctor.providers.transport.complaints import Complaint
 from proctor.providers.transport.endpoint import Misfit, decoded
 from proctor.providers.wire import schemas, turns
@@ -17,6 +18,7 @@ from proctor.records.session import Message, ToolCall, Usage
 UNLIKELY = -9999.0
 _FINISHED = {"function_call": "tool_calls", "content_filter": "refusal"}
 _UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
+_SCHEMA = ("response_format", "json_schema")
 # Settings that an answer can do without, by the names they have on the wire.
 _SETTINGS = {
     "temperature": "temperature",
@@ -37,10 +39,13 @@ class OpenAIWire:
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
         """The body of a request."""
-        body: dict[str, Any] = {"model": model, "messages": _messages(request.messages)}
+        messages = _messages(request.messages)
+        body: dict[str, Any] = {"model": model, "messages": messages}
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.schema is not None:
+        if request.schema is not None and "schema" in without:
+            _add_words(messages, in_words(request.schema))
+        elif request.schema is not None:
             body["response_format"] = self._formats.of(request.schema)
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
@@ -81,7 +86,12 @@ class OpenAIWire:
         )
 
     def objection(self, complaint: Complaint, request: ModelRequest) -> str | None:
-        """The setting that the server names as unsupported, if it was sent."""
+        """The setting that the server names as unsupported, if it was sent; or the schema, which
+        compatible servers refuse in words of their own.
+        """
+        told = f"{complaint.parameter} {complaint.message}"
+        if schemas.objected(told, request, _SCHEMA):
+            return "schema"
         if complaint.code not in _UNSUPPORTED:
             return None
         field = _SETTINGS.get(complaint.parameter)
@@ -91,6 +101,15 @@ class OpenAIWire:
 def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     ids = turns.CallIds()
     return [_message(message, ids) for message in messages]
+
+
+def _add_words(messages: list[dict[str, Any]], words: str) -> None:
+    """Under the last message, where it is the user's: some servers want roles to take turns."""
+    last = messages[-1]
+    if last["role"] == "user" and isinstance(last["content"], str):
+        last["content"] = f"{last['content']}\n\n{words}"
+    else:
+        messages.append({"role": "user", "content": words})
 
 
 def _message(message: Message, ids: turns.CallIds) -> dict[str, Any]:

@@ -6,12 +6,13 @@ it could not be held to is still found; it then costs a reminder.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor import codec
+from proctor.records.model import ModelRequest
 
 # What an answer is put under where the provider wants an object and the schema is none.
 WRAPPER = "value"
@@ -103,6 +104,11 @@ def unwrapped(text: str, schema: dict[str, Any] | None) -> str:
     except msgspec.DecodeError:
         return text
     return bytes(held[WRAPPER]).decode() if list(held) == [WRAPPER] else text
+
+
+def objected(told: str, request: ModelRequest, names: Sequence[str]) -> bool:
+    """True if a server's complaint names the part of the request that asks for a schema."""
+    return request.schema is not None and any(name in told for name in names)
 
 
 def is_object(schema: dict[str, Any]) -> bool:

@@ -12,11 +12,11 @@ class Behind(NamedTuple):
     """A model that is wrapped, and what its wrapper is known by: the same as the model itself.
 
     `identity` tells it from another model of the same address, where there is more to tell.
+    Whether it fits schemas is asked of the model each time: it may find out that it does not.
     """
 
     adapter: ProviderAdapter
     model: str
-    fits_schema: bool
     identity: str
 
 
@@ -28,4 +28,4 @@ def behind(model: Any) -> Behind:
     """
     adapter = provider(model)
     identity = str(getattr(adapter, "identity", ""))
-    return Behind(adapter, adapter.model, adapter.fits_schema, identity)
+    return Behind(adapter, adapter.model, identity)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from proctor.asking.spending import Spending
-from proctor.errors import ModelError
 from proctor.providers.wrappers.behind import behind
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
@@ -25,8 +22,13 @@ class Budgeted:
     """
 
     def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
-        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
-        self.spending = budget if isinstance(budget, Spending) else Spending(_budget(budget))
+        self._adapter, self.model, self.identity = behind(adapter)
+        self.spending = budget if isinstance(budget, Spending) else Spending(budget)
+
+    @property
+    def fits_schema(self) -> bool:
+        """As the model itself says."""
+        return self._adapter.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
@@ -39,14 +41,3 @@ class Budgeted:
         else:
             self.spending.end(self.model, response.usage)
         return response
-
-
-def _budget(given: Budget | Mapping[str, Any]) -> Budget:
-    if isinstance(given, Budget):
-        return given
-    try:
-        return msgspec.convert(dict(given), Budget)
-    except msgspec.ValidationError as error:
-        raise ModelError(
-            f"that is no budget: {error}", fix="give calls, tokens or cost, each above 0"
-        ) from None

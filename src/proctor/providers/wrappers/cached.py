@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -20,6 +22,9 @@ from proctor.ports import Kept
 from proctor.providers.wrappers.behind import behind
 from proctor.providers.wrappers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
+
+# Who has so much of their time left after another's has ended asks again.
+LATER = 0.1
 
 
 def connect(address: str, *, of: Any) -> Cached:
@@ -86,7 +91,8 @@ class Cached:
     """A model whose answers are kept, and given again to the very same question.
 
     Failures are never kept. Of several same questions at once only one is sent; the others wait
-    for it and share its answer, or its failure. `explain` says why an answer was not found.
+    for it and share its answer, or its failure; but who has notably more time left than the one
+    who asked tries again if that may help. `explain` says why an answer was not found.
 
     >>> import tempfile
     >>> from proctor.records.session import Message
@@ -97,63 +103,68 @@ class Cached:
     """
 
     def __init__(self, adapter: Any, store: Kept) -> None:
-        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
+        self._adapter, self.model, self.identity = behind(adapter)
         self._store = store
         self._lock = threading.Lock()
-        self._under_way: dict[str, Future[ModelResponse]] = {}
+        self._under_way: dict[str, _Flight] = {}
+
+    @property
+    def fits_schema(self) -> bool:
+        """As the model itself says."""
+        return self._adapter.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
     ) -> ModelResponse:
         """The kept answer, or else the model's, which is kept."""
-        clock = asyncio.get_running_loop().time
-        until = None if timeout is None else clock() + timeout
+        until = math.inf if timeout is None else time.monotonic() + timeout
         key = key_of(self._adapter, request)
         while True:
             found = recall(self._store, self._adapter, request)
             if found is not None:
                 return found
+            mine = _Flight(until)
             with self._lock:
-                other = self._under_way.get(key)
-                mine = Future[ModelResponse]() if other is None else None
-                if mine is not None:
-                    self._under_way[key] = mine
-            left = None if until is None else max(0.0, until - clock())
-            if mine is not None:
-                return await self._lead(key, mine, request, left)
-            assert other is not None
-            response = await self._follow(other, left)
+                flight = self._under_way.setdefault(key, mine)
+            if flight is mine:
+                return await self._lead(key, mine, request)
+            try:
+                response = await self._follow(flight, until)
+            except CallFailed as error:
+                if error.retryable and _has_more_time(until, flight.until):
+                    continue
+                raise
             if response is not None:
                 return msgspec.structs.replace(response, cached=True)
 
-    async def _lead(
-        self, key: str, flight: Future[ModelResponse], request: ModelRequest, left: float | None
-    ) -> ModelResponse:
+    async def _lead(self, key: str, flight: _Flight, request: ModelRequest) -> ModelResponse:
         """Ask for all who wait; if this call is given up, one of them asks."""
         try:
-            response = await self._adapter.complete(request, timeout=left)
-            if not response.cached:
-                remember(self._store, self._adapter, request, response)
+            # Another may have asked and kept the answer since it was looked for.
+            response = recall(self._store, self._adapter, request)
+            if response is None:
+                response = await self._adapter.complete(request, timeout=_left(flight.until))
+                if not response.cached:
+                    remember(self._store, self._adapter, request, response)
         except BaseException as error:
             self._land(key)
             if isinstance(error, Exception):
-                flight.set_exception(error)
+                flight.answer.set_exception(error)
             else:
-                flight.cancel()
+                flight.answer.cancel()
             raise
         self._land(key)
-        flight.set_result(response)
+        flight.answer.set_result(response)
         return response
 
     def _land(self, key: str) -> None:
         with self._lock:
             del self._under_way[key]
 
-    async def _follow(
-        self, flight: Future[ModelResponse], left: float | None
-    ) -> ModelResponse | None:
+    async def _follow(self, flight: _Flight, until: float) -> ModelResponse | None:
         """The answer that another asked for; None if it was given up."""
-        waiting = asyncio.wrap_future(_mirror(flight))
+        left = _left(until)
+        waiting = asyncio.wrap_future(_mirror(flight.answer))
         try:
             done, _ = await asyncio.wait((waiting,), timeout=left)
         finally:
@@ -185,6 +196,28 @@ class Cached:
             f"{len(same)} kept for {self.model}; the nearest differs in {found.field}: "
             f"asked {found.asked}, kept {found.known}"
         )
+
+
+class _Flight:
+    """A call that is under way, and until when the one who made it waits for it."""
+
+    __slots__ = ("answer", "until")
+
+    def __init__(self, until: float) -> None:
+        self.answer = Future[ModelResponse]()
+        self.until = until
+
+
+def _left(until: float) -> float | None:
+    return None if until == math.inf else max(0.0, until - time.monotonic())
+
+
+def _has_more_time(until: float, others: float) -> bool:
+    """True if a failure may be due to the other's time; those who asked at about the same time
+    share it, or a server that is down would be asked once for each of them.
+    """
+    now = time.monotonic()
+    return until > now and until - others > LATER * max(0.0, until - now)
 
 
 def _mirror(flight: Future[ModelResponse]) -> Future[ModelResponse]:

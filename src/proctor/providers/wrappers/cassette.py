@@ -6,7 +6,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from proctor.errors import CallFailed, ModelError
 from proctor.providers.wrappers.behind import behind
 from proctor.providers.wrappers.differences import first_difference, nearest
 from proctor.records.model import ModelRequest, ModelResponse
+from proctor.threads import in_thread
 from proctor.version import VERSION
 
 SCHEMA_VERSION = 1
+# So many missing calls are told how they differ from what there is.
+HINTS = 20
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +43,11 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One call: who was asked, what, and the answer or the fault."""
+    """One call: who was asked, what, and the answer or the fault.
+
+    `sitting` tells recordings of one file apart, and `take` counts the calls of one question in a
+    sitting, from 1, in the order in which they began.
+    """
 
     model: str
     request: ModelRequest
@@ -47,6 +55,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     error: Fault | None = None
     fits_schema: bool = False
     identity: str = ""
+    sitting: str = ""
+    take: int = 0
 
 
 def connect_recorded(address: str, *, of: Any) -> Recorded:
@@ -71,39 +81,60 @@ class Recorded:
 
     A line is in the file as soon as the call has ended; many tasks, threads and models may write
     into one file. Only questions and answers are written, never keys or headers.
+
+    A file may be recorded into again: of a question that it holds already only the takes of the
+    new sitting are replayed, and all other questions stay as they were.
     """
 
     def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
-        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
+        self._adapter, self.model, self.identity = behind(adapter)
         self._file = Path(path)
+        self._sitting = secrets.token_hex(4)
+        self._lock = threading.Lock()
+        self._begun: Counter[str] = Counter()
         _begin(self._file)
+
+    @property
+    def fits_schema(self) -> bool:
+        """As the model itself says."""
+        return self._adapter.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
     ) -> ModelResponse:
         """Ask, and write down what came of it."""
+        take = self._begin_take(request)
         began = time.perf_counter()
         try:
             response = await self._adapter.complete(request, timeout=timeout)
         except CallFailed as error:
             kind = type(error).__name__
             fault = Fault(kind, error.what, error.retryable, error.retry_after)
-            self._write(request, error=fault)
+            self._write(request, take, error=fault)
             # As the replay will raise it, so that both make the same report.
             raise _raised(fault) from error
         if response.latency_ms is None:
             # Measured here, so that the replay tells the same as the recording.
             spent = (time.perf_counter() - began) * 1000.0
             response = msgspec.structs.replace(response, latency_ms=spent)
-        self._write(request, response=msgspec.structs.replace(response, output=None))
+        self._write(request, take, response=msgspec.structs.replace(response, output=None))
         return response
 
-    def _write(self, request: ModelRequest, **outcome: Any) -> None:
+    def _begin_take(self, request: ModelRequest) -> int:
+        """Counted when a call begins: answers come in any order, questions are asked in one."""
+        question = codec.digest(request)
+        with self._lock:
+            self._begun[question] += 1
+            return self._begun[question]
+
+    def _write(self, request: ModelRequest, take: int, **outcome: Any) -> None:
         call = Call(
             self.model,
             request,
             fits_schema=self.fits_schema,
             identity=self.identity,
+            sitting=self._sitting,
+            take=take,
             **outcome,
         )
         _append(self._file, codec.encode(call) + b"\n")
@@ -113,8 +144,11 @@ class Replay:
     """The calls of a cassette, given again; nobody is called.
 
     A question is found by all its fields. Where it was asked several times, the answers come in
-    the order of the recording, the last one ever after. One that was never recorded fails, and
-    says which recording is nearest and where it differs.
+    the order in which they were asked for, the last one ever after; where several sittings were
+    recorded, those of the last. Equal questions of judges are asked as soon as there is something
+    to judge: if their answers differed, a replay may give them to other trials. A question that
+    was never recorded fails; the first ones that do say which recording is nearest and where it
+    differs.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
@@ -122,13 +156,14 @@ class Replay:
         calls = list(_calls(self._file))
         self.model = _whose({call.model for _, call in calls}, model, str(path))
         self._calls = [(line, call) for line, call in calls if call.model == self.model]
-        # As recorded, so that a replayed run is the same run to all who compare.
-        self.fits_schema = self._calls[0][1].fits_schema
-        self.identity = self._calls[0][1].identity
+        first = self._calls[0][1]
+        # As recorded, so that a replayed run is the same run to all who compare. A model that was
+        # asked with a schema said that it fits them, whatever it found out by that call.
+        self.fits_schema = first.fits_schema or first.request.schema is not None
+        self.identity = first.identity
         self._lock = threading.Lock()
-        self._takes: dict[bytes, list[Call]] = {}
-        for _, call in self._calls:
-            self._takes.setdefault(codec.canonical(call.request), []).append(call)
+        self._takes = _takes(call for _, call in self._calls)
+        self._hints = HINTS
 
     async def complete(
         self,
@@ -139,25 +174,46 @@ class Replay:
         """What was answered when this was asked, or the failure there was."""
         takes = self._takes.get(codec.canonical(request))
         if takes is None:
-            raise CallFailed(self._missing(request))
+            raise CallFailed(await self._missing(request))
         with self._lock:
             call = takes.pop(0) if len(takes) > 1 else takes[0]
+            self.fits_schema = call.fits_schema
         if call.error is not None:
             raise _raised(call.error)
         assert call.response is not None
         return call.response
 
-    def _missing(self, request: ModelRequest) -> str:
+    async def _missing(self, request: ModelRequest) -> str:
+        with self._lock:
+            hint = self._hints > 0
+            self._hints -= hint
+        told = f"{self._file} holds no recording of this call of {self.model}"
+        # To look through the whole cassette takes time, and a few hints are as good as all.
+        return f"{told}; {await in_thread(self._nearest, request)}" if hint else told
+
+    def _nearest(self, request: ModelRequest) -> str:
         place = nearest(request, (call.request for _, call in self._calls))
         assert place is not None
         line, call = self._calls[place]
         found = first_difference(request, call.request)
         assert found is not None
         return (
-            f"{self._file} holds no recording of this call of {self.model}; the nearest is on "
-            f"line {line} and differs in {found.field}: asked {found.asked}, "
-            f"recorded {found.known}"
+            f"the nearest is on line {line} and differs in {found.field}: "
+            f"asked {found.asked}, recorded {found.known}"
         )
+
+
+def _takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
+    """The takes of each question in order, of the sitting that was written last."""
+    found: dict[bytes, list[Call]] = {}
+    for call in calls:
+        found.setdefault(codec.canonical(call.request), []).append(call)
+    for takes in found.values():
+        last = takes[-1].sitting
+        takes[:] = sorted(
+            (call for call in takes if call.sitting == last), key=lambda call: call.take
+        )
+    return found
 
 
 def _raised(fault: Fault) -> CallFailed:

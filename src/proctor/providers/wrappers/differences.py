@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
+import re
+from collections import Counter
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proctor import codec
 from proctor.records.model import ModelRequest
 
-# So much of a text is compared and shown.
-COMPARED, SHOWN, BEFORE = 4_000, 60, 20
-# So many candidates are looked at closely, after a quick look at all.
-CLOSE_LOOKS = 8
+# So much of a text is shown, and so much of it before the place where two texts part.
+SHOWN, BEFORE = 60, 20
+# Judges fence what they quote with a mark that is made out of it. It differs wherever anything
+# does, and says nothing.
+_FENCE = re.compile(r"<<<[^<>\n]{1,80}? ([0-9a-f]{16})\b")
+MARK = "mark"
 # What stands where one side has no such field.
 _NOTHING = object()
 
@@ -35,35 +40,61 @@ def first_difference(asked: ModelRequest, known: ModelRequest) -> Difference | N
     >>> first_difference(one, two)
     Difference(field='messages.0.content', asked="'Capital of Spain?'", known="'Capital of Italy?'")
     """
-    return _between(codec.plain(asked), codec.plain(known), ())
+    found = _between(_unmarked(asked), _unmarked(known), ())
+    return found or _between(codec.plain(asked), codec.plain(known), ())
 
 
 def nearest(asked: ModelRequest, known: Iterable[ModelRequest]) -> int | None:
     """The place of the request that differs least, or None if there is none.
 
-    Fewest different fields first, then the likest text.
+    Fewest different fields first, then the most lines in common, then the longest common beginning
+    and end. All of them are looked at, so this is meant to be quick and not to be subtle.
     """
-    fields = {name: codec.canonical(value) for name, value in _fields(asked)}
-    text = _text(asked)
-    rough = []
-    for place, request in enumerate(known):
-        different = sum(codec.canonical(value) != fields[name] for name, value in _fields(request))
-        quick = difflib.SequenceMatcher(None, text, _text(request), autojunk=False).quick_ratio()
-        rough.append((different, -quick, place, request))
-    rough.sort(key=lambda one: one[:3])
-    likeness = {
-        place: (different, -difflib.SequenceMatcher(None, text, _text(request)).ratio(), place)
-        for different, _, place, request in rough[:CLOSE_LOOKS]
-    }
+    wanted = _Look(asked)
+    likeness = {place: wanted.distance(_Look(request)) for place, request in enumerate(known)}
     return min(likeness, key=likeness.__getitem__) if likeness else None
 
 
-def _fields(request: ModelRequest) -> Iterable[tuple[str, Any]]:
-    return ((name, getattr(request, name)) for name in ModelRequest.__struct_fields__)
+class _Look:
+    """What is compared of a request: its fields, the lines of its messages, and their text."""
+
+    __slots__ = ("_fields", "_lines", "_text")
+
+    def __init__(self, request: ModelRequest) -> None:
+        plain = _unmarked(request)
+        self._text = codec.encode(plain.get("messages")).decode()
+        self._lines = Counter(self._text.split("\\n"))
+        self._fields = plain
+
+    def distance(self, other: _Look) -> tuple[int, int, int]:
+        names = self._fields.keys() | other._fields.keys()
+        different = sum(self._fields.get(name) != other._fields.get(name) for name in names)
+        shared = sum(len(line) * n for line, n in (self._lines & other._lines).items())
+        start = _shared_start(self._text, other._text)
+        rest = min(len(self._text), len(other._text)) - start
+        end = _shared_start(self._text[: -rest - 1 : -1], other._text[: -rest - 1 : -1])
+        return different, -shared, -start - end
 
 
-def _text(request: ModelRequest) -> str:
-    return codec.encode(request.messages).decode()[:COMPARED]
+def _shared_start(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _unmarked(request: ModelRequest) -> dict[str, Any]:
+    """A request as plain data, with the same word for the marks of its fences."""
+    text = codec.encode(request).decode()
+    for mark in set(_FENCE.findall(text)):
+        text = text.replace(mark, MARK)
+    found: dict[str, Any] = msgspec.json.decode(text)
+    return found
 
 
 def _between(asked: Any, known: Any, path: tuple[str, ...]) -> Difference | None:

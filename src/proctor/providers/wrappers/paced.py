@@ -48,13 +48,18 @@ class Paced:
         per_minute: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._adapter, self.model, self.fits_schema, self.identity = behind(adapter)
+        self._adapter, self.model, self.identity = behind(adapter)
         self.interval = _interval(per_second, per_minute)
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._next = self._clock.monotonic()
         # Turns of those who gave up waiting, to be taken by others.
         self._given_back: list[float] = []
+
+    @property
+    def fits_schema(self) -> bool:
+        """As the model itself says."""
+        return self._adapter.fits_schema
 
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None

@@ -1,0 +1,50 @@
+"""A thousand judges at once, at a server that turns some of them away."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+
+from proctor import lifetimes, llm_judge
+from proctor.providers.openai import OpenAIAdapter
+from proctor.records.score import Score
+from proctor.testing import Asked, Fault, ModelServer
+
+CALLS = 1_000
+
+
+def test_all_are_answered_and_the_rate_adapts() -> None:
+    """5 % are answered with 429 and 1 % with 500: every judge has its verdict in the end.
+
+    The window of the limiter gives way when the server says that it is too much.
+    """
+    chance, lock = random.Random(7), threading.Lock()
+
+    def misbehave(_asked: Asked) -> Fault | None:
+        with lock:
+            drawn = chance.random()
+        return Fault.status(429) if drawn < 0.05 else Fault.status(500) if drawn < 0.06 else None
+
+    async def main(url: str) -> tuple[list[Score], int, int]:
+        adapter = OpenAIAdapter("m", base_url=f"{url}/v1", retry_delay=0.01, retries=8)
+        limiter = adapter._line.endpoint.limiter
+        first = smallest = limiter.window
+        judge = llm_judge(adapter, "Is it polite?")
+
+        async def one(number: int) -> Score:
+            nonlocal smallest
+            score: Score = await judge(f"Good morning, {number}!")
+            smallest = min(smallest, limiter.window)
+            return score
+
+        async with lifetimes.in_use(), asyncio.timeout(120):
+            scores = await asyncio.gather(*map(one, range(CALLS)))
+        return scores, first, smallest
+
+    with ModelServer(misbehave=misbehave) as server:
+        scores, first, smallest = asyncio.run(main(server.url))
+        asked = len(server.calls)
+    assert [score.status for score in scores] == ["ok"] * CALLS
+    assert asked > CALLS
+    assert smallest <= first // 4

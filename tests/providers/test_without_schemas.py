@@ -1,0 +1,103 @@
+"""A server that does not know schemas: it is asked in words, and its adapter says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+
+from proctor.asking.ask import aask
+from proctor.errors import CallFailed
+from proctor.ports import ProviderAdapter
+from proctor.providers.wire import schemas
+from proctor.providers.wrappers.cached import Cached, DiskKept
+from proctor.providers.wrappers.paced import Paced
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.session import Message
+from proctor.testing import Asked, Fault, ModelServer
+from tests.providers.scripted import asked
+from tests.providers.wires import WIRES, adapter_for
+
+NAMED = {
+    "openai": "Unknown parameter: response_format",
+    "anthropic": "output_config: Extra inputs are not permitted",
+    "gemini": "Unknown name responseJsonSchema at generation_config: Cannot find field.",
+}
+
+
+class City(msgspec.Struct):
+    """What is asked for."""
+
+    name: str
+
+
+def _unknowing(wire: str) -> ModelServer:
+    """A server that refuses every request with a schema, and answers all others."""
+    body = json.dumps({"error": {"message": NAMED[wire], "type": "invalid_request_error"}}).encode()
+
+    def misbehave(asked: Asked) -> Fault | None:
+        return Fault.status(400, body=body) if asked.schema is not None else None
+
+    told = "It must fit this JSON Schema"
+    return ModelServer(
+        lambda asked: '{"name": "Paris"}' if told in str(asked.messages) else "no idea",
+        misbehave=misbehave,
+    )
+
+
+def _asked(model: ProviderAdapter) -> ModelResponse:
+    return asyncio.run(aask(model, "Which city?", City, timeout=9.0))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_same_call_is_asked_in_words(wire: str) -> None:
+    """Two requests for the first answer, one for the next; the adapter tells that it changed."""
+    with _unknowing(wire) as server:
+        model = adapter_for(wire, server.url)
+        before, first, after = model.fits_schema, _asked(model), model.fits_schema
+        assert (before, after) == (True, False)
+        assert (first.output, first.attempts) == (City("Paris"), 2)
+        assert _asked(model).output == City("Paris")
+        assert [call.schema is None for call in server.calls] == [False, True, True]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_wrappers_tell_it_too(wire: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a model found out is not kept from those who ask through a wrapper."""
+    with _unknowing(wire) as server:
+        inside = adapter_for(wire, server.url)
+        model = Cached(Paced(inside, per_second=1000), DiskKept(tmp_path_factory.mktemp("kept")))
+        before, response, after = model.fits_schema, _asked(model), model.fits_schema
+        assert (before, response.output, after) == (True, City("Paris"), False)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_refusal_of_something_else_is_an_error(wire: str) -> None:
+    """Without a schema in the request, or without its name in the message, nothing is left out."""
+    with ModelServer() as server:
+        model = adapter_for(wire, server.url)
+        for message, schema in (("messages are too long", {"type": "object"}), (NAMED[wire], None)):
+            body = json.dumps({"error": {"message": message}}).encode()
+            server.faults.append(Fault.status(400, body=body))
+            with pytest.raises(CallFailed, match="400"):
+                asyncio.run(model.complete(asked(schema=schema), timeout=9.0))
+        assert model.fits_schema
+
+
+def test_words_stand_under_the_users_or_alone() -> None:
+    """Some servers want user and assistant to take turns."""
+    with _unknowing("openai") as server:
+        model = adapter_for("openai", server.url)
+        talk = (Message("user", "Which?"), Message("assistant", "Hm."))
+        for messages in (talk[:1], talk):
+            request = ModelRequest(messages, schema={"type": "object"})
+            asyncio.run(model.complete(request, timeout=9.0))
+    roles = [[m.role for m in call.messages] for call in server.calls if call.schema is None]
+    assert roles == [["user"], ["user", "assistant", "user"]]
+
+
+def test_an_objection_needs_a_schema() -> None:
+    """Names alone prove nothing."""
+    assert not schemas.objected("response_format", asked(), ("response_format",))
