@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor import connections
-from proctor.errors import CallFailed, ModelError
+from proctor import Sample, connections, evaluate, semantic_similarity
+from proctor.errors import CallFailed, ModelError, RunStopped
 from proctor.providers.embeddings import EndpointEmbedder
 from proctor.providers.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
@@ -216,3 +216,19 @@ def test_what_is_wrong_is_told_when_it_is_connected(
         connections.embedder(address, **options)
     assert "pw" not in str(caught.value)
     assert "schl" not in str(caught.value)
+
+
+def test_requests_count_against_the_budget_of_the_run(server: ModelServer) -> None:
+    """Two hundred texts are more than two batches; after the second no further one is sent."""
+    data = [Sample(f"s{n}", "?", f"text {n}") for n in range(100)]
+    embedder = at(server)
+    with pytest.raises(RunStopped, match="2 of 2 calls"):
+        evaluate(
+            lambda question: "x",
+            data,
+            semantic_similarity(embedder),
+            history=False,
+            budget={"calls": 2},
+            concurrency=1,
+        )
+    assert len(server.calls) == 2

@@ -73,7 +73,8 @@ def command(
     registry = Registry.standard()
     for address in (*(loaded.plugins if loaded else ()), *plugin):
         registry.load_plugin(address)
-    least = {**(loaded.evaluation.fail_under if loaded else {}), **thresholds(fail_under)}
+    asked = loaded.evaluation if loaded else None
+    least = {**(asked.fail_under if asked else {}), **thresholds(fail_under)}
     with prints_aside(as_json):
         report = bridge.run(
             score_again(
@@ -81,17 +82,11 @@ def command(
                 with_parameters(chosen, parameters, registry),
                 open_history(history),
                 Conduct(watch=live_display(not (quiet or as_json))),
-                metrics=loaded.evaluation.metrics if loaded else (),
+                metrics=asked.metrics if asked else (),
                 registry=registry,
                 tags=pairs(tag, "--tag"),
                 fail_under=least,
-                budget=budget_from(budget, loaded and loaded.evaluation.options.get("budget")),
+                budget=budget_from(budget, asked and asked.options.get("budget")),
             )
         )
-    return conclude(
-        report,
-        thresholds=least,
-        output=output,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    return conclude(report, thresholds=least, output=output, quiet=quiet, as_json=as_json)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 from urllib.parse import unquote
 
 import msgspec
 
+from proctor.asking.conditions import conditions
 from proctor.asking.remembered import Remembered
 from proctor.errors import ModelError
 from proctor.providers.openai import OPENAI, headers_for
+from proctor.providers.prices import prices_from
 from proctor.providers.transport import addresses
 from proctor.providers.transport.access import Reach, access
 from proctor.providers.transport.endpoint import Errand, Misfit, decoded, endpoint
 from proctor.providers.transport.retries import patience
+from proctor.records.session import Usage
 
 # How many batches may be under way at once, as far as the endpoint's limiter lets them.
 PARALLEL = 4
@@ -31,20 +34,27 @@ class _Row(msgspec.Struct):
     embedding: list[float]
 
 
+class _Used(msgspec.Struct):
+    prompt_tokens: int | None = None
+
+
 class _Answer(msgspec.Struct):
     data: list[_Row]
+    usage: _Used | None = None
 
 
 class EmbedderOptions(Reach, total=False):
     """How an embedder is connected."""
 
     dimensions: int | None
+    prices: Any
 
 
 class EndpointEmbedder:
     """Texts to vectors at an endpoint, with the limiter and the retries that its chats have.
 
-    `dimensions` asks for shorter vectors, where the model can give them.
+    `dimensions` asks for shorter vectors, where the model can give them. Requests count against
+    the budget of the run that wants the vectors.
 
     >>> EndpointEmbedder("nomic", base_url="http://127.0.0.1:8080/v1").name
     'http://127.0.0.1:8080/v1#nomic'
@@ -62,6 +72,7 @@ class EndpointEmbedder:
         address = where if found.official else f"{found.base}#{model}"
         self.name = address if dimensions is None else f"{address} ({dimensions} dimensions)"
         self._model, self._dimensions = model, dimensions
+        self._address, self._prices = address, prices_from(options.get("prices"))
         self._url = f"{found.base}/embeddings"
         self._patience = patience(
             options.get("retries", 4),
@@ -76,20 +87,32 @@ class EndpointEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """One vector for each text, in order."""
+        spending = conditions.get().spending
+        if spending is not None:
+            spending.begin()
         asked = msgspec.json.encode(_Asked(self._model, list(texts), self._dimensions))
         errand = Errand(self.name, self._url, asked, self._model)
         answer = await self._endpoint.ask(
             errand, lambda body: _vectors(body, len(texts)), self._patience
         )
-        return answer.value
+        vectors, tokens = answer.value
+        if spending is not None:
+            used = Usage(tokens, 0)
+            cost = self._prices.cost(self._address, used)
+            spending.end(self.name, msgspec.structs.replace(used, cost=cost))
+        return vectors
 
 
-def _vectors(body: bytes, count: int) -> list[Sequence[float]]:
+def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], int | None]:
+    """The vectors in the order of the texts, and how many tokens these had, if that is told."""
     answer, _ = decoded(_Answer, body)
     rows = answer.data
     if sorted(row.index for row in rows) != list(range(count)):
         raise Misfit(f"it has {len(rows)} vectors for {count} texts, or numbers them wrong")
-    return [row.embedding for row in sorted(rows, key=lambda row: row.index)]
+    vectors: list[Sequence[float]] = [
+        row.embedding for row in sorted(rows, key=lambda row: row.index)
+    ]
+    return vectors, None if answer.usage is None else answer.usage.prompt_tokens
 
 
 def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
