@@ -77,8 +77,10 @@ def _is_own(point: EntryPoint) -> bool:
 def _evaluator(info: EvaluatorInfo, function: Any) -> Iterator[str]:
     yield f"### {info.name}"
     yield from _docstring(inspect.getdoc(function) or "")
-    if info.needs:
-        yield f"Says nothing on a sample without: {', '.join(info.needs)}."
+    if "expected" in info.needs:
+        yield "Says nothing on a sample without: expected."
+    if "session" in info.needs:
+        yield "Looks at the session of the trial."
     if info.parameters:
         yield _table(("parameter", "type", "default"), [_parameter(p) for p in info.parameters])
 

@@ -39,6 +39,15 @@ if TYPE_CHECKING:
     from proctor.evaluators.opinions import panel, prefer, with_canary
     from proctor.evaluators.quality import semantic_similarity
     from proctor.evaluators.questions import question_format, starter_phrase
+    from proctor.evaluators.session import (
+        all_tools_succeeded,
+        slice_contains,
+        token_usage_under,
+        tool_call_count,
+        tool_called,
+        tool_not_called,
+        tool_sequence,
+    )
     from proctor.history.sqlite import SQLiteHistory
     from proctor.metrics.registry import MetricRegistry
     from proctor.ports import Embedder, Evaluator, Metric, ProviderAdapter, SessionEvaluator
@@ -57,7 +66,7 @@ if TYPE_CHECKING:
     from proctor.records.run import Budget, RunMetadata, RunOptions
     from proctor.records.sample import Sample
     from proctor.records.score import Score
-    from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
+    from proctor.records.session import Message, ModelCall, Session, SessionView, ToolCall, Usage
     from proctor.records.trial import Configuration, EvalResult, Reply, Trial
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
@@ -95,6 +104,15 @@ _HOMES = {
     "evaluators.opinions": ("panel", "prefer", "with_canary"),
     "evaluators.quality": ("semantic_similarity",),
     "evaluators.questions": ("question_format", "starter_phrase"),
+    "evaluators.session": (
+        "all_tools_succeeded",
+        "slice_contains",
+        "token_usage_under",
+        "tool_call_count",
+        "tool_called",
+        "tool_not_called",
+        "tool_sequence",
+    ),
     "history.sqlite": ("SQLiteHistory",),
     "metrics.registry": ("MetricRegistry",),
     "ports": ("Embedder", "Evaluator", "Metric", "ProviderAdapter", "SessionEvaluator"),
@@ -113,7 +131,7 @@ _HOMES = {
     "records.run": ("Budget", "RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),
     "records.score": ("Score",),
-    "records.session": ("Message", "ModelCall", "Session", "ToolCall", "Usage"),
+    "records.session": ("Message", "ModelCall", "Session", "SessionView", "ToolCall", "Usage"),
     "records.trial": ("Configuration", "EvalResult", "Reply", "Trial"),
     "reports.json": ("JSONReporter",),
     "reports.markdown": ("MarkdownReporter",),
@@ -178,6 +196,7 @@ __all__ = [
     "Score",
     "Session",
     "SessionEvaluator",
+    "SessionView",
     "ToolCall",
     "ToolSpec",
     "Trial",
@@ -186,6 +205,7 @@ __all__ = [
     "aask",
     "aevaluate",
     "all_of",
+    "all_tools_succeeded",
     "any_of",
     "arescore",
     "ask",
@@ -213,7 +233,13 @@ __all__ = [
     "rescore",
     "rubric_evaluation",
     "semantic_similarity",
+    "slice_contains",
     "starter_phrase",
+    "token_usage_under",
+    "tool_call_count",
+    "tool_called",
+    "tool_not_called",
+    "tool_sequence",
     "weighted",
     "with_canary",
     "within_tolerance",

@@ -19,7 +19,7 @@ from proctor.records.results import Results
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session
+from proctor.records.session import SessionView
 from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
 
 
@@ -70,7 +70,7 @@ class Evaluator(Protocol):
 class SessionEvaluator(Protocol):
     """A function of (output, expected, session) that gives a score."""
 
-    def __call__(self, output: Any, expected: Any, session: Session, /) -> Score: ...
+    def __call__(self, output: Any, expected: Any, session: SessionView, /) -> Score: ...
 
 
 class AttachedEvaluator(Protocol):

@@ -20,7 +20,7 @@ from proctor.evaluators.matching import contains, exact_match, regex_match, with
 from proctor.ports import AttachedEvaluator
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Message, Session
+from proctor.records.session import Message, Session, SessionView, Usage
 from proctor.records.trial import Trial
 
 HERE = "tests.evaluators.test_attach"
@@ -120,7 +120,24 @@ def test_the_evidence_reaches_the_evaluator() -> None:
     ]
     for thing in things:
         attach(thing).score(trial("out", "exp", session))
-    assert seen == ["out", "exp", "exp", "1", session, None, ("out", "exp", session)]
+    view = session.view()
+    assert seen == ["out", "exp", "exp", "1", view, None, ("out", "exp", view)]
+
+
+def test_the_session_can_be_read_but_not_added_to() -> None:
+    """An evaluator gets a view, whatever it is annotated with; it knows what the target told."""
+    session = Session([Message("user", "hello")])
+    seen: list[Any] = []
+    look = attach(lambda output, session: seen.append(session))
+    look.score(Trial(Sample("1", None), "out", usage=Usage(3, 4), session=session))
+    (view,) = seen
+    assert not hasattr(view, "append")
+    with pytest.raises(AttributeError):
+        view.events = ()
+    session.append(Message("assistant", "too late"))
+    assert (len(view), view.usage) == (1, Usage(3, 4))
+    look("out", None, view)
+    assert seen == [view, view]
 
 
 def test_what_is_missing_has_a_stand_in() -> None:
@@ -129,7 +146,7 @@ def test_what_is_missing_has_a_stand_in() -> None:
     attach(lambda output, expected="none", session=None: seen.append((expected, session))).score(
         trial("out")
     )
-    assert seen == [("none", Session())]
+    assert seen == [("none", SessionView())]
 
 
 @pytest.mark.parametrize("thing", [same, same_later, lambda output, expected, session: 1 / 0])

@@ -131,7 +131,43 @@ questions/question_format
 questions/starter_phrase
     Passes if every question starts with one of the approved phrases.
     starters: list[str]
-    needs nothing\
+    needs nothing
+session/all_tools_succeeded
+    Passes if no tool call failed; also where no tool was called.
+    needs: session
+session/slice_contains
+    Passes if the session has at least so many events of a type that a condition holds for.
+    type: any
+    predicate: any = None
+    min_count: int = 1
+    needs: session
+session/token_usage_under
+    Passes if the models used at most so many tokens, input and output together.
+    max_tokens: int
+    unknown: 'error' | 'skip' | 'fail' | 'pass' = 'error'
+    needs: session
+session/tool_call_count
+    Passes if the tool was called at least `min_count` and at most `max_count` times.
+    name: str | None = None
+    min_count: int = 0
+    max_count: int | None = None
+    needs: session
+session/tool_called
+    Passes if the tool was called at least once.
+    name: str
+    needs: session
+session/tool_not_called
+    Passes if the tool was never called; also where no tool was called, or nothing recorded.
+    name: str
+    needs: session
+session/tool_sequence
+    Passes if the expected tools were called; the value is the share of them that was.
+    expected: any = None
+    mode: 'in_order' | 'any_order' | 'exact' = 'in_order'
+    arguments: 'exact' | 'subset' | 'ignore' = 'exact'
+    allow_extra: bool = True
+    compare: dict[str, any] | None = None
+    needs: session\
 """)
     assert registry.warnings == []
 

@@ -15,9 +15,13 @@ from proctor.evaluators.evidence import SHAPES_TAKEN, shape_of
 from proctor.evaluators.marking import needs_session
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
-from proctor.records.session import Session
+from proctor.records.session import Session, SessionView
 
 Anything = Callable[..., Any]
+
+
+class SessionViewProtocol(typing.Protocol):
+    """What another framework may call a view of its session."""
 
 
 def with_optional(output: Any, given: Optional[Sample[str, str]]) -> None: ...  # noqa: UP045
@@ -26,6 +30,8 @@ def with_dotted(output: Any, given: sample_module.Sample[str, str]) -> None: ...
 def with_text(output: Any, given: "Sample[str, str]") -> None: ...  # noqa: UP037
 def with_session(output: Any, expected: Any, trace: Session | None = None) -> None: ...
 def with_session_second(output: Any, trace: Session) -> None: ...
+def with_view(output: Any, trace: SessionView) -> None: ...
+def with_protocol(output: Any, expected: Any, trace: SessionViewProtocol) -> None: ...
 def with_list(output: Any, given: list[Sample[str, str]]) -> None: ...
 
 
@@ -74,6 +80,8 @@ class Judge:
         (with_live_annotation, ("output", "sample")),
         (with_session, ("output", "expected", "session")),
         (with_session_second, ("output", "session")),
+        (with_view, ("output", "session")),
+        (with_protocol, ("output", "expected", "session")),
         (with_list, ("output", "expected")),
         (Judge(), ("output", "expected", "session")),
         (Judge().look, ("output",)),

@@ -24,7 +24,7 @@ def test_inside_of_a_trial_events_are_added() -> None:
         record({"found": 3})
     finally:
         current.reset(token)
-    assert session.events == [ToolCall("search"), CustomEvent("dict", {"found": 3})]
+    assert session.events == (ToolCall("search"), CustomEvent("dict", {"found": 3}))
 
 
 def test_trials_side_by_side_have_their_own() -> None:

@@ -70,7 +70,7 @@ class OutputCache:
 def _as_reply(returned: Any, latency_ms: float) -> Reply:
     """What a target returned, with what is known of how it came about."""
     session = sessions.current_session()
-    known = session if session is not None and session.events else None
+    known = session if session is not None and len(session) else None
     reply = returned if isinstance(returned, Reply) else Reply(returned)
     return Reply(
         reply.output,

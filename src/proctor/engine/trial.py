@@ -72,7 +72,7 @@ class TrialRunner:
             began = self._monotonic()
             reply, failure = await self._attempt(slot, sample, configuration, epoch, began)
             latency = (self._monotonic() - began) * 1000.0
-            if session.events:
+            if len(session):
                 spent = _sum(spent, session)
             if failure is None or attempt > self._options.retries or not is_worth_it(failure):
                 break
@@ -98,7 +98,7 @@ class TrialRunner:
             epoch,
             attempt,
             spent,
-            session if session.events else None,
+            session if len(session) else None,
             cached,
         )
         if failure is not None:
@@ -213,7 +213,7 @@ class Scoring:
         finally:
             for task in waiting.values():
                 task.cancel()
-        return scores, {name: session for name, session in heard.items() if session.events}
+        return scores, {name: session for name, session in heard.items() if len(session)}
 
     async def _wait(
         self, mode: str, score: Callable[[Trial], Any], trial: Trial, session: Session

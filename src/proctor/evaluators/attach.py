@@ -26,7 +26,7 @@ from proctor.identity import identity_of
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session
+from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
 
 Mode = Literal["inline", "thread", "async"]
@@ -51,8 +51,13 @@ class Attached:
         self.mode: Mode = mode
         self.score = score
 
-    def __call__(self, output: Any, expected: Any = None, session: Session | None = None, /) -> Any:
-        return self.score(Trial(Sample("", None, expected), output, session=session))
+    def __call__(
+        self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /
+    ) -> Any:
+        usage = None
+        if isinstance(session, SessionView):
+            usage, session = session.told, Session(list(session))
+        return self.score(Trial(Sample("", None, expected), output, usage=usage, session=session))
 
     def __repr__(self) -> str:
         return f"<evaluator {self.spec.name!r}, {self.mode}>"
@@ -290,7 +295,7 @@ def _reader(piece: Evidence) -> Callable[[Trial], Any]:
         "output": lambda trial: trial.output,
         "expected": expected,
         "sample": lambda trial: trial.sample,
-        "session": lambda trial: Session() if trial.session is None else trial.session,
+        "session": lambda trial: (trial.session or Session()).view(trial.usage),
         "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
     }
     return readers[piece.kind]

@@ -14,6 +14,8 @@ from proctor.errors import EvaluatorError
 EvidenceKind = Literal["output", "expected", "sample", "session", "nothing"]
 
 SESSION_MARK = "__needs_session__"
+# The names that frameworks give to a session in annotations.
+SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
 SHAPES_TAKEN = (
     "write it as (output), (output, expected), (output, sample) or (output, expected, session), "
     "with options as keyword-only parameters"
@@ -56,8 +58,8 @@ def shape_of(function: Callable[..., Any], label: str) -> Shape:
 
     Evidence goes by position: the output, the expected value, the session. A parameter called
     `sample` or `example`, or annotated `Sample`, gets the whole sample; one called `session`, or
-    annotated `Session`, the session; `config` is left alone. A parameter with a default of its
-    own that says none of this is an option.
+    annotated `SessionView` or `Session`, a view of the session; `config` is left alone. A
+    parameter with a default of its own that says none of this is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
     >>> shape_of(close_to, "close_to").kinds
@@ -128,7 +130,7 @@ def _piece(parameter: Parameter, position: int, marked: bool) -> Evidence | None
     bare = default is Parameter.empty
     if name in ("sample", "example") or _annotated(parameter, "Sample"):
         return Evidence("sample")
-    if name == "session" or _annotated(parameter, "Session"):
+    if name == "session" or _annotated(parameter, SESSION_TYPES):
         return Evidence("session")
     if name == "config":
         return Evidence("nothing") if bare else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -103,7 +103,37 @@ class CustomEvent(
 Event = Message | ToolCall | ModelCall | CustomEvent
 
 
-class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class SessionView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A session as evaluators get it: to be read in order or by type, not to be added to.
+
+    `told` is what the target said it used, where it said so.
+
+    >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
+    >>> [call.name for call in view[ToolCall]], len(view)
+    (['search'], 2)
+    """
+
+    events: tuple[Event, ...] = ()
+    told: Usage | None = None
+
+    def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
+        return tuple(_of_type(self.events, kind))
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def usage(self) -> Usage:
+        """What the target said it used, or else what all model calls used together."""
+        return _used(self.events) if self.told is None else self.told
+
+
+class Session(
+    msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename={"_events": "events"}
+):
     """The ordered record of one trial: append events, read them back by type.
 
     >>> session = Session()
@@ -112,38 +142,70 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     ['search']
     """
 
-    events: list[Event] = []
+    _events: list[Event] = []
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events so far, in order."""
+        return tuple(self._events)
 
     def append(self, event: Any) -> None:
         """Add an event at the end. Objects of the user's own types are kept as they are."""
         if not isinstance(event, Message | ToolCall | ModelCall | CustomEvent):
             event = CustomEvent(type(event).__name__, event)
-        self.events.append(event)
+        self._events.append(event)
+
+    def view(self, told: Usage | None = None) -> SessionView:
+        """What there is now, to be read only; `told` is the usage that the target has told."""
+        return SessionView(self.events, told)
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
-        return tuple(
-            found
-            for event in self
-            for found in ((event, event.data) if isinstance(event, CustomEvent) else (event,))
-            if isinstance(found, kind)
-        )
+        return tuple(_of_type(self.events, kind))
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(tuple(self.events))
+        return iter(self.events)
 
     def __len__(self) -> int:
-        return len(self.events)
+        return len(self._events)
+
+    def __repr__(self) -> str:
+        return f"Session({self._events!r})"
 
     @property
     def usage(self) -> Usage:
         """What all model calls used together."""
-        total = Usage()
-        for event in self.events:
-            if isinstance(event, ModelCall):
-                total = total + event.usage
-        return total
+        return _used(self.events)
 
     def known_usage(self) -> Usage | None:
         """The same, or None if no model call told anything."""
         total = self.usage
         return None if total == Usage() else total
+
+
+def _used(events: Iterable[Event]) -> Usage:
+    return sum((event.usage for event in events if isinstance(event, ModelCall)), Usage())
+
+
+def _of_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
+    """The events of a type, and the users' objects of that type."""
+    for event in events:
+        if isinstance(event, kind):
+            yield event
+        if isinstance(event, CustomEvent):
+            if isinstance(event.data, kind):
+                yield event.data
+            elif event.kind == getattr(kind, "__name__", None):
+                yield from _read_back(event.data, kind)
+
+
+def _read_back(data: Any, kind: Any) -> Iterator[Any]:
+    """A user's object in its own type again, where a file gave it back as data.
+
+    Without this, an evaluator would find less in a stored session than in the live one.
+    """
+    validate = getattr(kind, "model_validate", None)
+    try:
+        yield validate(data) if callable(validate) else msgspec.convert(data, kind)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        # Not of this type after all, or one that cannot be made from data.
+        return

@@ -163,7 +163,8 @@ async def side_by_side(asks: Sequence[Callable[[], Awaitable[T]]]) -> list[T | C
         for task in tasks:
             task.cancel()
         if parent is not None:
-            parent.events.extend(event for session in heard for event in session)
+            for event in (event for session in heard for event in session):
+                parent.append(event)
 
 
 def as_text(value: Any) -> str:

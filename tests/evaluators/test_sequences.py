@@ -1,0 +1,221 @@
+"""Expected calls against actual ones: order, arguments, credit for a part, and the difference."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.sequences import SequenceMode, Terms, Wanted, compared, wanted_of
+from proctor.evaluators.tool_calls import Call
+from proctor.records.score import Score
+from proctor.records.session import ToolCall
+
+names = st.lists(st.sampled_from("abc"), max_size=5)
+
+
+def held(expected: Any, actual: str | list[Call], **terms: Any) -> Score:
+    """Expected calls held against actual ones, which may be given by their letters."""
+    calls = [Call(name) for name in actual] if isinstance(actual, str) else actual
+    return compared(wanted_of(expected), calls, Terms(**terms))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "actual", "value", "passed"),
+    [
+        ("in_order", "abc", "abc", 1.0, True),
+        ("in_order", "abc", "xaybzc", 1.0, True),
+        ("in_order", "abc", "acb", 2 / 3, False),
+        ("in_order", "abc", "cba", 1 / 3, False),
+        ("in_order", "abcd", "bd", 0.5, False),
+        ("in_order", "ab", "", 0.0, False),
+        ("in_order", "aab", "ab", 2 / 3, False),
+        ("any_order", "abc", "cxba", 1.0, True),
+        ("any_order", "aab", "ba", 2 / 3, False),
+        ("exact", "abc", "abc", 1.0, True),
+        ("exact", "abc", "abxc", 0.75, False),
+        ("exact", "abcd", "abc", 0.75, False),
+        ("exact", "ab", "ba", 0.5, False),
+        ("exact", "", "", 1.0, True),
+        ("exact", "", "a", 0.0, False),
+    ],
+)
+def test_the_value_is_the_share_that_fits(
+    mode: SequenceMode, expected: str, actual: str, value: float, passed: bool
+) -> None:
+    """In order by the longest common subsequence; exact counts what was not expected, too."""
+    score = held(list(expected), actual, mode=mode)
+    assert (score.value, score.passed) == (value, passed)
+
+
+def test_any_order_without_extras_is_a_multiset() -> None:
+    """Each expected call once, and no others."""
+    assert held(["a", "b"], "ba", mode="any_order", allow_extra=False).passed
+    score = held(["a", "b"], "bca", mode="any_order", allow_extra=False)
+    assert (score.value, score.passed) == (2 / 3, False)
+    assert score.reason == "2 of 2 expected calls; not expected: c()"
+    assert not held(["a", "b"], "axb", mode="in_order", allow_extra=False).passed
+
+
+def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
+    """The first come does not take what only the second can use."""
+    expected = ["search", {"name": "search", "arguments": {"q": 1}}]
+    actual = [Call("search", {"q": 1}), Call("search", {"q": 2})]
+    assert held(expected, actual, mode="any_order").passed
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "passed"),
+    [
+        ("exact", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}}, True),
+        ("exact", {"q": "Paris", "by": {"lang": "fr", "n": (1, 2)}}, True),
+        ("exact", {"q": "Paris"}, False),
+        ("exact", {"q": "Paris", "by": {"lang": "fr"}}, False),
+        ("exact", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}, "page": 1}, False),
+        ("subset", {"q": "Paris"}, True),
+        ("subset", {"by": {"lang": "fr"}}, True),
+        ("subset", {"by": {"n": [1]}}, False),
+        ("subset", {"q": "Rome"}, False),
+        ("subset", {"page": 1}, False),
+        ("ignore", {"q": "Rome"}, True),
+    ],
+)
+def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool) -> None:
+    """Exactly, in part at every depth, or not at all."""
+    actual = [Call("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
+    expected = {"name": "search", "arguments": arguments}
+    assert held(expected, actual, arguments=rule).passed is passed
+
+
+def test_true_is_not_one_and_a_list_is_not_one_of_its_items() -> None:
+    """Arguments are equal as JSON sees it."""
+    for wanted, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
+        expected = {"name": "t", "arguments": {"x": wanted}}
+        assert not held(expected, [Call("t", {"x": found})]).passed
+
+
+def about_paris(query: str) -> bool:
+    return "paris" in query.lower()
+
+
+def test_an_argument_may_be_judged_by_a_function() -> None:
+    """One that stands in the place of the value, or one that compares both."""
+    expected = {"name": "search", "arguments": {"q": about_paris}}
+    assert held(expected, [Call("search", {"q": "PARIS weather"})]).passed
+    score = held(expected, [Call("search", {"q": "Rome"})])
+    assert score.details["diff"] == ["- search(q=about_paris)", "+ search(q='Rome')"]
+    terms = {"compare": {"q": lambda found, wanted: found.lower() == wanted.lower()}}
+    lenient = {"name": "search", "arguments": {"q": "paris", "n": 1}}
+    assert held(lenient, [Call("search", {"q": "PARIS", "n": 1})], **terms).passed
+    assert not held(lenient, [Call("search", {"q": "PARIS", "n": 2})], **terms).passed
+
+
+def test_the_difference_can_be_read() -> None:
+    """Reason and diff say what is missing, what came instead, and what was not expected."""
+    expected = [
+        "plan",
+        {"name": "search", "arguments": {"q": "Paris", "n": 3}},
+        "open",
+        "answer",
+    ]
+    actual = [Call("open"), Call("plan"), Call("search", {"q": "Rome", "x": 1}), Call("answer")]
+    score = held(expected, actual, mode="exact")
+    assert score.reason == snapshot(
+        "2 of 4 expected calls; missing: search(q='Paris', n=3) (called as search(q='Rome', x=1):"
+        " wrong: q (expected 'Paris', got 'Rome'), missing: n, unexpected: x), open(…) (called, but"
+        " not in this place); not expected: open(), search(q='Rome', x=1)"
+    )
+    assert score.details == snapshot(
+        {
+            "expected": ["plan(…)", "search(q='Paris', n=3)", "open(…)", "answer(…)"],
+            "actual": ["open()", "plan()", "search(q='Rome', x=1)", "answer()"],
+            "matched": 2,
+            "diff": [
+                "+ open()",
+                "  plan()",
+                "- search(q='Paris', n=3)",
+                "- open(…)",
+                "+ search(q='Rome', x=1)",
+                "  answer()",
+            ],
+        }
+    )
+    unordered = held(["a", "b"], "cb", mode="any_order")
+    assert unordered.details["diff"] == ["- a(…)", "  b()", "+ c()"]
+
+
+def test_expected_calls_may_be_written_in_many_ways() -> None:
+    """A name, a mapping, a call, a list of these, or a list among other expectations."""
+    one = Wanted("search", {"q": 1})
+    assert wanted_of("search") == [Wanted("search")]
+    assert wanted_of({"name": "search", "arguments": {"q": 1}}) == [one]
+    assert wanted_of((ToolCall("search", {"q": 1}), one)) == [one, one]
+    assert wanted_of({"answer": "Paris", "tools": ["search"]}) == [Wanted("search")]
+    assert wanted_of([]) == []
+
+
+def test_all_faults_of_an_expectation_are_told() -> None:
+    """With their places, and how to write it."""
+    with pytest.raises(EvaluatorError) as caught:
+        wanted_of(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
+    assert str(caught.value) == snapshot("""\
+tool_sequence: the expected tool calls cannot be read
+  - expected[1]: a tool has a name, got ''
+  - expected[2]: a tool has a name, got 7
+  - expected[3]: a tool has a name, got None
+  - expected[4]: it has name and arguments, not 'args'
+  - expected[4]: arguments is a mapping, got a list
+To mend it: write a name, or {name: search, arguments: {query: Paris}}\
+""")
+
+
+@given(names, names)
+def test_in_order_is_the_longest_common_subsequence(expected: list[str], actual: list[str]) -> None:
+    """Held against all subsequences, tried one by one."""
+    longest = max(
+        size
+        for size in range(len(expected) + 1)
+        if any(_is_within(part, actual) for part in combinations(expected, size))
+    )
+    assert held(expected, "".join(actual)).details["matched"] == longest
+
+
+def _is_within(part: tuple[str, ...], whole: list[str]) -> bool:
+    left = iter(whole)
+    return all(name in left for name in part)
+
+
+rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=4)
+
+
+@given(rows)
+def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
+    """Held against every way to give the calls away, whatever fits what."""
+    expected = [
+        {"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits
+    ]
+    actual = [Call("t", {"place": place}) for place in range(3)]
+    most = max(
+        sum(row[place] for row, place in zip(some, order, strict=False))
+        for some in permutations(fits)
+        for order in permutations(range(3))
+    )
+    score = held(expected, actual, mode="any_order")
+    assert score.details["matched"] == most
+    lines = score.details["diff"]
+    assert sum(line.startswith("  ") for line in lines) == most
+    assert len(lines) == len(fits) + 3 - most
+
+
+@given(names, names)
+def test_a_diff_holds_both_sequences(expected: list[str], actual: list[str]) -> None:
+    """What is missing and what fits make the expected, what is new and what fits the actual."""
+    lines = held(expected, "".join(actual), mode="exact").details["diff"]
+    told = [(line[0], line[2]) for line in lines]
+    assert [name for sign, name in told if sign in "- "] == expected
+    assert [name for sign, name in told if sign in "+ "] == actual

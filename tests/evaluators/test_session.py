@@ -1,0 +1,424 @@
+"""Session evaluators: what happened on the way, by itself and among other evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pydantic
+import pytest
+from inline_snapshot import snapshot
+
+from proctor import codec
+from proctor.api import evaluate, rescore
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.combination import all_of, any_of, negate, weighted
+from proctor.evaluators.matching import contains, exact_match
+from proctor.evaluators.session import (
+    all_tools_succeeded,
+    slice_contains,
+    token_usage_under,
+    tool_call_count,
+    tool_called,
+    tool_not_called,
+    tool_sequence,
+)
+from proctor.records.report import EvalReport
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import (
+    Message,
+    ModelCall,
+    Session,
+    SessionView,
+    ToolCall,
+    Usage,
+)
+from proctor.records.trial import Reply, Trial
+from proctor.registry import Registry
+from proctor.sessions import record
+from proctor.targets.recorded import RecordedTarget
+
+SEARCHED = Session(
+    [
+        Message("user", "Capital of France?"),
+        ToolCall("search", {"q": "France"}, result="Paris"),
+        ToolCall("search", {"q": "Paris"}, result="a city"),
+        ToolCall("open", {"page": 1}, error="404"),
+        ModelCall("m", Usage(60, 40)),
+    ]
+)
+NOTHING = Session()
+
+
+@dataclass
+class Retrieval:
+    documents: int
+    source: str = "wiki"
+
+
+class Page(pydantic.BaseModel):
+    url: str
+
+
+class Opaque:
+    """What cannot be written down."""
+
+
+def many(event: Any) -> bool:
+    return bool(event.documents > 2)
+
+
+async def later(event: Any) -> bool:
+    return False
+
+
+def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = None) -> Any:
+    """Passed or not, or the status of what is no verdict."""
+    score = check("out", expected, session)
+    assert score == attach(check).score(Trial(Sample("1", None, expected), "out", session=session))
+    return score.passed if score.ok else score.status
+
+
+@pytest.mark.parametrize(
+    ("check", "searched", "nothing"),
+    [
+        (tool_called("search"), True, False),
+        (tool_called("close"), False, False),
+        (tool_not_called("search"), False, True),
+        (tool_not_called("close"), True, True),
+        (tool_call_count("search", 2), True, False),
+        (tool_call_count("search", 3), False, False),
+        (tool_call_count("search", max_count=1), False, True),
+        (tool_call_count("search", 1, 2), True, False),
+        (tool_call_count("close", max_count=0), True, True),
+        (tool_call_count(max_count=3), True, True),
+        (tool_call_count(max_count=2), False, True),
+        (all_tools_succeeded(), False, True),
+        (token_usage_under(100), True, "error"),
+        (token_usage_under(99), False, "error"),
+        (slice_contains(ToolCall, lambda call: call.name == "open"), True, False),
+        (slice_contains(ToolCall, min_count=3), True, False),
+        (slice_contains(ToolCall, {"name": "search"}, 3), False, False),
+        (tool_sequence(["search", "open"]), True, False),
+        (tool_sequence(["open", "search"]), False, False),
+        (tool_sequence(["open", "search"], "any_order"), True, False),
+        (tool_sequence([], "exact"), False, True),
+        (tool_sequence(), "skipped", "skipped"),
+    ],
+)
+def test_each_says_what_it_is_named_for(
+    check: Callable[..., Score], searched: Any, nothing: Any
+) -> None:
+    """On a session with calls, and on one that is empty or not there."""
+    assert says(check) == searched
+    assert says(check, NOTHING) == nothing
+    assert says(check, None) == nothing
+
+
+def test_reasons_tell_what_was_seen() -> None:
+    """A reader need not open the session to know what is wrong."""
+    checks = [
+        tool_called("close"),
+        tool_called("search"),
+        tool_not_called("search"),
+        tool_call_count("search", 3),
+        tool_call_count(max_count=1),
+        all_tools_succeeded(),
+        token_usage_under(10),
+        slice_contains("Retrieval", {"documents": 3}, 2),
+    ]
+    assert [check("out", None, SEARCHED).reason for check in checks] == snapshot(
+        [
+            "'close' was not called; called: search, open",
+            "called 2 times",
+            "'search' was called 2 times: search(q='France')",
+            "'search' was called 2 times, at least 3 wanted",
+            "a tool was called 3 times, at most 1 allowed",
+            "1 of 3 tool calls failed: open(page=1) ('404')",
+            "100 tokens were used, 10 are allowed",
+            "0 of 0 events of type Retrieval are as wanted, at least 2 must be",
+        ]
+    )
+    empty = [tool_called("a"), all_tools_succeeded(), tool_call_count("a", max_count=1)]
+    assert [check("out").reason for check in empty] == snapshot(
+        ["'a' was not called; no tool was called", "no tool was called", "'a' was called 0 times"]
+    )
+
+
+def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
+    """Calls that were only asked for, or tell nothing, give an error; a failure still decides."""
+    asked = Session([Message("assistant", "", tool_calls=(ToolCall("search"),))])
+    assert says(all_tools_succeeded(), asked) == "error"
+    silent = Session([ToolCall("a")])
+    silent.append({"tool": "b"})
+    score = all_tools_succeeded()("out", None, silent)
+    assert score.reason == "nothing tells how these calls went: b()"
+    silent.append(ToolCall("c", error="down"))
+    assert says(all_tools_succeeded(), silent) is False
+
+
+@pytest.mark.parametrize(
+    ("unknown", "verdict"),
+    [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)],
+)
+def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -> None:
+    """Ruling: `token_usage_under` has a say for it; also where only one call keeps silent."""
+    check = token_usage_under(100, unknown=unknown)
+    assert says(check, Session([ToolCall("search")])) == verdict
+    assert says(check, Session([ModelCall("m", Usage(50, 50)), ModelCall("m")])) == verdict
+    assert says(check, Session([ModelCall("m", Usage(50, 51)), ModelCall("m")])) is False
+    assert says(check, Session([ModelCall("m", Usage(100))])) is True
+
+
+def test_usage_that_the_target_told_counts_before_that_of_the_session() -> None:
+    """A target without a session can be held to a limit, too."""
+    attached = attach(token_usage_under(100))
+    told = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
+    assert attached.score(told).reason == "101 tokens were used, 100 are allowed"
+    bare = Trial(Sample("1", None), "out", usage=Usage(80, 20))
+    assert attached.score(bare).passed
+    assert all_of(token_usage_under(100))("out", None, SessionView((), Usage(101))).passed is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicate", "count"),
+    [
+        (Retrieval, None, 2),
+        (Retrieval, many, 1),
+        (Retrieval, {"documents": 3}, 1),
+        ("Retrieval", {"source": "wiki"}, 2),
+        (f"{__name__}:Retrieval", f"{__name__}:many", 1),
+        (Page, lambda page: page.url.endswith("fr"), 1),
+        ("Page", {"url": "a.fr"}, 1),
+        ("dict", {"found": {"title": "Paris"}}, 1),
+        (dict, {"lost": 1}, 0),
+        (ToolCall, {"success": True}, 1),
+        ("ToolCall", {"arguments": {"q": "x"}, "error": None}, 1),
+        ("Message", {"role": "user"}, 1),
+        ("Nobody", None, 0),
+    ],
+)
+def test_a_slice_is_the_same_live_and_from_a_file(kind: Any, predicate: Any, count: int) -> None:
+    """Users' own objects are found by class or name, also after a session was written down."""
+    session = Session([Message("user", "hi"), ToolCall("search", {"q": "x", "n": 1})])
+    for event in (
+        Retrieval(1),
+        Retrieval(3),
+        Page(url="a.fr"),
+        {"found": {"title": "Paris", "rank": 1}},
+    ):
+        session.append(event)
+    for seen in (session, codec.decode(codec.encode(session), Session)):
+        score = slice_contains(kind, predicate)("out", None, seen)
+        assert (score.passed, score.details["count"]) == (count > 0, count)
+        assert says(slice_contains(kind, predicate, count + 1), seen) is False
+
+
+def test_what_a_file_cannot_give_back_is_an_error() -> None:
+    """An object that JSON cannot hold is there, but nobody can look at it any more."""
+    session = Session()
+    session.append(Opaque())
+    assert says(slice_contains(Opaque), session) is True
+    stored = codec.decode(codec.encode(session), Session)
+    assert says(slice_contains(Opaque), stored) == "error"
+    assert says(slice_contains("Opaque", {"size": 1}), stored) == "error"
+    assert says(slice_contains("Opaque"), stored) is True
+
+
+def test_expected_tools_may_come_from_the_sample() -> None:
+    """A list, or the `tools` in it; nothing to look for is a skip, nonsense is an error."""
+    check = tool_sequence()
+    assert says(check, expected=["search", {"name": "open", "arguments": {"page": 1}}]) is True
+    assert says(check, expected={"answer": "Paris", "tools": ["open", "search"]}) is False
+    assert says(check, expected=[]) == "skipped"
+    assert says(tool_sequence(mode="exact"), NOTHING, expected=[]) is True
+    assert says(check, expected=[7]) == "error"
+    assert says(check, expected={"answer": "Paris"}) == "error"
+
+
+def same_letters(found: str, wanted: str) -> bool:
+    return found.casefold() == wanted.casefold()
+
+
+def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
+    """So that it can stand in a file."""
+    check = tool_sequence(
+        [{"name": "search", "arguments": {"q": "FRANCE"}}],
+        compare={"q": f"{__name__}:same_letters"},
+    )
+    assert says(check) is True
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tool_called(""), "a tool has a name, got ''"),
+        (lambda: tool_not_called(cast(Any, 7)), "a tool has a name, got 7"),
+        (lambda: tool_call_count(""), "a tool has a name"),
+        (lambda: tool_call_count("a"), "without min_count and max_count it would always pass"),
+        (lambda: tool_call_count("a", -1), "min_count is a whole number from 0 up, got -1"),
+        (lambda: tool_call_count("a", 3, 2), "max_count is a whole number from 3 up, got 2"),
+        (lambda: token_usage_under(True), "max_tokens is a whole number from 0 up, got True"),
+        (
+            lambda: token_usage_under(1, cast(Any, "ok")),
+            "unknown is one of 'error', 'skip', 'fail', 'pass'",
+        ),
+        (lambda: slice_contains(7), "type is a class or its name, got 7"),
+        (lambda: slice_contains(""), "type is a class or its name, got ''"),
+        (lambda: slice_contains("json:dumps"), "type is a class or its name"),
+        (lambda: slice_contains("json:nothing"), "'json' has no attribute 'nothing'"),
+        (lambda: slice_contains(dict, min_count=0), "min_count is a whole number from 1 up"),
+        (lambda: slice_contains(dict, 7), "it is a plain function, got 7"),
+        (lambda: slice_contains(dict, later), "it is a plain function"),
+        (lambda: tool_sequence([]), "no tool is expected, so it would always pass"),
+        (
+            lambda: tool_sequence(["a"], cast(Any, "ordered")),
+            "mode is one of 'in_order', 'any_order', 'exact'",
+        ),
+        (
+            lambda: tool_sequence(["a"], arguments=cast(Any, "x")),
+            "arguments is one of 'exact', 'subset'",
+        ),
+        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it is a plain function"),
+        (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_it_is_made(make: Any, message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(EvaluatorError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def agent(question: str) -> str:
+    """Looks it up, once too often for Italy."""
+    record(ToolCall("search", {"q": question}, result="…"))
+    if question == "Italy":
+        record(ToolCall("search", {"q": "Rome"}, error="rate limit"))
+    record(ModelCall("m", Usage(90, 10)))
+    return {"France": "Paris", "Italy": "Rome"}[question]
+
+
+CITIES = [
+    {"id": "fr", "input": "France", "expected": "Paris"},
+    {"id": "it", "input": "Italy", "expected": "Rome"},
+]
+
+
+def passed(report: EvalReport, name: str) -> dict[str, bool]:
+    return {result.sample_id: result.scores[name].passed for result in report.results}
+
+
+def test_they_mix_with_plain_evaluators(tmp_path: Path) -> None:
+    """In combinators, in a run, and when the stored run is scored again."""
+    evaluators = {
+        "sound": all_of(exact_match, tool_called("search"), all_tools_succeeded()),
+        "either": any_of(all_tools_succeeded(), tool_call_count("search", 2)),
+        "careful": weighted((contains, 1), (token_usage_under(99), 3)),
+        "once": negate(tool_call_count("search", min_count=2)),
+    }
+    report = evaluate(agent, CITIES, evaluators, history=tmp_path / "runs.db")
+    verdicts = {name: passed(report, name) for name in evaluators}
+    assert verdicts == {
+        "sound": {"fr": True, "it": False},
+        "either": {"fr": True, "it": True},
+        "careful": {"fr": False, "it": False},
+        "once": {"fr": True, "it": False},
+    }
+    assert report.results[0].scores["careful"].value == 0.25
+    again = rescore(report.run_id, evaluators, history=tmp_path / "runs.db")
+    assert {name: passed(again, name) for name in evaluators} == verdicts
+
+
+def test_they_look_at_recorded_sessions(tmp_path: Path) -> None:
+    """A recording's session and usage are evidence like those of a live run."""
+    target = RecordedTarget(
+        [
+            {
+                "id": "fr",
+                "output": "Paris",
+                "session": {
+                    "events": [
+                        {"type": "tool_call", "name": "search", "arguments": {"q": "France"}},
+                        {"type": "custom", "kind": "Retrieval", "data": {"documents": 3}},
+                    ]
+                },
+                "usage": {"input_tokens": 10, "output_tokens": 5},
+            }
+        ]
+    )
+    checks = {
+        "in_order": tool_sequence([{"name": "search", "arguments": {"q": "France"}}]),
+        "cheap": token_usage_under(15),
+        "found": slice_contains(Retrieval, many),
+    }
+    report = evaluate(target, CITIES[:1], checks, history=None)
+    assert {name: passed(report, name)["fr"] for name in checks} == dict.fromkeys(checks, True)
+
+
+def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
+    """What a target tells in its reply is enough."""
+    report = evaluate(
+        lambda question: Reply("Paris", usage=Usage(10, 5)),
+        CITIES[:1],
+        token_usage_under(14),
+        history=None,
+    )
+    assert report.results[0].scores["token_usage_under"].reason == (
+        "15 tokens were used, 14 are allowed"
+    )
+
+
+def test_they_can_be_written_in_an_eval_file() -> None:
+    """As data, alone and inside combinations, and built again from what a run has stored."""
+    registry = Registry.standard()
+    written = [
+        {"tool_called": "search"},
+        {"not-tool_called": {"name": "close"}},
+        {"uses": "tool_called", "name": "opened", "parameters": {"name": "open"}},
+        {"tool_call_count": {"name": "search", "min_count": 1, "max_count": 2}},
+        "all_tools_succeeded",
+        {"token_usage_under": 100},
+        {"slice_contains": {"type": "ToolCall", "predicate": {"name": "open"}}},
+        {"tool_sequence": {"expected": ["search", {"name": "open", "arguments": {"page": 1}}]}},
+        {"all_of": ["contains", {"tool_not_called": "close"}]},
+    ]
+    built = registry.build_all(written)
+    scores = {one.spec.name: one("Paris", "Paris", SEARCHED).passed for one in built}
+    failed = [name for name, verdict in scores.items() if not verdict]
+    assert failed == ["all_tools_succeeded"]
+    for one in built:
+        again = registry.build(one.spec)
+        assert (again.spec.parameters, again("Paris", "Paris", SEARCHED)) == (
+            one.spec.parameters,
+            one("Paris", "Paris", SEARCHED),
+        )
+
+
+def test_functions_and_classes_are_stored_by_their_address() -> None:
+    """So the stored evaluator can be built again, in another process too."""
+    check = attach(slice_contains(Retrieval, many))
+    assert check.spec.parameters == {
+        "type": f"{__name__}:Retrieval",
+        "predicate": f"{__name__}:many",
+        "min_count": 1,
+    }
+    session = Session()
+    session.append(Retrieval(3))
+    assert Registry.standard().build(check.spec)("out", None, session).passed
+
+
+def test_wrong_parameters_in_a_file_are_told_together() -> None:
+    """With the place of each."""
+    with pytest.raises(EvaluatorError) as caught:
+        Registry.standard().build_all(
+            [{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}]
+        )
+    assert [problem.where for problem in caught.value.problems] == [
+        "evaluators[0] (tool_sequence), mode",
+        "evaluators[1] (token_usage_under), max_tokens",
+    ]

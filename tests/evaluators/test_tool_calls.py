@@ -1,0 +1,144 @@
+"""Tool calls are found in a session whoever recorded them, and it is told how they went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from proctor.evaluators.tool_calls import Call, calls_of
+from proctor.records.session import Message, ModelCall, Session, ToolCall
+
+
+class State(Enum):
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass
+class Parameters:
+    query: str
+
+
+@dataclass
+class Result:
+    success: bool
+    message: str = ""
+
+
+@dataclass
+class Invoked:
+    name: str
+    params: Any = field(default_factory=dict)
+    result: Any = None
+
+
+@dataclass
+class Step:
+    name: str
+    status: str = "failed"
+
+
+@dataclass
+class Rank:
+    error: float
+    name: str = "rank"
+
+
+def only(event: Any) -> Call | None:
+    """The one call in a session of one event, or None."""
+    session = Session()
+    session.append(event)
+    calls = calls_of(session.view())
+    return calls[0] if calls else None
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (ToolCall("search", {"q": "Paris", "n": 3}), "search(q='Paris', n=3)"),
+        (Invoked("search", Parameters("Paris")), "search(query='Paris')"),
+        ({"type": "tool_use", "name": "search", "input": {"q": 1}}, "search(q=1)"),
+        ({"name": "search", "arguments": '{"q": 1}'}, "search(q=1)"),
+        ({"name": "search", "arguments": "q = 1"}, "search('q = 1')"),
+        ({"tool": "search", "tool_input": [1, 2]}, "search([1, 2])"),
+        ({"tool_name": "search", "name": "step 3"}, "search()"),
+        ({"name": "search", "success": True}, "search()"),
+    ],
+)
+def test_calls_are_read_from_our_events_and_from_others(event: Any, text: str) -> None:
+    """Arguments may be a mapping, an object, JSON, or one bare value."""
+    assert str(only(event)) == text
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Message("user", "hi"),
+        ModelCall("m"),
+        Step("plan"),
+        {"name": "Ada"},
+        {"success": True},
+        {"name": 7, "arguments": {}},
+        {"tool": object()},
+        "search",
+        None,
+    ],
+)
+def test_what_is_no_call_is_not_taken_for_one(event: Any) -> None:
+    """A name alone, or a name with a status, may be anything."""
+    assert only(event) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome"),
+    [
+        (ToolCall("a"), (True, "")),
+        (ToolCall("a", error="down"), (False, "'down'")),
+        (ToolCall("a", error=""), (False, "''")),
+        (ToolCall("a", result={"success": True}), (True, "")),
+        (ToolCall("a", result={"success": False}), (False, "success is False")),
+        (ToolCall("a", result=Result(False, "no such page")), (False, "'no such page'")),
+        (ToolCall("a", result={"isError": True}), (False, "isError is True")),
+        (ToolCall("a", result={"error": "no such page"}), (False, "'no such page'")),
+        (ToolCall("a", result={"error": None}), (True, "")),
+        (ToolCall("a", result={"error": 0.25}), (True, "")),
+        (ToolCall("a", result={"status": "failed"}), (True, "")),
+        (Invoked("a", {}, Result(True)), (True, "")),
+        (Invoked("a", {}, Result(False)), (False, "success is False")),
+        (Invoked("a", {}, {"success": False}), (False, "success is False")),
+        (Invoked("a"), (None, "")),
+        (Rank(0.5), (None, "")),
+        ({"tool": "a", "is_error": False}, (True, "")),
+        ({"tool": "a", "is_error": True}, (False, "is_error is True")),
+        ({"tool": "a", "error": True}, (False, "error is True")),
+        ({"tool": "a", "error": {"code": 404}}, (False, "{'code': 404}")),
+        ({"tool": "a", "error": ValueError("no")}, (False, "'no'")),
+        ({"tool": "a", "error": ""}, (True, "")),
+        ({"tool": "a", "status": "OK"}, (True, "")),
+        ({"tool": "a", "status": "failed"}, (False, "status is failed")),
+        ({"tool": "a", "status": State.DONE}, (True, "")),
+        ({"tool": "a", "status": State.FAILED}, (False, "status is failed")),
+        ({"tool": "a", "status": "pending"}, (None, "")),
+        ({"tool": "a", "status": 200}, (None, "")),
+        ({"tool": "a", "success": "yes"}, (None, "")),
+        ({"tool": "a", "success": True, "error": "half of it"}, (False, "'half of it'")),
+    ],
+)
+def test_one_sign_of_failure_decides(event: Any, outcome: tuple[bool | None, str]) -> None:
+    """Ruling: mappings and objects alike; what tells nothing is neither well nor ill."""
+    call = only(event)
+    assert call is not None
+    assert (call.went_well, call.why) == outcome
+
+
+def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
+    """What an assistant asked for counts where nobody recorded that it ran, and only there."""
+    asked = Message("assistant", "", tool_calls=(ToolCall("search", {"q": 1}), ToolCall("open")))
+    session = Session([Message("user", "hi"), asked])
+    assert [str(call) for call in calls_of(session.view())] == ["search(q=1)", "open()"]
+    assert {call.went_well for call in calls_of(session.view())} == {None}
+    session.append(ToolCall("search", {"q": 1}, result="Paris"))
+    assert [str(call) for call in calls_of(session.view())] == ["search(q=1)"]
