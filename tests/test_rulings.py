@@ -165,12 +165,12 @@ def test_runner_ruling_time_outs_are_real_and_said() -> None:
     """Runner ruling: a blocking target is left in its thread, and the report says so."""
 
     def target(text: str) -> str:
-        time.sleep(0.5)
+        time.sleep(4.0)
         return text
 
     began = time.monotonic()
     report = evaluate(target, samples(1), exact_match, timeout=0.1, history=False)
-    assert time.monotonic() - began < 0.45
+    assert time.monotonic() - began < 3.0
     assert report.results[0].error == "TimeoutError: the target took longer than 0.1 s"
     assert report.metadata is not None
     assert "thread" in report.metadata.warnings[0]

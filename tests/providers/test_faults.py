@@ -224,11 +224,11 @@ def test_the_whole_call_ends_in_time(wire: str, fault: Fault) -> None:
 
 @every_wire
 def test_a_wait_that_is_too_long_is_not_begun(wire: str) -> None:
-    """Told to come back in an hour, a call with 2 s fails at once and says when to come back."""
+    """Told to come back in an hour, a call with 10 s fails at once and says when to come back."""
     with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=3600)) as server:
         began = time.perf_counter()
-        error = failed_once(adapter_for(wire, server.url), QUESTION, timeout=2)
-        assert time.perf_counter() - began < 1.5
+        error = failed_once(adapter_for(wire, server.url), QUESTION, timeout=10)
+        assert time.perf_counter() - began < 5
         assert len(server.calls) == 1
     assert error.retryable
     assert error.retry_after == pytest.approx(3600, abs=1)

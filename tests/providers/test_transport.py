@@ -132,12 +132,12 @@ def test_a_refusal_halves_the_window_and_other_failures_do_not(server: ModelServ
 
 
 def test_a_wait_longer_than_the_call_can_wait_fails_at_once(server: ModelServer) -> None:
-    """Retry-After: 30 with 2 s left is told as it is, without waiting, and may be tried later."""
+    """Retry-After: 30 with 10 s left is told as it is, without waiting, and may be tried later."""
     server.faults.append(Fault.status(429, retry_after=30))
     began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"wants no request for 30 s, which is longer") as caught:
-        ask(server, made(server), timeout=2.0)
-    assert time.perf_counter() - began < 1.5
+        ask(server, made(server), timeout=10.0)
+    assert time.perf_counter() - began < 5
     assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
     assert len(server.calls) == 1
 
@@ -156,7 +156,7 @@ def test_others_do_not_wait_for_a_pause_that_is_too_long_either(server: ModelSer
 def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
     """A call that gets no place in its time fails in that time, and leaves the queue."""
     at = made(server, limiter=Limiter(window=1))
-    server.faults.append(Fault.slow(0.6))
+    server.faults.append(Fault.slow(1.5))
 
     async def main() -> tuple[float, str]:
         async with asyncio.timeout(10):
@@ -170,7 +170,7 @@ def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
             return took, str(caught.value)
 
     took, told = asyncio.run(main())
-    assert 0.19 <= took < 0.45
+    assert 0.19 <= took < 1.2
     assert "did not answer within 0.2 s in all" in told
     assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
 
@@ -181,7 +181,7 @@ def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> Non
     began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
         ask(server, made(server), Patience(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
-    assert 0.45 <= time.perf_counter() - began < 1.2
+    assert 0.45 <= time.perf_counter() - began < 1.8
     assert caught.value.retryable
 
 
@@ -193,12 +193,12 @@ def test_no_time_left_sends_nothing(server: ModelServer) -> None:
 
 
 def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) -> None:
-    """With half a second left, a pause of several seconds is not begun."""
+    """With five seconds left, a pause of half a minute is not begun."""
     server.faults.append(Fault.status(500))
     began = time.perf_counter()
     with pytest.raises(CallFailed, match="no time was left to ask again") as caught:
-        ask(server, made(server), Patience(retry_delay=8.0), timeout=1.0)
-    assert time.perf_counter() - began < 0.9
+        ask(server, made(server), Patience(retry_delay=60.0), timeout=5.0)
+    assert time.perf_counter() - began < 4
     assert caught.value.retryable
 
 
