@@ -103,7 +103,7 @@ def wants_session(output: str, expected: str, session: Session) -> bool:
 
 
 class Judge:
-    def __call__(self, output, expected, session):  # type: ignore[no-untyped-def]  # noqa: ANN
+    def __call__(self, output, expected, session):  # type: ignore[no-untyped-def]
         return len(session[ToolCall]) == 1
 
 
