@@ -93,7 +93,6 @@ def test_without_weights_letters_are_compared_and_every_score_says_so(report: Ev
 
 def test_with_weights_meanings_are_compared(loaded: Loaded) -> None:
     """By the local embeddings, and in a few seconds."""
-    pytest.importorskip("numpy", reason="the extra `local` is not installed")
     try:
         weights.pull("minilm")
     except ModelError as error:

@@ -14,7 +14,6 @@ from proctor.errors import ModelError
 @pytest.fixture(scope="session")
 def minilm_path() -> Path:
     """The weights in the user's cache, pulled if they are not there."""
-    pytest.importorskip("numpy", reason="the extra `local` is not installed")
     try:
         return weights.pull("minilm")
     except ModelError as error:
