@@ -35,9 +35,8 @@ def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a loop of its own: here, or in a thread if this one has a loop running."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    # Not by catching an error: it would stand above every error of the coroutine.
+    if asyncio._get_running_loop() is None:
         return _run_here(coroutine)
     return _run_in_thread(coroutine)
 

@@ -90,11 +90,11 @@ def test_the_drawing_of_the_tree_names_every_error() -> None:
     for name, kind in inspect.getmembers(errors, inspect.isclass):
         if issubclass(kind, BaseException):
             assert name in drawing
-    parent: type = ProctorError
+    above: list[type] = [ProctorError]
     for line in drawing.splitlines():
-        name = line.lstrip("│├└─ ").partition(" ")[0]
-        if line.startswith(("├", "└")):
-            parent = getattr(errors, name)
-            assert parent.__base__ is ProctorError
-        elif line.startswith("│"):
-            assert getattr(errors, name).__base__ is parent
+        bare = line.lstrip("│├└─ ")
+        depth = (len(line) - len(bare)) // 4
+        if depth:
+            kind = getattr(errors, bare.partition(" ")[0])
+            assert kind.__base__ is above[depth - 1]
+            above[depth:] = [kind]

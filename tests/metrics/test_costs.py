@@ -66,7 +66,9 @@ def test_epochs_cluster_time_and_tokens() -> None:
     latency = LatencyMetric().compute(results)["mean"]
     tokens = TokensMetric().compute(results)["mean"]
     clusters = "aabbccddee"
-    assert latency.interval == clustered_mean_interval([t.latency_ms for t in trials], clusters)
+    assert latency.interval == clustered_mean_interval(
+        [t.latency_ms or 0.0 for t in trials], clusters
+    )
     assert tokens.interval == clustered_mean_interval(
         [0, 0, 10, 10, 20, 20, 30, 30, 40, 40], clusters
     )

@@ -210,6 +210,23 @@ def test_thoughts_cost_but_are_not_part_of_the_answer() -> None:
     assert (found.text, found.usage) == ("Paris", Usage(5, 31))
 
 
+def test_what_a_model_thought_goes_back_with_its_call() -> None:
+    """Newer models refuse a call of theirs that comes back without its signature."""
+    part = {"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "c2ln"}
+    (call,) = read(candidate(part, finishReason="STOP")).tool_calls
+    again = body(
+        ModelRequest(
+            (
+                Message("user", "Weather?"),
+                Message("assistant", "", tool_calls=(call,)),
+                Message("tool", "rain"),
+            ),
+            tools=(ToolSpec("look"),),
+        )
+    )
+    assert again["contents"][1]["parts"] == [part]
+
+
 def test_tool_calls_are_read() -> None:
     """The reason is then that a tool was called, whatever the provider says."""
     found = read(

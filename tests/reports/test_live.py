@@ -27,6 +27,7 @@ class View:
         self.total = total
         self.resumed = 0
         self.stopping = False
+        self.notice = ""
         self.outcomes: Counter[Outcome] = Counter(outcomes)  # type: ignore[arg-type]
         self.rate: float | None = None
         self.seconds_left: float | None = None
@@ -34,6 +35,13 @@ class View:
 
     def running(self) -> list[tuple[str, float]]:
         return self.active
+
+
+def test_what_those_who_wait_should_know_is_told() -> None:
+    """A notice stands first, as long as it holds."""
+    view = View(done=0, total=10)
+    view.notice = "no worker has answered for 7 s; 10 requests are waiting"
+    assert list(notes(view)) == [view.notice]
 
 
 def test_the_summary_says_how_far_how_well_and_how_long() -> None:

@@ -46,7 +46,10 @@ class Form(Protocol):
 
 
 class AskOptions(TypedDict, total=False):
-    """How a model is asked; see `ModelRequest`. `timeout` is for the whole call, in seconds."""
+    """How a model is asked; see `ModelRequest`. `timeout` is for the whole call, in seconds.
+
+    `known` says how many messages, from the first on, the session has already.
+    """
 
     tools: Sequence[ToolSpec]
     temperature: float | None
@@ -55,6 +58,7 @@ class AskOptions(TypedDict, total=False):
     top_logprobs: int | None
     opinion: int
     timeout: float | None
+    known: int
 
 
 async def aask(
@@ -66,7 +70,8 @@ async def aask(
     """Ask a model, by its address or as an adapter, and wait for its answer.
 
     With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `Form`, the
-    answer is read into `response.output`; one that cannot be read is asked for once more.
+    answer is read into `response.output`; one that cannot be read is asked for once more. An
+    answer that calls `tools` is no answer yet, and given as it is.
     """
     adapter = provider(model)
     if output is None and isinstance(prompt, Prompt):
@@ -74,10 +79,11 @@ async def aask(
     form = None if output in (None, str) else _form(output)
     timeout = options.pop("timeout", None)
     until = None if timeout is None else time.perf_counter() + timeout
+    known = options.pop("known", 0)
     request = _request(adapter, prompt, form, options)
     async with lifetimes.in_use():
-        response = await _complete(adapter, request, request.messages, until)
-        if form is None:
+        response = await _complete(adapter, request, request.messages[known:], until)
+        if form is None or (request.tools and response.tool_calls):
             return response
         return await _read(adapter, request, response, form, until)
 
@@ -101,11 +107,12 @@ def _request(
     if not messages:
         raise ModelError("there is nothing to ask: no message was given", where=adapter.model)
     schema = None
-    if form is not None and adapter.fits_schema:
+    tools = tuple(options.pop("tools", ()))
+    # Not every server takes a schema beside tools: what calls a tool does not fit it.
+    if form is not None and adapter.fits_schema and not tools:
         schema = form.schema
     elif form is not None:
         messages = _with_instructions(messages, form.instructions)
-    tools = tuple(options.pop("tools", ()))
     try:
         return msgspec.convert(
             {"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest
@@ -131,12 +138,18 @@ def _messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, .
 
 
 def _with_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
-    """The last message with the instructions under it, where models heed them most."""
-    last = messages[-1]
+    """The instructions under the last message, where models heed them most.
+
+    Calls of tools, and what came of them, stay together and last: then it is the one before.
+    """
+    place = len(messages) - 1
+    while place > 0 and (messages[place].role == "tool" or messages[place].tool_calls):
+        place -= 1
+    last = messages[place]
     if last.role != "user" or not isinstance(last.content, str):
         return (*messages, Message("user", instructions))
     told = msgspec.structs.replace(last, content=f"{last.content}\n\n{instructions}")
-    return (*messages[:-1], told)
+    return (*messages[:place], told, *messages[place + 1 :])
 
 
 async def _complete(
@@ -220,6 +233,8 @@ async def _read(
         second = await _complete(adapter, again, (reminder,), until)
         _refuse_refusal(adapter, second)
         second = _together(response, second)
+        if request.tools and second.tool_calls:
+            return second
         return msgspec.structs.replace(second, output=form.read(second.text, structured=structured))
     except CallFailed as error:
         error.usage = response.usage if error.usage is None else response.usage + error.usage

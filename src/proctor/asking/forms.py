@@ -36,7 +36,7 @@ class JsonForm:
             found = msgspec.json.schema(self._type)
         except TypeError as error:
             raise ModelError(f"an answer cannot be of the type {self._type!r}: {error}") from None
-        return _inlined(found)
+        return inlined(found)
 
     @property
     def instructions(self) -> str:
@@ -66,7 +66,7 @@ def in_words(schema: dict[str, Any]) -> str:
     )
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with a type at its root, where msgspec puts a reference."""
     reference = schema.get("$ref")
     if reference is None:

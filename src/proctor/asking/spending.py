@@ -43,13 +43,20 @@ class Spending:
     def begin(self) -> None:
         """Take leave for one call, or raise `StopRun`."""
         with self._lock:
-            spent = self._spent()
-            if spent:
-                raise StopRun(
-                    f"the budget is spent: {spent}",
-                    fix="raise the budget and resume the run",
-                )
+            self._refuse_if_spent()
             self._calls += 1
+
+    def check(self) -> None:
+        """Raise `StopRun` if the budget is spent."""
+        with self._lock:
+            self._refuse_if_spent()
+
+    def add(self, spent: Spent) -> None:
+        """Count calls that were made elsewhere."""
+        with self._lock:
+            self._calls += spent.calls
+            self._tokens += spent.tokens
+            self._cost += spent.cost
 
     def take_back(self) -> None:
         """Give the leave for a call back: it was answered from a cache, so no call was made."""
@@ -73,6 +80,13 @@ class Spending:
             raise StopRun(
                 f"a budget in tokens cannot be kept: {model} does not tell what it used",
                 fix="set the budget in calls",
+            )
+
+    def _refuse_if_spent(self) -> None:
+        spent = self._spent()
+        if spent:
+            raise StopRun(
+                f"the budget is spent: {spent}", fix="raise the budget and resume the run"
             )
 
     def _spent(self) -> str:

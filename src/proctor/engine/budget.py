@@ -19,7 +19,7 @@ def spending_of(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Spendin
     budget = run.options.budget
     if budget is None:
         return None
-    told, kept = _in_results(earlier), run.spent or Spent()
+    told, kept = spent_in(earlier), run.spent or Spent()
     return Spending(
         budget,
         Spent(
@@ -28,7 +28,8 @@ def spending_of(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Spendin
     )
 
 
-def _in_results(results: Iterable[EvalResult]) -> Spent:
+def spent_in(results: Iterable[EvalResult]) -> Spent:
+    """What the model calls behind some results used."""
     calls, used = 0, Usage()
     for result in results:
         trial = result.trial

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Literal
 
 from proctor.clock import Clock
 from proctor.engine.limits import Deadlines, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
-from proctor.engine.trial import Runner, TimedOut, describe
+from proctor.engine.trial import Runner, overrun
 from proctor.errors import StopRun
 from proctor.ports import ResultWriter
-from proctor.records.run import RunMetadata
-from proctor.records.trial import EvalResult, Trial
+from proctor.records.run import RunOptions
+from proctor.records.trial import EvalResult
 
 # Workers that never wait still let the loop turn about this often.
 TURN_SECONDS = 0.01
@@ -29,20 +29,23 @@ class Crew:
     """A fixed number of workers, no task a sample.
 
     `stopped` says why no further job was begun, `cause` which result was the reason, `told` what
-    a call said that must not be made any more.
+    a call said that must not be made any more. Where jobs come in from outside, `more` waits for
+    the next ones once there are none, and says whether there are.
     """
 
     def __init__(
         self,
-        run: RunMetadata,
+        options: RunOptions,
         jobs: Iterator[Job],
         runner: Runner,
         writer: ResultWriter,
         progress: Progress,
         clock: Clock,
+        more: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
-        self._options = run.options
+        self._options = options
         self._jobs = jobs
+        self._more = more
         self._runner = runner
         self._writer = writer
         self._progress = progress
@@ -53,7 +56,7 @@ class Crew:
         self.stopped: StopReason = ""
         self.cause: EvalResult | None = None
         self.told: StopRun | None = None
-        timeout = run.options.timeout
+        timeout = options.timeout
         self._deadlines = (
             None if timeout is None else Deadlines(timeout, self._monotonic, self._replace)
         )
@@ -61,7 +64,7 @@ class Crew:
     async def work(self) -> None:
         """Run until no job is left or the run is stopped."""
         self._over = asyncio.get_running_loop().create_future()
-        for _ in range(self._options.concurrency):
+        for _ in range(self._runner.hands or self._options.concurrency):
             self._hire()
         try:
             await self._over
@@ -79,16 +82,25 @@ class Crew:
 
         What only waits before another attempt is dropped at once: a resumed run tries it again.
         """
-        twice = self.stopped == "interrupted"
-        for slot in self._progress.slots:
-            if slot.task is not None and (twice or slot.resting):
-                slot.task.cancel()
+        self._drop(all_of_them=self.stopped == "interrupted")
         self.stopped = "interrupted"
+
+    def _drop(self, *, all_of_them: bool = False) -> None:
+        """End what only waits, or everything: a resumed run does it again."""
         self._progress.stopping = True
+        for slot in self._progress.slots:
+            if slot.task is not None and (all_of_them or slot.resting):
+                slot.task.cancel()
 
     async def _labour(self, slot: Slot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
-        for position, sample, configuration, epoch in self._next_jobs():
+        while True:
+            job = None if self.stopped else next(self._jobs, None)
+            if job is None:
+                if await self._has_more(slot):
+                    continue
+                break
+            position, sample, configuration, epoch = job
             began = monotonic()
             slot.job = (position, sample, configuration, epoch, began)
             if progress.has_listeners:
@@ -98,6 +110,7 @@ class Crew:
             except StopRun as told:
                 # Not data: the trial is left for a resumed run.
                 self.stopped, self.told = self.stopped or "told", told
+                self._drop()
                 break
             if slot.abandoned:
                 return
@@ -106,14 +119,18 @@ class Crew:
             if began - self._turned > TURN_SECONDS:
                 self._turned = began
                 await asyncio.sleep(0)
-            while self._writer.behind():
+            while self._writer.behind() and not self.stopped:
                 await asyncio.sleep(BEHIND_SECONDS)
         self._dismiss(slot)
 
-    def _next_jobs(self) -> Iterator[Job]:
-        """The jobs of one worker: what is next, as long as the run is not stopped."""
-        while not self.stopped and (job := next(self._jobs, None)) is not None:
-            yield job
+    async def _has_more(self, slot: Slot) -> bool:
+        """Wait for jobs from outside, if any can come; a run that stops does not wait for it."""
+        if self._more is None or self.stopped:
+            return False
+        slot.resting = True
+        more = await self._more()
+        slot.resting = False
+        return more
 
     def _keep(self, position: int, result: EvalResult) -> None:
         """Give a result to the history, count it, and decide whether to go on."""
@@ -130,6 +147,8 @@ class Crew:
                 self.stopped, self.cause = "error", result
             elif options.max_errors and progress.outcomes["error"] >= options.max_errors:
                 self.stopped, self.cause = "max_errors", result
+            if self.stopped:
+                self._drop()
 
     def _hire(self) -> None:
         slot = Slot()
@@ -164,15 +183,7 @@ class Crew:
         """A call went on after it was cancelled: record the time-out and take a new worker."""
         if slot.job is None or slot.task is None:
             return
-        position, sample, configuration, epoch, began = slot.job
-        trial = Trial(
-            sample,
-            error=describe(TimedOut("it went on after it was told to stop"), self._options.timeout),
-            latency_ms=(self._monotonic() - began) * 1000.0,
-            configuration=configuration.name,
-            epoch=epoch,
-        )
-        self._keep(position, EvalResult(trial))
+        self._keep(slot.job[0], overrun(slot, self._options.timeout, self._monotonic()))
         self._dismiss(slot)
         if not self.stopped:
             self._hire()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.metrics.registry import MetricRegistry
-from proctor.ports import Metric
+from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
+from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
 
@@ -25,3 +26,11 @@ def aggregate(
         return registry.compute_all(results), {}
     tables = {name: registry.compute_all(results.only(name)) for name in names}
     return registry.compute_all(results), tables
+
+
+def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
+    """Compute what a run amounts to from what is stored, and store that with how it stands."""
+    results = history.results(run.run_id, run)
+    table, by_configuration = aggregate(results, run, metrics)
+    history.finish(run, table, by_configuration)
+    return EvalReport(results, run, table, by_configuration)

@@ -20,7 +20,7 @@ class Slot:
     __slots__ = ("abandoned", "expired", "job", "resting", "task", "until")
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[Any] | None = None
         # position, sample, configuration, epoch, when it began
         self.job: tuple[int, Sample[Any, Any], Configuration, int, float] | None = None
         self.until = math.inf

@@ -18,17 +18,23 @@ Job = tuple[int, Sample[Any, Any], Configuration, int]
 IsDone = Callable[[int, str, str, int], bool]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything a run is made of, ready to be used."""
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What runs a sample and scores what comes out, ready to be used: all that a worker needs."""
+
+    target: Target
+    evaluators: tuple[AttachedEvaluator, ...]
+    options: RunOptions = field(default_factory=RunOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Setup):
+    """Everything a run is made of."""
 
     name: str
     dataset: SampleSource
-    target: Target
-    evaluators: tuple[AttachedEvaluator, ...]
     configurations: tuple[Configuration, ...] = (Configuration(),)
     metrics: tuple[Metric, ...] = ()
-    options: RunOptions = field(default_factory=RunOptions)
     tags: dict[str, str] = field(default_factory=dict)
 
 

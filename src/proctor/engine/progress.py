@@ -35,6 +35,7 @@ class Progress:
         self.slots: list[Slot] = []
         self.warnings: list[str] = []
         self.stopping = False
+        self.notice = ""
         self.started = clock.monotonic()
         self._clock = clock
         self._callbacks = list(callbacks)
@@ -74,13 +75,17 @@ class Progress:
     def running(self) -> list[tuple[str, float]]:
         """Ids of the samples that are being run and for how long, the longest first."""
         now = self._clock.monotonic()
-        jobs = [slot.job for slot in tuple(self.slots)]
+        jobs = [slot.job for slot in tuple(self.slots) if not slot.resting]
         active = [(job[1].id, now - job[4]) for job in jobs if job is not None]
         return sorted(active, key=lambda item: -item[1])
 
     def count(self, outcome: Outcome) -> None:
         """One more trial is finished."""
         self.outcomes[outcome] += 1
+
+    def expect(self, evaluators: int) -> None:
+        """Say how many evaluators speak in a trial, where that was not known at first."""
+        self._steps_a_trial = max(self._steps_a_trial, evaluators)
 
     def start(self) -> None:
         """The run begins."""

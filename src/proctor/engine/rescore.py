@@ -52,6 +52,8 @@ class StoredTrials:
 class Rescorer:
     """Scores a stored trial; one that failed stays as it is."""
 
+    hands = None
+
     def __init__(self, trials: dict[int, Trial], score: Scoring) -> None:
         self._trials = trials
         self._score = score

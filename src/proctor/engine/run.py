@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
 from proctor.engine.crew import Crew
-from proctor.engine.finish import aggregate
+from proctor.engine.finish import finish
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner
@@ -29,13 +29,14 @@ from proctor.records.run import RunMetadata, RunStatus
 from proctor.threads import Threads
 
 Watch = Callable[[RunView], AbstractContextManager[object]]
+OpenRunner = Callable[[Threads, ResultWriter], AbstractAsyncContextManager[Runner]]
 
 
 @dataclass(frozen=True)
 class Sitting:
     """One sitting of a run: a new run, or what is left of an earlier one.
 
-    `make_runner` gives what does the jobs, `close` frees what it held.
+    `open_runner` gives what does the jobs, and frees what it held when they are done.
     """
 
     metadata: RunMetadata
@@ -43,8 +44,7 @@ class Sitting:
     clock: Clock
     jobs: Iterator[Job]
     progress: Progress
-    make_runner: Callable[[Threads, ResultWriter], Runner]
-    close: Callable[[], Awaitable[None]] | None = None
+    open_runner: OpenRunner
     metrics: Sequence[Metric] = ()
     watch: Watch | None = None
     is_new: bool = True
@@ -74,22 +74,20 @@ class Sitting:
 
     async def _work(self, writer: ResultWriter) -> Crew:
         threads = Threads()
-        runner = self.make_runner(threads, writer)
-        crew = Crew(self.metadata, self.jobs, runner, writer, self.progress, self.clock)
         self.progress.start()
         # Set for what this task starts, and taken back: the caller's context is his own.
         told = conditions.set(Conditions(self.spending))
         warned = sessions.warnings.set(self.progress.warnings)
         try:
-            async with lifetimes.in_use():
-                with _on_interrupt(crew.interrupt):
+            async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
+                options = self.metadata.options
+                crew = Crew(options, self.jobs, runner, writer, self.progress, self.clock)
+                with on_interrupt(crew.interrupt):
                     await crew.work()
         finally:
             conditions.reset(told)
             sessions.warnings.reset(warned)
             threads.close()
-            if self.close is not None:
-                await self.close()
             if threads.abandoned:
                 self.progress.warnings.append(
                     f"calls that ran out of time in a thread: {threads.abandoned}; Python cannot "
@@ -107,11 +105,9 @@ class Sitting:
             warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
             spent=None if self.spending is None else self.spending.so_far,
         )
-        results = self.history.results(run.run_id, run)
-        metrics, by_configuration = aggregate(results, run, self.metrics)
-        self.history.finish(run, metrics, by_configuration)
+        report = finish(self.history, run, self.metrics)
         self.progress.end(failed=status != "completed")
-        return EvalReport(results, run, metrics, by_configuration)
+        return report
 
     def _raise_if_stopped(self, crew: Crew) -> None:
         run_id = self.metadata.run_id
@@ -155,7 +151,7 @@ class _Interrupts:
 
 
 @contextlib.contextmanager
-def _on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
+def on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
     """Let Ctrl-C be handled by the run while it lasts, where this thread may decide that."""
     if threading.current_thread() is not threading.main_thread():
         yield

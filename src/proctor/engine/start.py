@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import platform
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 
+from proctor import telemetry
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
 from proctor.engine.budget import spending_of
@@ -26,19 +31,28 @@ from proctor.threads import Threads
 from proctor.version import VERSION
 
 
+class Place(Protocol):
+    """Where the trials of a run are carried out, if not here."""
+
+    def runner(
+        self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
+    ) -> AbstractAsyncContextManager[Runner]: ...
+
+
 class Conduct(msgspec.Struct, frozen=True):
-    """How a run is watched and, where one is resumed, what may have changed since."""
+    """How and where a run is carried out and, where one is resumed, what may have changed since."""
 
     callbacks: Sequence[ProgressCallback] = ()
     watch: Watch | None = None
     allow_changes: bool = False
     retry_errors: bool = False
+    place: Place | None = None
 
 
 def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
     """Open a new run."""
     now = clock.now()
-    metadata = _describe(plan, info, RunMetadata(_new_id(now), plan.name, now))
+    metadata = _describe(plan, info, RunMetadata(new_run_id(now), plan.name, now))
     progress = _progress(metadata, clock, how, total_of(plan, info))
     spending = spending_of(metadata)
     work = jobs(plan)
@@ -91,7 +105,7 @@ def rescore(
     stored = StoredTrials(history.results(before.run_id), before)
     metadata = msgspec.structs.replace(
         before,
-        run_id=_new_id(now),
+        run_id=new_run_id(now),
         started_at=now,
         finished_at=None,
         status="running",
@@ -113,10 +127,14 @@ def rescore(
     )
     progress = _progress(metadata, clock, how, len(stored))
 
-    def make_runner(threads: Threads, writer: ResultWriter) -> Runner:
+    @contextlib.asynccontextmanager
+    async def open_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
         timeout = metadata.options.evaluator_timeout
         kept = _kept(metadata, history, writer, clock)
-        return stored.runner(Scoring(plan.evaluators, timeout, threads, progress, kept))
+        async with telemetry.observing(metadata) as observed:
+            evaluators = observed.evaluators(plan.evaluators)
+            scoring = Scoring(evaluators, timeout, threads, progress, kept)
+            yield observed.runner(stored.runner(scoring))
 
     return Sitting(
         metadata,
@@ -124,7 +142,7 @@ def rescore(
         clock,
         stored.jobs(),
         progress,
-        make_runner,
+        open_runner,
         metrics=plan.metrics,
         watch=how.watch,
         spending=spending_of(metadata),
@@ -217,7 +235,8 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
     )
 
 
-def _new_id(now: datetime) -> str:
+def new_run_id(now: datetime) -> str:
+    """The id of a run that begins now."""
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
@@ -255,22 +274,31 @@ def _sitting(
     *,
     is_new: bool,
 ) -> Sitting:
-    def make_runner(threads: Threads, writer: ResultWriter) -> Runner:
+    @contextlib.asynccontextmanager
+    async def here(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
         if plan.options.cache and plan.target.spec.kind != "recorded":
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
         kept = _kept(metadata, history, writer, clock)
-        return TrialRunner(plan, clock, threads, progress, cache, kept)
+        try:
+            async with telemetry.observing(metadata) as observed:
+                watched = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
+                runner = TrialRunner(watched, clock, threads, progress, cache, kept)
+                yield observed.runner(runner)
+        finally:
+            await plan.target.close()
 
-    close = plan.target.close
+    def away(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
+        assert how.place is not None
+        return how.place.runner(plan, metadata, progress, spending)
+
     return Sitting(
         metadata,
         history,
         clock,
         work,
         progress,
-        make_runner,
-        close,
+        here if how.place is None else away,
         plan.metrics,
         how.watch,
         is_new,

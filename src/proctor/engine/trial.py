@@ -14,7 +14,7 @@ from proctor.asking.conditions import Conditions, conditions
 from proctor.clock import Clock
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot
-from proctor.engine.plan import Plan
+from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
@@ -30,7 +30,10 @@ TRACEBACK_FRAMES = 6
 
 
 class Runner(Protocol):
-    """What a worker does with a job."""
+    """What a worker does with a job; `hands` is how many jobs it takes at once, if it knows."""
+
+    @property
+    def hands(self) -> int | None: ...
 
     async def run(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
@@ -38,11 +41,13 @@ class Runner(Protocol):
 
 
 class TrialRunner:
-    """Runs trials of one plan. Whatever the target or an evaluator does, a result comes out."""
+    """Runs trials here. Whatever the target or an evaluator does, a result comes out."""
+
+    hands = None
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Setup,
         clock: Clock,
         threads: Threads,
         progress: Progress,
@@ -52,6 +57,7 @@ class TrialRunner:
     ) -> None:
         self._clock = clock
         self._monotonic = clock.monotonic
+        self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
         call = _caller(plan.target, threads)
@@ -78,6 +84,9 @@ class TrialRunner:
                 break
             delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
             slot.resting = True
+            if self._progress.stopping and slot.task is not None:
+                # It would have been dropped with the others, had it failed a moment earlier.
+                slot.task.cancel()
             await self._clock.sleep(delay)
             slot.resting = False
             attempt += 1
@@ -237,6 +246,20 @@ class Scoring:
 
 class TimedOut(Exception):
     """The target took longer than it may."""
+
+
+def overrun(slot: Slot, timeout: float | None, now: float) -> EvalResult:
+    """The result of a call that went on after it was told to stop."""
+    assert slot.job is not None
+    _, sample, configuration, epoch, began = slot.job
+    trial = Trial(
+        sample,
+        error=describe(TimedOut("it went on after it was told to stop"), timeout),
+        latency_ms=(now - began) * 1000.0,
+        configuration=configuration.name,
+        epoch=epoch,
+    )
+    return EvalResult(trial)
 
 
 def describe(error: BaseException, timeout: float | None) -> Failure:

@@ -93,16 +93,19 @@ def is_fraction(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as a reason shows it: in one short piece, an object by its type alone.
+    """A value as a reason shows it: in one short piece, an object that has no words by its type.
 
-    >>> shown("a" * 100)[-3:], shown(print)
-    ('aa…', 'an object of type builtin_function_or_method')
+    >>> shown("a" * 100)[-3:], shown(object()), shown(frozenset({1}))
+    ('aa…', 'an object of type object', 'frozenset({1})')
     """
     if isinstance(value, str):
         value = value[:_SHOWN_AT_MOST]
-    elif not isinstance(value, bool | Real | list | tuple | Mapping | None):
+    elif getattr(type(value), "__repr__", None) is object.__repr__:
         return f"an object of type {type(value).__name__}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_AT_MOST else text[: _SHOWN_AT_MOST - 1] + "…"
 
 

@@ -78,7 +78,7 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             place,
             marks,
             NAN if value is None else value,
-            trial.latency_ms,
+            NAN if trial.latency_ms is None else trial.latency_ms,
             NAN if trial.usage is None else _tokens(trial.usage),
             *numbers,
         )

@@ -32,9 +32,11 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
         trial = result.trial
         if type(trial.output) is float and not isfinite(trial.output):
             raise ValueError("JSON has no NaN and no infinity; null is something else")
+        if trial.latency_ms is not None and not isfinite(trial.latency_ms):
+            raise ValueError("no time is without end")
         data = codec.encode(result)
         by_hand = trial.usage is not None or trial.session is not None or result.sessions
-        if by_hand or not isfinite(trial.latency_ms):
+        if by_hand:
             # Users make these by hand, and nothing has looked at their fields' types yet.
             read(data)
     except UNWRITABLE:
@@ -63,7 +65,8 @@ def _sound(result: EvalResult) -> EvalResult:
     )
     scores = {name: _score(score) for name, score in result.scores.items()}
     told = {name: _kept(session, Session) for name, session in result.sessions.items()}
-    return EvalResult(trial, scores, {name: kept for name, kept in told.items() if kept})
+    heard = {name: kept for name, kept in told.items() if kept}
+    return EvalResult(trial, scores, heard, result.delivery)
 
 
 def _score(score: Score) -> Score:
@@ -74,8 +77,8 @@ def _score(score: Score) -> Score:
     )
 
 
-def _finite(number: Any) -> float:
-    return float(number) if isinstance(number, int | float) and isfinite(number) else 0.0
+def _finite(number: Any) -> float | None:
+    return float(number) if isinstance(number, int | float) and isfinite(number) else None
 
 
 def _failure(failure: Failure) -> Failure:

@@ -146,12 +146,15 @@ class StoredResults:
 
     def latencies(self) -> Column:
         self._forget_large()
-        values = array("d", (figure[LATENCY] for figure in self._figures()))
-        return Column(values, clusters=self.clusters())
+        return self._told(LATENCY)
 
     def tokens(self) -> Column:
         self._forget_large()
-        told, clusters = array("d", (f[TOKENS] for f in self._figures())), self.clusters()
+        return self._told(TOKENS)
+
+    def _told(self, place: int) -> Column:
+        """A number of each trial, where it is known; the others are counted as skipped."""
+        told, clusters = array("d", (f[place] for f in self._figures())), self.clusters()
         known = bytes(number == number for number in told)
         return Column(
             array("d", compress(told, known)),

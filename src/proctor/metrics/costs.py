@@ -18,6 +18,8 @@ DOLLARS = "USD"
 class LatencyMetric:
     """How long the target took, in milliseconds: mean, p50, p95 and max. Failures are in it.
 
+    What nobody measured, such as a request that no worker could answer, is counted as skipped.
+
     >>> LatencyMetric().name
     'latency_ms'
     """
@@ -31,9 +33,9 @@ class LatencyMetric:
         p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
         return {
             "mean": mean_of(column, unit="ms"),
-            "p50": MetricValue(p50, n, kind="quantile", unit="ms"),
-            "p95": MetricValue(p95, n, kind="quantile", unit="ms"),
-            "max": MetricValue(longest, n, unit="ms"),
+            "p50": MetricValue(p50, n, skipped=column.skipped, kind="quantile", unit="ms"),
+            "p95": MetricValue(p95, n, skipped=column.skipped, kind="quantile", unit="ms"),
+            "max": MetricValue(longest, n, skipped=column.skipped, unit="ms"),
         }
 
 

@@ -181,8 +181,13 @@ class ResultList:
         )
 
     def latencies(self) -> Column:
-        values = array("d", (result.latency_ms for result in self._results))
-        return Column(values, clusters=self.clusters())
+        taken = [result.latency_ms for result in self._results]
+        known = [one is not None for one in taken]
+        return Column(
+            array("d", (one for one in taken if one is not None)),
+            skipped=known.count(False),
+            clusters=_chosen(self.clusters(), known),
+        )
 
     def tokens(self) -> Column:
         usages = [result.trial.usage for result in self._results]

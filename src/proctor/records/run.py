@@ -9,7 +9,7 @@ import msgspec
 
 from proctor.records.trial import Configuration
 
-RunStatus = Literal["running", "completed", "interrupted", "failed"]
+RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
 OnError = Literal["continue", "raise"]
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]

@@ -11,7 +11,13 @@ EventT = TypeVar("EventT")
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Usage(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """Tokens and money. None means unknown, which is not zero.
 
     >>> (Usage(input_tokens=10, output_tokens=5) + Usage(input_tokens=1)).total_tokens
@@ -47,9 +53,17 @@ def _sum(left: NumberT | None, right: NumberT | None) -> NumberT | None:
 
 
 class ToolCall(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="tool_call"
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag="tool_call",
 ):
-    """A tool that was called: with what, what came back or went wrong, and how long it took."""
+    """A tool that was called: with what, what came back or went wrong, and how long it took.
+
+    `signature` is what some providers want to have back with the call.
+    """
 
     name: str
     arguments: dict[str, Any] = {}
@@ -57,6 +71,7 @@ class ToolCall(
     error: str | None = None
     duration_ms: float | None = None
     call_id: str | None = None
+    signature: str | None = None
 
     @property
     def success(self) -> bool:
@@ -65,7 +80,12 @@ class ToolCall(
 
 
 class Message(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="message"
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag="message",
 ):
     """Something said: by the system, the user, the assistant or a tool.
 
@@ -80,7 +100,12 @@ class Message(
 
 
 class ModelCall(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="model_call"
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag="model_call",
 ):
     """A model that was asked: which one, what it used and how long it took."""
 
@@ -92,7 +117,12 @@ class ModelCall(
 
 
 class CustomEvent(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="custom"
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag="custom",
 ):
     """Any object of the user's, kept with the name of its type."""
 
@@ -103,7 +133,13 @@ class CustomEvent(
 Event = Message | ToolCall | ModelCall | CustomEvent
 
 
-class SessionView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SessionView(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """A session as evaluators get it: to be read in order or by type, not to be added to.
 
     `told` is what the target said it used, where it said so.

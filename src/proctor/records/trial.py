@@ -54,12 +54,15 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One execution of the target on one sample, in one configuration and epoch."""
+    """One execution of the target on one sample, in one configuration and epoch.
+
+    `latency_ms` is None where nobody measured it, as for a request that no worker could answer.
+    """
 
     sample: Sample[Any, Any]
     output: Any = None
     error: Failure | None = None
-    latency_ms: float = 0.0
+    latency_ms: float | None = 0.0
     started_at: datetime | None = None
     configuration: str = DEFAULT_CONFIGURATION
     epoch: int = 0
@@ -69,12 +72,25 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     cached: bool = False
 
 
+class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a result came from a worker: for which run and request, from whom, at which delivery."""
+
+    run_id: str
+    request_id: str
+    worker: str = ""
+    count: int = 1
+
+
 class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One trial with its scores; `sessions` hold what evaluators asked of models, by their name."""
+    """One trial with its scores; `sessions` hold what evaluators asked of models, by their name.
+
+    `delivery` is there if a worker ran the trial.
+    """
 
     trial: Trial
     scores: dict[str, Score] = {}
     sessions: dict[str, Session] = {}
+    delivery: Delivery | None = None
 
     @property
     def sample_id(self) -> str:
@@ -87,8 +103,8 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return self.trial.output
 
     @property
-    def latency_ms(self) -> float:
-        """How long the target took, measured for failures too."""
+    def latency_ms(self) -> float | None:
+        """How long the target took, measured for failures too; None if nobody could."""
         return self.trial.latency_ms
 
     @property

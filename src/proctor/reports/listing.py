@@ -57,7 +57,7 @@ def describe(result: EvalResult) -> str:
     trial = result.trial
     heading = f"{line(result.sample_id, RESULT_WIDTH)}  {result.outcome}  ({trial.configuration}"
     heading += f", epoch {trial.epoch}" if trial.epoch else ""
-    heading += f", {trial.latency_ms:,.1f} ms"
+    heading += "" if trial.latency_ms is None else f", {trial.latency_ms:,.1f} ms"
     heading += f", {trial.attempts} attempts" if trial.attempts > 1 else ""
     heading += ", cached)" if trial.cached else ")"
     facts = [

@@ -59,7 +59,9 @@ def summary(view: RunView) -> str:
 def notes(view: RunView) -> Iterator[str]:
     """What else is worth saying: that it is stopping, and which samples take long."""
     running = view.running()
-    if view.stopping:
+    if view.notice:
+        yield view.notice
+    if view.stopping and running:
         yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
     slow = [
         f"{line(name, NAME_LIMIT)} ({_duration(age)})"

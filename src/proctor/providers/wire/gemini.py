@@ -74,7 +74,10 @@ class GeminiWire:
         parts = (candidate.content and candidate.content.parts) or []
         text = "".join(part.text or "" for part in parts if not part.thought)
         calls = tuple(
-            turns.tool_call(part.call.name, part.call.args, part.call.id)
+            msgspec.structs.replace(
+                turns.tool_call(part.call.name, part.call.args, part.call.id),
+                signature=part.thought_signature,
+            )
             for part in parts
             if part.call is not None
         )
@@ -131,7 +134,12 @@ def _parts(message: Message, ids: turns.CallIds) -> list[dict[str, Any]]:
         parts = [{"text": text}] if text or not message.tool_calls else []
     for call in message.tool_calls:
         ids.of_call(call)
-        parts.append({"functionCall": {"name": call.name, "args": codec.plain(call.arguments)}})
+        part: dict[str, Any] = {
+            "functionCall": {"name": call.name, "args": codec.plain(call.arguments)}
+        }
+        if call.signature is not None:
+            part["thoughtSignature"] = call.signature
+        parts.append(part)
     return parts
 
 
@@ -153,6 +161,7 @@ class _Call(msgspec.Struct):
 class _Part(msgspec.Struct):
     text: str | None = None
     thought: bool = False
+    thought_signature: str | None = msgspec.field(default=None, name="thoughtSignature")
     call: _Call | None = msgspec.field(default=None, name="functionCall")
 
 
