@@ -1,21 +1,24 @@
-"""Addresses of models and embedders become live: the name before the colon says who connects.
+"""Addresses of models, embedders and mailboxes become live: what stands before the colon connects.
 
-Providers and embedders are offered as entry points (`proctor.providers`, `proctor.embedders`), the
-built-in ones too. Judges and targets therefore need not know any of them.
+They are offered as entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`),
+the built-in ones too. Judges, targets and workers therefore need not know any of them.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor import importing, plugins
-from proctor.errors import ModelError, UsageError, nearest
-from proctor.ports import Embedder, ProviderAdapter
+from proctor.errors import ConfigError, ModelError, UsageError, nearest
+from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
 # Under this name a package offers to wrap functions, chat models and clients that users hold.
 PYTHON = "python"
+# The user and password of an address, also of one that is badly written.
+_SECRET = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
 # What is said with each question and not where a model is connected.
 _OF_THE_QUESTION = frozenset({"temperature", "max_tokens", "seed", "top_logprobs"})
 
@@ -43,6 +46,33 @@ def embedder(model: Any, **options: Any) -> Embedder:
     """
     found: Embedder = _connected(model, options, plugins.EMBEDDERS, "embedder", ("embed", "name"))
     return found
+
+
+def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
+    """A mailbox by its address, for bodies of one type.
+
+    `redis://host:6379/0/NAME` (or `rediss://`), `sqs://NAME`, `memory://NAME`.
+    """
+    scheme, colon, _ = address.partition(":")
+    connect = plugins.find(plugins.MAILBOXES, scheme) if colon else None
+    if connect is None:
+        known = plugins.names(plugins.MAILBOXES)
+        raise ConfigError(
+            f"{hidden(address)!r} is not the address of a mailbox",
+            fix="write it as redis://host:6379/0/NAME or sqs://NAME"
+            + ("" if scheme in known else f"; {nearest(scheme, known)}"),
+        )
+    found: Mailbox[Any] = connect(address, body_type, **options)
+    return found
+
+
+def hidden(address: str) -> str:
+    """An address as it may be shown: without user, password and options.
+
+    >>> hidden("redis://:secret@localhost:6379/0/requests?password=secret")
+    'redis://localhost:6379/0/requests'
+    """
+    return _SECRET.sub(r"\1", address).partition("?")[0]
 
 
 def is_model_address(text: str) -> bool:

@@ -11,8 +11,16 @@ ProctorError                  what happened, where, and how to mend it
 │   ├── RunNotFound           no such run in the history
 │   └── ResumeRefused         the run to be resumed is not the one described now
 ├── CallFailed                a command, endpoint or model failed; becomes an error of its trial
-│   └── Unreadable            a model's answer is not what was asked for, also when asked again
+│   ├── Unreadable            a model's answer is not what was asked for, also when asked again
+│   └── LoopStopped           a main loop had used up its turns, budget or time before it answered
 ├── HistoryError              the history cannot be opened, read or written
+├── MailboxError              a mailbox cannot be reached or refuses
+│   ├── MailboxClosed         it was closed
+│   ├── MailboxGone           it is not there any more
+│   ├── MailboxFull           it holds as many messages as it may
+│   ├── MessageRefused        a body cannot be sent, now or later
+│   │   └── MessageTooLarge   it is larger than the mailbox takes
+│   └── ReceiptExpired        the message is no longer the caller's: its lease is over
 ├── StopRun                   no further call may be made (a budget is spent); ends the whole run
 └── RunStopped                a run ended early because it was told to (on_error, max_errors)
 
@@ -124,6 +132,43 @@ class Unreadable(CallFailed):
         super().__init__(what)
         self.answer = answer
         self.usage = usage
+
+
+class LoopStopped(CallFailed):
+    """A main loop had used up its "turns", "budget" or "time" (`limit`) before it had an answer."""
+
+    def __init__(self, what: str, *, limit: str, usage: Any = None) -> None:
+        super().__init__(what)
+        self.limit = limit
+        self.usage = usage
+
+
+class MailboxError(ProctorError):
+    """A mailbox cannot be reached, or refuses what it is asked."""
+
+
+class MailboxClosed(MailboxError):
+    """The mailbox was closed."""
+
+
+class MailboxGone(MailboxError):
+    """The mailbox was removed from its server: nobody waits for what is sent to it."""
+
+
+class MailboxFull(MailboxError):
+    """The mailbox holds as many messages as it may, those in flight counted."""
+
+
+class MessageRefused(MailboxError):
+    """A body cannot be sent, now or later."""
+
+
+class MessageTooLarge(MessageRefused):
+    """A body is larger than the mailbox takes."""
+
+
+class ReceiptExpired(MailboxError):
+    """The message is no longer the caller's: its lease is over, or it was settled before."""
 
 
 class StopRun(ProctorError):

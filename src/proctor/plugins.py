@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EVALUATORS = "proctor.evaluators"
 PROVIDERS = "proctor.providers"
 EMBEDDERS = "proctor.embedders"
+MAILBOXES = "proctor.mailboxes"
 
 
 def installed(group: str) -> Iterable[EntryPoint]:

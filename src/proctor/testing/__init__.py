@@ -1,4 +1,4 @@
-"""For your own tests: a model server on this machine, and what every provider must be able to do.
+"""For your own tests: servers on this machine, and what providers and mailboxes must be able to do.
 
 from proctor.testing import Fault, ModelServer
 
@@ -15,19 +15,38 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proctor.testing.exchange import Asked, Said
     from proctor.testing.fault import Fault
+    from proctor.testing.mailbox_contract import MailboxContract
+    from proctor.testing.mailbox_moves import MailboxMoves
     from proctor.testing.model_server import ModelServer
     from proctor.testing.provider_contract import EndpointContract, ProviderContract
+    from proctor.testing.redis_server import RedisServer
+    from proctor.testing.sqs_server import SQSServer
 
 _HOMES = {
     "Asked": "exchange",
     "EndpointContract": "provider_contract",
     "Fault": "fault",
+    "MailboxContract": "mailbox_contract",
+    "MailboxMoves": "mailbox_moves",
     "ModelServer": "model_server",
     "ProviderContract": "provider_contract",
+    "RedisServer": "redis_server",
+    "SQSServer": "sqs_server",
     "Said": "exchange",
 }
 
-__all__ = ["Asked", "EndpointContract", "Fault", "ModelServer", "ProviderContract", "Said"]
+__all__ = [
+    "Asked",
+    "EndpointContract",
+    "Fault",
+    "MailboxContract",
+    "MailboxMoves",
+    "ModelServer",
+    "ProviderContract",
+    "RedisServer",
+    "SQSServer",
+    "Said",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
+from proctor.ports.mail import Mailbox, Message
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
@@ -21,6 +22,26 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
 from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
+
+__all__ = [
+    "AttachedEvaluator",
+    "DurableWriter",
+    "Embedder",
+    "Evaluator",
+    "History",
+    "Kept",
+    "Mailbox",
+    "Message",
+    "Metric",
+    "ProgressCallback",
+    "ProviderAdapter",
+    "Reporter",
+    "ResultWriter",
+    "RunView",
+    "SampleSource",
+    "SessionEvaluator",
+    "Target",
+]
 
 
 @runtime_checkable
@@ -173,6 +194,11 @@ class RunView(Protocol):
     def stopping(self) -> bool: ...
 
     @property
+    def notice(self) -> str:
+        """What those who wait should know, such as that no worker has answered yet."""
+        ...
+
+    @property
     def outcomes(self) -> Mapping[Outcome, int]: ...
 
     @property
@@ -208,6 +234,14 @@ class ResultWriter(Protocol):
         ...
 
 
+class DurableWriter(ResultWriter, Protocol):
+    """Where a history takes results in."""
+
+    def flush(self) -> None:
+        """Return when everything taken so far is durable."""
+        ...
+
+
 class History(Protocol):
     """The record of runs."""
 
@@ -223,7 +257,7 @@ class History(Protocol):
         """Claim a run for this process; refused while another process works on it."""
         ...
 
-    def writer(self, run_id: str) -> AbstractContextManager[ResultWriter]: ...
+    def writer(self, run_id: str) -> AbstractContextManager[DurableWriter]: ...
 
     def finish(
         self,

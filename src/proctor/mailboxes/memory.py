@@ -1,0 +1,313 @@
+"""Mailboxes in memory: for tests, examples, and loops whose threads share one process."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from proctor.clock import Clock, SystemClock
+from proctor.errors import ConfigError, ReceiptExpired
+from proctor.mailboxes import limits
+from proctor.mailboxes.leases import Entry, Lease, Queue, Written
+from proctor.ports import Mailbox, Message
+from proctor.records.mail import DeadLetter
+
+BodyT = TypeVar("BodyT")
+
+
+class Place:
+    """Where mailboxes in memory find each other by name.
+
+    Bodies are written as JSON and read back, as on their way through a server, or, with
+    `writes=False`, handed over as the objects they are.
+    """
+
+    def __init__(self, *, writes: bool, clock: Clock | None = None) -> None:
+        self._writes = writes
+        self._clock = clock or SystemClock()
+        self._queues: dict[str, Queue] = {}
+        self._lock = threading.Lock()
+
+    def queue(self, name: str) -> Queue:
+        """The queue of that name; a new one if there is none."""
+        with self._lock:
+            if name not in self._queues:
+                self._queues[name] = Queue(name, self._clock, writes=self._writes)
+            return self._queues[name]
+
+    def introduce(self, queue: Queue) -> None:
+        """Let a queue from elsewhere be found here too."""
+        with self._lock:
+            if self._queues.setdefault(queue.name, queue) is not queue:
+                raise ConfigError(
+                    f"another mailbox is known here by the name {queue.name!r}",
+                    fix="give each mailbox a name of its own",
+                )
+
+    def forget(self, queue: Queue) -> None:
+        """Let the name be free for a new one."""
+        with self._lock:
+            if self._queues.get(queue.name) is queue:
+                del self._queues[queue.name]
+
+
+# What is at memory:// addresses stays for the life of the process, as it would on a server,
+# until it is taken or removed.
+_OF_THE_PROCESS = Place(writes=True)
+
+
+class InMemoryMessage(Generic[BodyT]):
+    """One delivery from a mailbox in memory."""
+
+    __slots__ = (
+        "_lease",
+        "_mailbox",
+        "body",
+        "delivery_count",
+        "enqueued_at",
+        "id",
+        "receipt_handle",
+        "reply_to",
+    )
+
+    def __init__(self, body: BodyT, lease: Lease, mailbox: InMemoryMailbox[Any]) -> None:
+        self._lease = lease
+        self._mailbox = mailbox
+        self.body = body
+        self.id = lease.entry.id
+        self.receipt_handle = lease.receipt
+        self.delivery_count = lease.delivery
+        self.enqueued_at = lease.entry.enqueued_at
+        self.reply_to = lease.entry.reply_to
+
+    def acknowledge(self) -> None:
+        """It is done: it goes for good."""
+        self._mailbox._open_queue().acknowledge(self._lease)
+
+    def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
+        """Give it back, to be seen again after so many seconds."""
+        limits.check_seconds("visibility_timeout", visibility_timeout, where=self._mailbox.name)
+        queue = self._mailbox._open_queue()
+        queue.give_back(self._lease, visibility_timeout, reason, counts=counts)
+
+    def extend_visibility(self, timeout: float) -> None:
+        """Keep it for so many seconds from now."""
+        limits.check_seconds("timeout", timeout, where=self._mailbox.name)
+        self._mailbox._open_queue().extend(self._lease, timeout)
+
+    def reject(self, reason: str) -> None:
+        """Set it aside as a dead letter at once."""
+        self._mailbox._open_queue().set_aside(self._lease, reason)
+
+    def reply(self, body: Any) -> str:
+        """Send an answer to `reply_to`; gives the id of the answer."""
+        self._mailbox._open_queue()
+        if self.reply_to is None:
+            raise limits.no_reply_to(self._mailbox.name)
+        answers = self._lease.entry.answers or self._mailbox.beside(self.reply_to, None)
+        return answers.send(body)
+
+
+class InMemoryMailbox(Generic[BodyT]):
+    """A mailbox within this process.
+
+    With a `body_type` bodies are written as JSON and read back, so that a test finds what a server
+    would make of them; without one they are handed over as they are. A message that was delivered
+    `max_deliveries` times and comes back is set aside. Mailboxes made with one `place` know each
+    other by name; each is a handle of its own, so that closing one leaves the others open.
+
+    >>> requests = InMemoryMailbox("requests")
+    >>> _ = requests.send("2 + 2", reply_to="results")
+    >>> [message] = requests.receive()
+    >>> _ = message.reply(4)
+    >>> message.acknowledge()
+    >>> [answer.body for answer in requests.beside("results", int).receive()]
+    [4]
+    """
+
+    def __init__(
+        self,
+        name: str = "mailbox",
+        body_type: type[BodyT] | None = None,
+        *,
+        capacity: int | None = None,
+        max_deliveries: int | None = None,
+        clock: Clock | None = None,
+        place: Place | None = None,
+    ) -> None:
+        limits.check_bound("capacity", capacity, where=name)
+        limits.check_bound("max_deliveries", max_deliveries, where=name)
+        self._name = limits.check_name(name)
+        self._bodies = limits.Bodies(body_type)
+        self._capacity = capacity
+        self._max_deliveries = max_deliveries
+        self._place = place or Place(writes=body_type is not None, clock=clock)
+        self._queue = self._place.queue(name)
+        self._closed = False
+        self._wakes = 0
+
+    @property
+    def name(self) -> str:
+        """The name it is known by at its place."""
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self._closed
+
+    def send(
+        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
+    ) -> str:
+        """Put a message in, to be seen after so many seconds; gives its id."""
+        limits.check_seconds("delay_seconds", delay_seconds, where=self._name)
+        return self._send([body], reply_to, delay_seconds)[0]
+
+    def send_all(
+        self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None
+    ) -> list[str]:
+        """Put several messages in, in order; all of them, or none if one is refused."""
+        return self._send(bodies, reply_to, 0)
+
+    def receive(
+        self,
+        *,
+        max_messages: int = 1,
+        visibility_timeout: float = 30,
+        wait_time_seconds: float = 0,
+    ) -> Sequence[Message[BodyT]]:
+        """Lease up to `max_messages` for `visibility_timeout` seconds.
+
+        With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
+        """
+        limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
+        self._open_queue()
+        wakes = self._wakes
+        until = time.monotonic() + wait_time_seconds
+        while True:
+            leases = self._taken(max_messages, visibility_timeout, until, wakes)
+            messages = [read for lease in leases if (read := self._read(lease)) is not None]
+            if messages or not leases:
+                return messages
+
+    def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
+        """Acknowledge several, passing over those that are no longer one's own; says how many."""
+        self._open_queue()
+        return sum(map(_acknowledged, messages))
+
+    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
+        """What was set aside, the newest first; the newest 10,000 are kept."""
+        limits.check_bound("limit", limit, where=self._name)
+        return self._open_queue().dead_letters(limit)
+
+    def purge(self) -> int:
+        """Drop every message, those in flight too; says how many. Dead letters stay."""
+        return self._open_queue().clear()
+
+    def approximate_count(self) -> int:
+        """How many there are: waiting, delayed and in flight; here the number is exact."""
+        return len(self._open_queue())
+
+    def beside(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
+        """The mailbox of another name at the same place, or, by the own name, a second handle."""
+        self._open_queue()
+        return InMemoryMailbox(name, body_type, place=self._place)
+
+    def wake(self) -> None:
+        """Let those who wait in `receive` of this handle look once more and return."""
+        with self._queue.changed:
+            self._wakes += 1
+            self._queue.changed.notify_all()
+
+    def close(self) -> None:
+        """Use it no more from here; what is in it stays there for other handles."""
+        with self._queue.changed:
+            self._closed = True
+            self._queue.changed.notify_all()
+
+    def remove(self, *, for_good: bool = False) -> None:
+        """Drop everything in it, dead letters too, and close it; then its name is free again."""
+        queue = self._open_queue()
+        queue.clear(dead_too=True)
+        queue.gone = for_good
+        if not for_good:
+            self._place.forget(queue)
+        self.close()
+
+    def _open_queue(self) -> Queue:
+        if self._closed:
+            raise limits.closed(self._name)
+        return self._queue
+
+    def _send(
+        self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float
+    ) -> list[str]:
+        queue = self._open_queue()
+        if queue.gone:
+            raise limits.gone(self._name)
+        name = limits.reply_name(reply_to)
+        answers = self._introduced(reply_to)
+        now = queue.clock.now()
+        kept = (Written(self._bodies.write(body)) if queue.writes else body for body in bodies)
+        entries = [Entry(body, now, name, answers) for body in kept]
+        queue.put(entries, delay, self._capacity)
+        return [entry.id for entry in entries]
+
+    def _introduced(self, reply_to: str | Mailbox[Any] | None) -> Mailbox[Any] | None:
+        """Where answers go if a mailbox was given and not a name; it may be of any kind."""
+        if not isinstance(reply_to, InMemoryMailbox):
+            return None if isinstance(reply_to, str) else reply_to
+        self._place.introduce(reply_to._queue)
+        return None
+
+    def _taken(self, most: int, seconds: float, until: float, wakes: int) -> list[Lease]:
+        changed = self._queue.changed
+        with changed:
+            while not self._closed:
+                leases = self._queue.take(most, seconds, self._max_deliveries)
+                rest = until - time.monotonic()
+                if leases or rest <= 0 or self._wakes != wakes:
+                    return leases
+                changed.wait(min(rest, self._queue.seconds_to_next(), threading.TIMEOUT_MAX))
+        return []
+
+    def _read(self, lease: Lease) -> InMemoryMessage[BodyT] | None:
+        """The message, or None if it was set aside because it cannot be read."""
+        body = lease.entry.body
+        if isinstance(body, Written):
+            try:
+                body = self._bodies.read(body)
+            except ValueError as error:
+                with contextlib.suppress(ReceiptExpired):
+                    self._queue.set_aside(lease, limits.unreadable(error), even_if_over=True)
+                return None
+        return InMemoryMessage(body, lease, self)
+
+
+def connect(
+    address: str,
+    body_type: type[BodyT],
+    *,
+    capacity: int | None = None,
+    max_deliveries: int | None = None,
+) -> InMemoryMailbox[BodyT]:
+    """The mailbox at `memory://NAME`, which all of this process find there.
+
+    >>> connect("memory://an-example", int).name
+    'an-example'
+    """
+    name = address.removeprefix("memory:").removeprefix("//")
+    return InMemoryMailbox(
+        name, body_type, capacity=capacity, max_deliveries=max_deliveries, place=_OF_THE_PROCESS
+    )
+
+
+def _acknowledged(message: Message[Any]) -> bool:
+    try:
+        message.acknowledge()
+    except ReceiptExpired:
+        return False
+    return True

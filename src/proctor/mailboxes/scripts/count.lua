@@ -1,0 +1,2 @@
+-- How many there are: waiting, delayed and in flight.
+return redis.call('HLEN', mail)

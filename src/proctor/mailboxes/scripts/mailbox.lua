@@ -1,0 +1,85 @@
+-- What all moves share. It stands before each of them, and the two are one script.
+--
+-- ready   LIST    ids that can be received, the oldest first
+-- later   ZSET    ids that cannot be yet: on lease or delayed, by the time when they can
+-- mail    HASH    id -> "ID SENT_AT REPLY_TO\nBODY", never changed
+-- leases  HASH    id -> "RECEIPT UNTIL DELIVERIES\nHISTORY", from the first delivery on
+-- bell    LIST    at most one token: "look again", for those who wait
+-- dead    STREAM  what was set aside
+-- gone    STRING  there if it was removed for good: nothing may be sent to it
+--
+-- An id is in `ready` or in `later`, never in both. Times are milliseconds of the server's clock.
+local ready, later, mail, leases, bell, dead, gone = unpack(KEYS)
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Who waits looks again after so long at the latest.
+local WATCH = 5000
+local BELL_LASTS = 60000
+local MAX_HISTORY = 10
+local MAX_DEAD = 10000
+-- A hash of short values is kept as one long row, and looking for a field that is not there reads
+-- it all. With values of more than 64 bytes it is a table from the start.
+local PADDING = string.rep(' ', 64)
+-- The receipt of what nobody holds.
+local NOBODY = '-'
+
+-- With a token there already nobody is waiting for one.
+local function ring()
+  if redis.call('EXISTS', bell) == 0 then
+    redis.call('RPUSH', bell, '1')
+    redis.call('PEXPIRE', bell, BELL_LASTS)
+  end
+end
+
+-- Who waits knows the earliest time so far, so an earlier one must be told.
+local function put_later(at, ids)
+  local news = false
+  if at - now < WATCH then
+    local first = redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
+    news = not first or at < tonumber(first)
+  end
+  local pairs_of, text = {}, string.format('%d', at)
+  for place, id in ipairs(ids) do
+    pairs_of[2 * place - 1], pairs_of[2 * place] = text, id
+  end
+  redis.call('ZADD', later, unpack(pairs_of))
+  if news then ring() end
+end
+
+local function read_lease(text)
+  if not text then return NOBODY, 0, 0, '' end
+  local receipt, till, count, past = string.match(text, '^(%S+) (%d+) (%d+) *\n(.*)$')
+  return receipt, tonumber(till), tonumber(count), past
+end
+
+local function write_lease(receipt, till, count, past)
+  return receipt .. ' ' .. till .. ' ' .. count .. PADDING .. '\n' .. past
+end
+
+-- A line is "DELIVERY REASON"; without a reason the lease ran out.
+local function with_line(past, count, reason)
+  local line = count .. ' ' .. reason
+  if past == '' then return line end
+  past = past .. '\n' .. line
+  local _, breaks = string.gsub(past, '\n', '')
+  if breaks >= MAX_HISTORY then past = string.gsub(past, '^[^\n]*\n', '', 1) end
+  return past
+end
+
+-- Without a reason it came too often.
+local function bury(letter, count, past, reason)
+  redis.call(
+    'XADD', dead, 'MAXLEN', MAX_DEAD, '*',
+    'letter', letter, 'count', count, 'past', past, 'reason', reason
+  )
+end
+
+local function forget(ids)
+  local gone = redis.call('HDEL', mail, unpack(ids))
+  redis.call('HDEL', leases, unpack(ids))
+  redis.call('ZREM', later, unpack(ids))
+  if redis.call('EXISTS', mail) == 0 then redis.call('DEL', bell) end
+  return gone
+end

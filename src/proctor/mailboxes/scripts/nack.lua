@@ -1,0 +1,17 @@
+-- Give a message back. ARGV: id, receipt, delay, reason, and 0 if the delivery does not count.
+-- Gives 1, or 0 if it was not the caller's.
+local id, delay = ARGV[1], tonumber(ARGV[3])
+local receipt, till, count, past = read_lease(redis.call('HGET', leases, id))
+if receipt ~= ARGV[2] or till <= now then return 0 end
+-- First what frees memory: after it a server that has none left allows the rest.
+redis.call('ZREM', later, id)
+past = with_line(past, count, ARGV[4])
+if ARGV[5] == '0' then count = count - 1 end
+redis.call('HSET', leases, id, write_lease(NOBODY, 0, count, past))
+if delay > 0 then
+  put_later(now + delay, {id})
+else
+  redis.call('RPUSH', ready, id)
+  ring()
+end
+return 1

@@ -1,0 +1,172 @@
+"""What becomes of messages that nobody can read or finish: part of a mailbox's contract."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from proctor.errors import MailboxGone, ReceiptExpired
+from proctor.testing.mailbox_hooks import (
+    LONG,
+    MailboxHooks,
+    at_once,
+    dead_letters,
+    receive_many,
+    receive_one,
+    refused,
+)
+
+
+class MailboxFates(MailboxHooks):
+    """Tests of dead letters."""
+
+    def test_what_cannot_be_read_is_set_aside(self) -> None:
+        """No JSON, other JSON and nothing at all: each is a dead letter, and none is given."""
+        with self.box(int) as box:
+            texts = ["{no JSON", '"a text"', "[" * 100_000, "12"]
+            for text in texts:
+                self.put_raw(box, text)
+            assert [message.body for message in receive_many(box, 1)] == [12]
+            letters = {letter.body: letter for letter in dead_letters(box, 3)}
+            assert sorted(letters) == sorted(texts[:3])
+            assert all(letter.reason for letter in letters.values())
+            assert "str" in letters['"a text"'].reason
+            assert box.approximate_count() == 1
+
+    def test_what_cannot_be_read_never_blocks_the_queue(self) -> None:
+        """More of it than a batch holds, and what is behind it still comes in one call."""
+        with self.box(int) as box:
+            for _ in range(12):
+                self.put_raw(box, "poison")
+            box.send(1)
+            message = receive_one(box)
+            assert message.body == 1
+            message.acknowledge()
+            dead_letters(box, 12)
+            assert box.approximate_count() == 0
+
+    def test_what_cannot_be_read_is_set_aside_even_if_leased_for_no_time(self) -> None:
+        """A look without a lease does not turn in circles on it."""
+        with self.box(int) as box:
+            self.put_raw(box, "poison")
+            # In a thread of its own, or one that does would never come back.
+            [found] = at_once(lambda: box.receive(visibility_timeout=0))
+            assert list(found) == []
+            dead_letters(box, 1)
+
+    def test_a_return_that_is_no_fault_of_the_message_does_not_count(self) -> None:
+        """However often it is given back like that, it is not set aside; the history knows it."""
+        if not self.FORGIVES:
+            return
+        with self.box(max_deliveries=2) as box:
+            box.send("a")
+            for _ in range(4):
+                message = receive_one(box)
+                assert message.delivery_count == 1
+                message.nack(reason="another kind of worker", counts=False)
+                refused(ReceiptExpired, message.acknowledge)
+            receive_one(box).nack(reason="busy")
+            message = receive_one(box)
+            assert message.delivery_count == 2
+            message.reject("enough")
+            (letter,) = dead_letters(box, 1)
+            if self.KEEPS_HISTORY:
+                assert ["another kind" in line for line in letter.history] == [*[True] * 4, False]
+
+    def test_what_is_removed_for_good_does_not_come_back(self) -> None:
+        """What is sent to it later is refused, by old handles and by new ones."""
+        if not self.REMEMBERS:
+            return
+        with self.box() as box:
+            answers = box.beside("late-answers", str)
+            other = box.beside("late-answers", str)
+            answers.send("in time")
+            answers.remove(for_good=True)
+            refused(MailboxGone, lambda: other.send("late"))
+            refused(MailboxGone, lambda: box.beside("late-answers", str).send_all(["late"]))
+            assert other.approximate_count() == 0
+            assert list(other.receive()) == []
+            other.send("again")
+            assert receive_one(other).body == "again"
+            other.remove()
+
+    def test_a_rejected_message_is_set_aside_with_its_reason(self) -> None:
+        """It is gone from the mailbox, and its letter tells what it was and why."""
+        with self.box() as box:
+            sent = box.send("a", reply_to="answers")
+            message = receive_one(box)
+            message.reject("the target does not take it")
+            [letter] = dead_letters(box, 1)
+            assert (letter.id, letter.body) == (sent, '"a"')
+            assert letter.reason == "the target does not take it"
+            assert (letter.delivery_count, letter.reply_to) == (1, "answers")
+            assert abs(letter.enqueued_at - message.enqueued_at) < timedelta(seconds=1)
+            assert letter.died_at.utcoffset() == timedelta(0)
+            assert letter.died_at >= letter.enqueued_at - timedelta(seconds=1)
+            assert box.approximate_count() == 0
+            refused(ReceiptExpired, lambda: message.reject("again"))
+
+    def test_dead_letters_are_looked_at_and_not_taken(self) -> None:
+        """They are there the next time too, the newest first, as many as asked for."""
+        with self.box() as box:
+            box.send_all(["a", "b", "c"])
+            for message in receive_many(box, 3):
+                message.reject(f"no {message.body}")
+            letters = dead_letters(box, 3)
+            assert {letter.reason for letter in letters} == {"no a", "no b", "no c"}
+            assert {letter.id for letter in dead_letters(box, 3)} == {one.id for one in letters}
+            assert len(box.dead_letters(2)) == 2
+            if self.IN_ORDER:
+                assert [letter.body for letter in box.dead_letters(2)] == ['"c"', '"b"']
+
+    def test_what_comes_back_too_often_is_set_aside(self) -> None:
+        """After so many deliveries it is a dead letter, and tells what became of each."""
+        with self.box(max_deliveries=2) as box:
+            sent = box.send("a")
+            receive_one(box).nack(reason="the target was busy")
+            last = receive_one(box, self.SHORT)
+            assert last.delivery_count == 2
+            self.pass_a_short_lease()
+            assert list(box.receive()) == []
+            [letter] = dead_letters(box, 1)
+            assert (letter.id, letter.body) == (sent, '"a"')
+            assert "2 times" in letter.reason
+            assert letter.delivery_count >= 2
+            if self.KEEPS_HISTORY:
+                assert len(letter.history) == 2
+                assert "1" in letter.history[0]
+                assert "the target was busy" in letter.history[0]
+                assert "2" in letter.history[1]
+            assert box.approximate_count() == 0
+
+    def test_what_comes_back_too_often_does_not_block_the_queue(self) -> None:
+        """Those behind it come as if it were not there."""
+        with self.box(max_deliveries=1) as box:
+            box.send_all(["a", "b"])
+            for message in receive_many(box, 2):
+                message.nack()
+            box.send("c")
+            assert receive_one(box).body == "c"
+            dead_letters(box, 2)
+
+    def test_the_last_delivery_can_still_be_acknowledged(self) -> None:
+        """Only what comes back is set aside, not what is done in time."""
+        with self.box(max_deliveries=1) as box:
+            box.send("a")
+            receive_one(box).acknowledge()
+            assert list(box.receive()) == []
+            assert list(box.dead_letters()) == []
+
+    def test_a_history_keeps_its_last_lines(self) -> None:
+        """However often a message came back, ten lines are kept at most."""
+        if not self.KEEPS_HISTORY:
+            return
+        with self.box() as box:
+            box.send("a")
+            for turn in range(1, 13):
+                receive_one(box).nack(reason=f"turn {turn}!")
+            receive_one(box, LONG).reject("enough")
+            [letter] = dead_letters(box, 1)
+            assert letter.delivery_count == 13
+            assert len(letter.history) <= 10
+            assert any("turn 12!" in line for line in letter.history)
+            assert not any("turn 1!" in line for line in letter.history)

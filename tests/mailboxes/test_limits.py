@@ -1,0 +1,207 @@
+"""What every mailbox takes and refuses alike."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from proctor.errors import ConfigError, MailboxError
+from proctor.mailboxes import limits
+from proctor.mailboxes.limits import Bodies
+from proctor.records.mail import EvalRequest
+from proctor.records.sample import Sample
+
+
+class Mood(enum.Enum):
+    """How somebody is."""
+
+    WELL = "well"
+    ILL = "ill"
+
+
+class Patient(pydantic.BaseModel):
+    """A user's pydantic model."""
+
+    name: str
+    since: datetime
+    mood: Mood = Mood.WELL
+    scores: tuple[int, ...] = ()
+
+
+@dataclass
+class Fussy:
+    """A user's class whose own code refuses with an error of its own."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number > 9:
+            raise LookupError(f"{self.number} is not in the book")
+
+
+class Opaque:
+    """A class that is no data."""
+
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_the_ends_of_every_range_are_taken() -> None:
+    """1 and 10 messages, a lease of 0 and of 43200 seconds, and any wait are fine."""
+    limits.check_receive(1, 0, 0)
+    limits.check_receive(10, 43_200, 1e9)
+    limits.check_receive(5, 0.5, 0.25)
+
+
+def test_all_faults_of_a_call_are_told_at_once() -> None:
+    """Three wrong arguments give one error with three lines, where and how to mend them."""
+    with pytest.raises(ConfigError) as error:
+        limits.check_receive(11, -0.1, math.nan, where="requests")
+    assert str(error.value) == snapshot("""\
+requests: messages cannot be received like this
+  - max_messages: it is 11, and must be a whole number from 1 to 10
+  - visibility_timeout: it is -0.1, and must be a number of seconds from 0 to 43200
+  - wait_time_seconds: it is nan, and must be a number of seconds, 0 or more
+To mend it: give numbers within these ranges\
+""")
+
+
+@pytest.mark.parametrize("odd", [True, "1", None, math.inf, -math.inf, math.nan, -1, 901])
+def test_seconds_out_of_range_are_refused(odd: Any) -> None:
+    """A mailbox with a limit of its own gives it; what is no number is refused too."""
+    limits.check_seconds("delay_seconds", 900, 900)
+    with pytest.raises(ConfigError, match="delay_seconds") as error:
+        limits.check_seconds("delay_seconds", odd, 900, where="requests")
+    assert error.value.fix == "give a number of seconds from 0 to 900"
+
+
+@pytest.mark.parametrize("odd", [0, -1, True, 1.0, "3"])
+def test_bounds_are_whole_numbers_from_one(odd: Any) -> None:
+    """A capacity of nothing is a mistake; None is no bound."""
+    limits.check_bound("capacity", None)
+    limits.check_bound("capacity", 1)
+    with pytest.raises(ConfigError, match="capacity"):
+        limits.check_bound("capacity", odd)
+
+
+@pytest.mark.parametrize("name", ["a", "eval-requests", "A_1", "x" * 80])
+def test_names_that_work_everywhere_are_taken(name: str) -> None:
+    """Letters, digits, hyphens and underscores, up to 80."""
+    assert limits.check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 81, "a b", "a:b", "ä", "a\n", "a.fifo", "{a}", None, 3])
+def test_names_that_some_server_would_not_take_are_refused(name: Any) -> None:
+    """What one kind of mailbox refuses, all refuse."""
+    with pytest.raises(ConfigError, match="cannot be the name"):
+        limits.check_name(name)
+
+
+def test_answers_go_to_a_name_or_to_a_mailbox() -> None:
+    """Either is told by its name; a wrong name is refused when the question is sent."""
+    assert limits.reply_name(None) is None
+    assert limits.reply_name("results") == "results"
+    with pytest.raises(ConfigError):
+        limits.reply_name("no results")
+
+
+def test_reasons_are_told_in_words() -> None:
+    """A dead letter's reason and history read as sentences."""
+    assert limits.too_often(1) == "it was delivered once and never acknowledged"
+    assert limits.too_often(3) == "it was delivered 3 times and never acknowledged"
+    assert limits.history_line(2, "boom") == "delivery 2: boom"
+    assert limits.unreadable("no JSON") == "it cannot be read: no JSON"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (int, 3),
+        (list[Mood], [Mood.ILL]),
+        (dict[str, float | None], {"a": 1.5, "b": None}),
+        (Fussy, Fussy(9)),
+        (Patient, Patient(name="Ann", since=WHEN, scores=(1, 2))),
+        (EvalRequest, EvalRequest(Sample("1", {"q": ["?"]}, 4), request_id="r", created_at=WHEN)),
+        (
+            EvalRequest[Patient, Fussy],
+            EvalRequest(Sample("1", Patient(name="Bo", since=WHEN), Fussy(1)), created_at=WHEN),
+        ),
+    ],
+)
+def test_bodies_come_back_in_their_type(kind: Any, body: Any) -> None:
+    """Plain types, dataclasses, structs and pydantic models, also inside of one another."""
+    bodies: Bodies[Any] = Bodies(kind)
+    assert bodies.read(bodies.write(body)) == body
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_without_a_type_any_json_comes_back(value: Any) -> None:
+    """What JSON holds is read as it was written."""
+    bodies: Bodies[Any] = Bodies(None)
+    assert bodies.read(bodies.write(value)) == value
+    assert bodies.read(bodies.write(value).decode()) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        (int, "", "truncated"),
+        (int, '"3"', "Expected `int`, got `str`"),
+        (EvalRequest, '{"sample": {"id": 1}}', "$.sample.id"),
+        (EvalRequest, '{"simple": 1}', "unknown field `simple`"),
+        (Fussy, '{"number": 10}', "10 is not in the book"),
+        (Patient, '{"name": 3}', "name: Input should be a valid string; since: Field required"),
+        (EvalRequest[Patient, str], '{"sample": {"id": "1", "input": {}}}', "$.sample.input"),
+        (list[Opaque], "[1]", "Opaque cannot be read from JSON"),
+        (Any, "[" * 100_000, "RecursionError"),
+    ],
+)
+def test_what_does_not_fit_is_told(kind: Any, text: str, told: str) -> None:
+    """Whatever is in a message, reading it gives its body or a sentence."""
+    bodies: Bodies[Any] = Bodies(kind)
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as error:
+        bodies.read(text)
+    assert told in str(error.value)
+
+
+@given(st.binary())
+def test_no_bytes_can_do_harm(data: bytes) -> None:
+    """Random bytes are read or refused, and nothing else is ever raised."""
+    bodies: Bodies[EvalRequest[Any, Any]] = Bodies(EvalRequest)
+    with pytest.raises(ValueError, match=r"\w"):
+        bodies.read(data)
+
+
+@pytest.mark.parametrize("kind", [Opaque, "a text", Patient | EvalRequest])
+def test_a_type_that_cannot_be_read_is_refused_when_the_mailbox_is_made(kind: Any) -> None:
+    """Not when the first message comes."""
+    with pytest.raises(ConfigError, match="is not a type that messages can be read into"):
+        Bodies(kind)
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    """The sender learns of it, in words."""
+    ring: list[Any] = []
+    ring.append(ring)
+    with pytest.raises(MailboxError, match="a list cannot be sent"):
+        Bodies[Any](None).write(ring)
+
+
+def test_text_that_is_ready_is_sent_as_it_is() -> None:
+    """`msgspec.Raw` goes through untouched, so that tests can send what no type would give."""
+    assert Bodies[Any](int).write(msgspec.Raw(b"{no JSON")) == b"{no JSON"

@@ -1,0 +1,321 @@
+"""The mailbox in memory: the contract, and what is its own."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor import connections
+from proctor.errors import ConfigError, MailboxClosed, MailboxFull, ReceiptExpired
+from proctor.mailboxes.memory import InMemoryMailbox, Place
+from proctor.ports import Mailbox
+from proctor.testing import MailboxContract
+from tests.surroundings import ManualClock
+
+
+class TestContract(MailboxContract):
+    """What every mailbox can do."""
+
+    SHORT = 0.05
+
+    place = Place(writes=True)
+    names = itertools.count()
+
+    def make(
+        self,
+        body_type: Any,
+        *,
+        capacity: int | None = None,
+        max_deliveries: int | None = None,
+    ) -> InMemoryMailbox[Any]:
+        return InMemoryMailbox(
+            f"box-{next(self.names)}",
+            body_type,
+            capacity=capacity,
+            max_deliveries=max_deliveries,
+            place=self.place,
+        )
+
+
+@dataclass(eq=False)
+class Thing:
+    """An object that is equal to nothing but itself."""
+
+    number: int
+
+
+def test_it_fits_the_port() -> None:
+    """A mailbox in memory is a mailbox to the type checker."""
+    box: Mailbox[int] = InMemoryMailbox("box", int)
+    assert box.name == "box"
+
+
+def test_without_a_type_the_very_object_is_handed_over() -> None:
+    """Nothing is written or copied, also to where answers go."""
+    requests: InMemoryMailbox[Thing] = InMemoryMailbox("requests")
+    results: InMemoryMailbox[Thing] = InMemoryMailbox("results")
+    thing = Thing(1)
+    requests.send(thing, reply_to=results)
+    [message] = requests.receive()
+    assert message.body is thing
+    message.reply(thing)
+    assert results.receive()[0].body is thing
+
+
+def test_with_a_type_a_copy_arrives_as_from_a_server() -> None:
+    """What a server would lose is lost here too, so that a test finds it."""
+    box = InMemoryMailbox("box", Thing)
+    thing = Thing(1)
+    box.send(thing)
+    [message] = box.receive()
+    assert isinstance(message.body, Thing)
+    assert message.body is not thing
+    untyped = box.beside("box", None)
+    message.nack()
+    assert untyped.receive()[0].body == {"number": 1}
+
+
+def test_leases_end_to_the_moment() -> None:
+    """A lease of 30 seconds holds at 29.9 and is over at 30."""
+    clock = ManualClock()
+    box = InMemoryMailbox("box", str, clock=clock)
+    box.send("a")
+    [first] = box.receive(visibility_timeout=30)
+    clock.seconds = 29.9
+    assert box.receive() == []
+    first.extend_visibility(30)
+    clock.seconds = 59.8
+    first.extend_visibility(0.1)
+    assert box.receive() == []
+    clock.seconds = 59.9
+    with pytest.raises(ReceiptExpired, match="no longer yours"):
+        first.acknowledge()
+    [second] = box.receive()
+    assert second.enqueued_at == first.enqueued_at == ManualClock().now()
+
+
+def test_a_woken_receiver_looks_once_more() -> None:
+    """With a clock that is set by hand, time is moved and those who wait are told."""
+    clock = ManualClock()
+    box = InMemoryMailbox("box", str, clock=clock)
+    box.send("a", delay_seconds=600)
+    found: list[str] = []
+
+    def wait() -> None:
+        found.extend(message.body for message in box.receive(wait_time_seconds=20))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    clock.seconds = 601
+    ends = time.monotonic() + 10
+    while thread.is_alive() and time.monotonic() < ends:
+        box.wake()
+        thread.join(0.01)
+    assert found == ["a"]
+
+
+def test_everyone_waiting_is_served() -> None:
+    """Ten who wait get ten messages that are sent together, each one."""
+    box = InMemoryMailbox("box", int)
+    found: list[int] = []
+
+    def wait() -> None:
+        found.extend(message.body for message in box.receive(wait_time_seconds=10))
+
+    threads = [threading.Thread(target=wait) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    box.send_all(range(10))
+    for thread in threads:
+        thread.join(10)
+    assert sorted(found) == list(range(10))
+
+
+def test_several_are_taken_in_or_none() -> None:
+    """What would not fit whole is refused whole."""
+    box = InMemoryMailbox("box", int, capacity=3)
+    box.send(0)
+    with pytest.raises(MailboxFull, match="3 messages"):
+        box.send_all([1, 2, 3])
+    assert box.approximate_count() == 1
+    box.send_all([1, 2])
+
+
+def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
+    """Further use is refused, and the message comes back when its lease is over."""
+    box = InMemoryMailbox("box", str)
+    second = box.beside("box", str)
+    box.send("a", reply_to="answers")
+    [message] = box.receive(visibility_timeout=0.01)
+    box.close()
+    for use in (message.acknowledge, message.nack, lambda: message.reply("b"), box.remove):
+        with pytest.raises(MailboxClosed, match="was closed"):
+            use()
+    with pytest.raises(MailboxClosed):
+        box.beside("box", str)
+    assert second.receive(wait_time_seconds=10)[0].delivery_count == 2
+
+
+def test_dead_letters_tell_what_was_sent() -> None:
+    """Also for objects that were never written, and for those that cannot be."""
+    box: InMemoryMailbox[Any] = InMemoryMailbox("box")
+    ring: list[Any] = []
+    ring.append(ring)
+    box.send_all([Thing(1), ring])
+    for message in box.receive(max_messages=10):
+        message.reject("no")
+    second, first = box.dead_letters()
+    assert first.body == '{"number":1}'
+    assert second.body.startswith("<list, which cannot be written: ")
+
+
+def test_bytes_that_are_no_text_are_told_as_well_as_may_be() -> None:
+    """A dead letter is text, whatever was sent."""
+    box = InMemoryMailbox("box", str)
+    poison: Any = msgspec.Raw(b'"\xff"')
+    box.send(poison)
+    assert box.receive() == []
+    [letter] = box.dead_letters()
+    assert letter.body == '"\N{REPLACEMENT CHARACTER}"'
+    assert letter.reason.startswith("it cannot be read: ")
+
+
+def test_the_newest_dead_letters_are_kept() -> None:
+    """A mailbox full of poison does not fill the memory."""
+    box = InMemoryMailbox("box", int)
+    poison: Any = msgspec.Raw(b"no")
+    box.send_all([poison] * 10_001)
+    first = box.send(poison)
+    assert box.receive() == []
+    letters = box.dead_letters(20_000)
+    assert len(letters) == 10_000
+    assert letters[0].id == first
+
+
+def test_what_is_done_is_forgotten() -> None:
+    """A long lease does not keep a message that was acknowledged early."""
+    box: InMemoryMailbox[Thing] = InMemoryMailbox("box")
+    alive: weakref.WeakSet[Thing] = weakref.WeakSet()
+    for number in range(1000):
+        thing = Thing(number)
+        alive.add(thing)
+        box.send(thing)
+        [message] = box.receive(visibility_timeout=43_200)
+        message.acknowledge()
+    del thing, message
+    gc.collect()
+    assert len(alive) < 100
+
+
+def test_extending_again_and_again_keeps_one_lease() -> None:
+    """A heartbeat over hours costs no memory, and the message stays in place."""
+    clock = ManualClock()
+    box = InMemoryMailbox("box", int, clock=clock)
+    box.send_all([1, 2])
+    beating, left = box.receive(max_messages=2, visibility_timeout=10)
+    for _ in range(200):
+        clock.seconds += 9
+        beating.extend_visibility(10)
+    [again] = box.receive()
+    assert (again.body, again.delivery_count) == (2, 2)
+    with pytest.raises(ReceiptExpired):
+        left.acknowledge()
+    assert box.receive() == []
+    beating.acknowledge()
+    assert box.approximate_count() == 1
+
+
+def test_a_mailbox_given_for_answers_is_known_by_its_name_from_then() -> None:
+    """A worker that knows the requests alone finds the results."""
+    requests = InMemoryMailbox("requests", str)
+    results = InMemoryMailbox("results", str)
+    requests.send("a", reply_to=results)
+    requests.send("b", reply_to=results)
+    requests.beside("results", str).send("from a worker")
+    assert results.receive()[0].body == "from a worker"
+
+
+def test_two_mailboxes_of_one_name_cannot_be_told_apart_and_are_refused() -> None:
+    """An answer would go astray, so that the question is not sent at all."""
+    requests: InMemoryMailbox[str] = InMemoryMailbox()
+    results: InMemoryMailbox[str] = InMemoryMailbox()
+    with pytest.raises(ConfigError, match="by the name 'mailbox'"):
+        requests.send("a", reply_to=results)
+    assert requests.approximate_count() == 0
+
+
+def test_answers_may_go_to_a_mailbox_of_another_kind() -> None:
+    """Whatever has a name and takes what is sent."""
+
+    class Elsewhere:
+        name = "elsewhere"
+
+        def __init__(self) -> None:
+            self.sent: list[Any] = []
+
+        def send(self, body: Any) -> str:
+            self.sent.append(body)
+            return "an-id"
+
+    elsewhere: Any = Elsewhere()
+    box = InMemoryMailbox("box", str)
+    box.send("a", reply_to=elsewhere)
+    [message] = box.receive()
+    assert message.reply_to == "elsewhere"
+    assert message.reply("b") == "an-id"
+    assert elsewhere.sent == ["b"]
+
+
+def test_an_address_in_memory_is_one_mailbox_for_the_whole_process() -> None:
+    """What is sent through one handle is received through another, until it is removed."""
+    first = connections.mailbox("memory://test-of-addresses", int, max_deliveries=1)
+    second = connections.mailbox("memory://test-of-addresses", int)
+    second.send(1)
+    [message] = first.receive()
+    message.nack()
+    assert list(first.receive()) == []
+    assert len(second.dead_letters()) == 1
+    first.remove()
+    assert second.approximate_count() == 0
+    second.close()
+
+
+def test_a_removed_name_is_free() -> None:
+    """A new mailbox of the name has nothing to do with the handles of the old one."""
+    place = Place(writes=True)
+    old = InMemoryMailbox("box", int, place=place)
+    other = InMemoryMailbox("box", int, place=place)
+    old.send(0)
+    old.receive()[0].reject("no")
+    old.remove()
+    assert other.dead_letters() == []
+    new = InMemoryMailbox("box", int, place=place)
+    new.send(1)
+    assert other.approximate_count() == 0
+    other.remove()
+    assert InMemoryMailbox("box", int, place=place).approximate_count() == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": "a b"}, {"capacity": 0}, {"max_deliveries": True}, {"body_type": threading.Lock}],
+)
+def test_a_mailbox_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    """Names, bounds and types are checked when it is made."""
+    with pytest.raises(ConfigError):
+        InMemoryMailbox(**wrong)
+
+
+@pytest.mark.parametrize("address", ["memory://", "memory://a/b", "memory:a b"])
+def test_an_address_without_a_good_name_is_refused(address: str) -> None:
+    """The name is all there is to an address in memory."""
+    with pytest.raises(ConfigError, match="cannot be the name"):
+        connections.mailbox(address, int)

@@ -1,0 +1,112 @@
+"""The mailbox on Redis keeps the contract, on a server and under a cluster's rules for keys."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from proctor.mailboxes.redis import RedisMailbox, connect
+from proctor.testing import MailboxContract, MailboxMoves, RedisServer
+from proctor.testing.mailbox_waiting import MailboxWaiting
+
+names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    with RedisServer(persistent=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisServer]:
+    with RedisServer(persistent=False, cluster=True) as running:
+        yield running
+
+
+class TestOnAServer(MailboxContract):
+    """Over a client that the user holds."""
+
+    SLACK = 1.5
+    SHORT = 0.1
+    client: Any
+
+    @pytest.fixture(autouse=True)
+    def _with_a_client(self, server: RedisServer) -> None:
+        self.client = server.client()
+
+    def make(
+        self,
+        body_type: Any,
+        *,
+        capacity: int | None = None,
+        max_deliveries: int | None = None,
+    ) -> RedisMailbox[Any]:
+        return RedisMailbox(
+            f"box-{next(names)}",
+            self.client,
+            body_type,
+            capacity=capacity,
+            max_deliveries=max_deliveries,
+        )
+
+
+class TestOnACluster(TestOnAServer):
+    """A cluster refuses scripts whose keys do not lie together."""
+
+    @pytest.fixture(autouse=True)
+    def _with_a_client(self, cluster: RedisServer) -> None:
+        self.client = cluster.client()
+
+
+class TestByAnAddress(MailboxWaiting):
+    """Over a client of its own, which many threads share."""
+
+    SLACK = 1.5
+    SHORT = 0.1
+    CROWD = 800
+    url: str
+
+    @pytest.fixture(autouse=True)
+    def _with_a_url(self, server: RedisServer) -> None:
+        self.url = server.url
+
+    def make(self, body_type: Any, **options: Any) -> RedisMailbox[Any]:
+        return connect(f"{self.url}/box-{next(names)}", body_type, **options)
+
+
+class Moves(MailboxMoves):
+    """Any sequence of moves, against the model, to the moment.
+
+    Time on a server cannot be set by hand, so all times that it keeps are moved into the past.
+    """
+
+    EXACT = True
+    SECONDS: ClassVar = {"no time": 0.0, "short": 100.0, "long": 40_000.0}
+    client: ClassVar[Any] = None
+
+    def make(self, max_deliveries: int) -> RedisMailbox[int]:
+        name = f"moves-{next(names)}"
+        return RedisMailbox(name, self.client, int, max_deliveries=max_deliveries)
+
+    def advance(self) -> None:
+        tag, passed = f"proctor:{{{self.box.name}}}:", 200_000
+        for one, at in self.client.zrange(f"{tag}later", 0, -1, withscores=True):
+            self.client.zadd(f"{tag}later", {one: at - passed})
+        for one, lease in self.client.hgetall(f"{tag}leases").items():
+            receipt, till, rest = lease.split(b" ", 2)
+            moved = b"%s %d %s" % (receipt, max(0, int(till) - passed), rest)
+            self.client.hset(f"{tag}leases", one, moved)
+
+
+def test_any_sequence_of_moves_is_as_the_model_says(server: RedisServer) -> None:
+    """Nothing is lost, doubled or given to two, in whatever order things happen."""
+    Moves.client = server.client()
+    run_state_machine_as_test(
+        Moves, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+    )

@@ -1,0 +1,541 @@
+"""A mailbox on SQS keeps what it promises, against a server that speaks SQS over HTTP."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from proctor import connections
+from proctor.errors import (
+    ConfigError,
+    MailboxClosed,
+    MailboxError,
+    MessageTooLarge,
+    ReceiptExpired,
+)
+from proctor.mailboxes.sqs import SQSMailbox
+from proctor.records.mail import EvalRequest
+from proctor.records.sample import Sample
+from proctor.testing import SQSServer
+
+MIB = 1024 * 1024
+Make = Callable[..., SQSMailbox[Any]]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SQSServer]:
+    with SQSServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: SQSServer) -> Any:
+    return server.client()
+
+
+@pytest.fixture
+def make(client: Any) -> Iterator[Make]:
+    made: list[SQSMailbox[Any]] = []
+
+    def new(body_type: Any = str, name: str = "", **options: Any) -> SQSMailbox[Any]:
+        mailbox = SQSMailbox(name or f"box-{uuid4().hex}", client, body_type, **options)
+        made.append(mailbox)
+        return mailbox
+
+    yield new
+    for mailbox in made:
+        if not mailbox.closed:
+            mailbox.remove()
+
+
+def test_a_message_comes_back_as_it_was_sent_with_what_the_queue_says_of_it(make: Make) -> None:
+    """The body has its type, the times are aware, the count is 1, and acknowledged it is gone."""
+    box = make(EvalRequest[str, str])
+    request: EvalRequest[str, str] = EvalRequest(Sample("1", "2 + 2", "4"), run_id="r")
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    sent = box.send(request, reply_to="results")
+    [message] = box.receive(wait_time_seconds=5)
+    assert (message.id, message.body, message.delivery_count) == (sent, request, 1)
+    assert message.reply_to == "results"
+    assert before < message.enqueued_at < datetime.now(UTC) + timedelta(seconds=1)
+    assert repr(message) == f"SQSMessage(id={sent!r}, delivery_count=1)"
+    assert box.approximate_count() == 1
+    message.acknowledge()
+    assert box.approximate_count() == 0
+    assert repr(box) == f"SQSMailbox({box.name!r})"
+
+
+def test_characters_that_sqs_refuses_are_sent_as_escapes(make: Make, client: Any) -> None:
+    """U+FFFE, U+FFFF and control characters never stand in the body, and come back all the same."""
+    box = make(str)
+    box.send("a\ufffe\uffff\x00\x1fé😀")
+    [message] = box.receive(visibility_timeout=0)
+    assert message.body == "a\ufffe\uffff\x00\x1fé😀"
+    url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
+    [raw] = client.receive_message(QueueUrl=url)["Messages"]
+    assert raw["Body"] == '"a\\ufffe\\uffff\\u0000\\u001fé😀"'
+
+
+def test_a_delay_hides_a_message_and_more_than_900_seconds_are_refused(make: Make) -> None:
+    """Fractions are rounded up; SQS itself knows no longer delay."""
+    box = make()
+    box.send("later", delay_seconds=0.2)
+    assert box.receive() == []
+    assert box.approximate_count() == 1
+    [message] = box.receive(wait_time_seconds=5)
+    assert message.body == "later"
+    with pytest.raises(ConfigError, match="from 0 to 900"):
+        box.send("much later", delay_seconds=901)
+
+
+def test_a_lease_that_is_over_is_refused_although_sqs_would_take_the_old_receipt(
+    make: Make,
+) -> None:
+    """Ack, nack, extend and reject all say so; the next delivery has another receipt."""
+    box = make()
+    box.send("a")
+    [first] = box.receive(visibility_timeout=1)
+    [second] = box.receive(visibility_timeout=30, wait_time_seconds=5)
+    assert second.delivery_count == 2
+    assert second.receipt_handle != first.receipt_handle
+    for late in (
+        first.acknowledge,
+        first.nack,
+        lambda: first.extend_visibility(5),
+        lambda: first.reject("no"),
+    ):
+        with pytest.raises(ReceiptExpired, match="no longer yours"):
+            late()
+    assert box.acknowledge_all([first, second, second]) == 1
+    assert box.approximate_count() == 0
+    assert box.dead_letters() == []
+
+
+def test_one_of_two_acknowledgements_wins_in_every_race(make: Make) -> None:
+    """Twenty rounds of two threads on one message, by both ways to acknowledge."""
+    box = make(int)
+    box.send_all(range(20))
+    messages = [one for _ in range(2) for one in box.receive(max_messages=10)]
+    assert len(messages) == 20
+    for message in messages:
+        barrier = threading.Barrier(2)
+        won: list[int] = []
+
+        def race(
+            call: Callable[[], int], barrier: threading.Barrier = barrier, won: list[int] = won
+        ) -> None:
+            barrier.wait(5)
+            won.append(call())
+
+        def alone(message: Any = message) -> int:
+            try:
+                message.acknowledge()
+            except ReceiptExpired:
+                return 0
+            return 1
+
+        def together(message: Any = message) -> int:
+            return box.acknowledge_all([message])
+
+        threads = [threading.Thread(target=race, args=[call]) for call in (alone, together)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert sorted(won) == [0, 1]
+    assert box.approximate_count() == 0
+
+
+def test_many_are_sent_and_acknowledged_ten_at_a_time(make: Make, server: SQSServer) -> None:
+    """25 messages cost three calls each way, and the ids come in the order of sending."""
+    box = make(int)
+    box.approximate_count()
+    server.calls.clear()
+    ids = box.send_all(range(25), reply_to="results")
+    assert server.calls == ["SendMessageBatch"] * 3
+    messages = [one for _ in range(3) for one in box.receive(max_messages=10)]
+    assert {one.id: one.body for one in messages} == dict(zip(ids, range(25), strict=True))
+    assert {one.reply_to for one in messages} == {"results"}
+    server.calls.clear()
+    assert box.acknowledge_all(messages) == 25
+    assert server.calls == ["DeleteMessageBatch"] * 3
+    assert box.send_all([]) == []
+    assert box.acknowledge_all([]) == 0
+
+
+def test_batches_are_split_by_size_too(make: Make, server: SQSServer) -> None:
+    """Three of 400 KiB do not fit into one call of 1 MiB, so two calls are made."""
+    box = make(str)
+    box.approximate_count()
+    server.calls.clear()
+    assert len(box.send_all(["x" * 400 * 1024] * 3)) == 3
+    assert server.calls == ["SendMessageBatch"] * 2
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(make: Make) -> None:
+    """1 MiB less 4 KiB is taken; a byte more is not; a queue that takes less says so."""
+    box = make(str)
+    most = MIB - 4096
+    box.send("x" * (most - 2))
+    with pytest.raises(MessageTooLarge, match=f"has {most + 1} bytes, and {most} are taken"):
+        box.send("x" * (most - 1))
+    with pytest.raises(MessageTooLarge):
+        box.send("x" * (most - 2), reply_to="a")
+    with pytest.raises(MessageTooLarge):
+        box.send_all(["a", "x" * MIB])
+    assert box.approximate_count() == 1
+
+
+def test_the_limit_is_the_one_of_the_queue_that_is_there(make: Make, client: Any) -> None:
+    """A queue that somebody made for 2 KiB takes 1 KiB of ours, the rest is for its fate."""
+    name = f"small-{uuid4().hex}"
+    client.create_queue(QueueName=name, Attributes={"MaximumMessageSize": "2048"})
+    box = make(str, name)
+    box.send("x" * 1022)
+    with pytest.raises(MessageTooLarge, match="and 1024 are taken"):
+        box.send("x" * 1023)
+
+
+def test_rejected_it_lies_beside_with_its_reason_and_stays_there_when_looked_at(
+    make: Make, client: Any
+) -> None:
+    """Looking twice gives the same; the body in the queue beside is as it was sent."""
+    box = make(str)
+    sent = box.send("a", reply_to="results")
+    [message] = box.receive()
+    message.reject("it is \x01 nonsense")
+    with pytest.raises(ReceiptExpired):
+        message.acknowledge()
+    [letter] = box.dead_letters()
+    assert box.dead_letters() == [letter]
+    assert (letter.id, letter.body, letter.reason) == (sent, '"a"', "it is \x01 nonsense")
+    assert (letter.delivery_count, letter.history, letter.reply_to) == (1, (), "results")
+    assert letter.enqueued_at == message.enqueued_at <= letter.died_at
+    assert box.approximate_count() == 0
+    url = client.get_queue_url(QueueName=box.name + "-dead")["QueueUrl"]
+    [raw] = client.receive_message(QueueUrl=url)["Messages"]
+    assert raw["Body"] == '"a"'
+
+
+def test_dead_letters_come_newest_first_and_no_more_than_asked(make: Make) -> None:
+    """Twelve are more than one call gives; three are three."""
+    box = make(int)
+    box.send_all(range(12))
+    for message in [*box.receive(max_messages=10), *box.receive(max_messages=10)]:
+        message.reject(f"no {message.body}")
+        time.sleep(0.002)
+    letters = box.dead_letters()
+    assert [letter.reason for letter in letters] == [f"no {n}" for n in reversed(range(12))]
+    assert box.dead_letters(limit=3) == letters[:3]
+    with pytest.raises(ConfigError):
+        box.dead_letters(limit=0)
+
+
+def test_a_reason_without_end_is_cut(make: Make) -> None:
+    """500 characters are kept, whatever they are."""
+    box = make()
+    box.send("a")
+    box.receive()[0].reject("\x00" * 5000)
+    [letter] = box.dead_letters()
+    assert letter.reason == "\x00" * 499 + "…"
+
+
+def test_what_is_too_large_to_be_set_aside_whole_loses_its_end_and_says_so(
+    make: Make, client: Any
+) -> None:
+    """A stranger may fill the whole MiB, so that nothing is left for the reason."""
+    box = make(int)
+    box.approximate_count()
+    url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
+    client.send_message(QueueUrl=url, MessageBody="é" * (MIB // 2))
+    assert box.receive() == []
+    [letter] = box.dead_letters()
+    assert letter.reason.startswith("it cannot be read: ")
+    assert letter.reason.endswith("so the end is missing)")
+    assert MIB - 1000 < len(letter.body.encode()) < MIB
+    assert set(letter.body) == {"é"}
+
+
+def test_what_cannot_be_read_is_set_aside_and_does_not_block_the_queue(
+    make: Make, client: Any
+) -> None:
+    """Of three messages the good one comes, even where nobody waits; the others lie beside."""
+    box = make(int)
+    box.approximate_count()
+    url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
+    for text in ("no JSON", '"no number"', "7"):
+        client.send_message(QueueUrl=url, MessageBody=text)
+    [message] = box.receive()
+    assert message.body == 7
+    letters = box.dead_letters()
+    assert [letter.body for letter in letters] == ['"no number"', "no JSON"]
+    assert letters[0].reason == "it cannot be read: Expected `int`, got `str`"
+    assert box.approximate_count() == 1
+
+
+def test_after_so_many_deliveries_sqs_itself_sets_a_message_aside(make: Make, client: Any) -> None:
+    """Two deliveries without an acknowledgement are enough where two are allowed."""
+    box = make(str, max_deliveries=2)
+    sent = box.send("a", reply_to="results")
+    for count in (1, 2):
+        [message] = box.receive()
+        assert message.delivery_count == count
+        message.nack()
+    time.sleep(0.01)
+    assert box.receive() == []
+    [letter] = box.dead_letters()
+    assert (letter.id, letter.body, letter.delivery_count) == (sent, '"a"', 2)
+    assert letter.reason == "it was delivered 2 times and never acknowledged"
+    assert (letter.history, letter.reply_to) == ((), "results")
+    assert box.approximate_count() == 0
+    # Whoever opens it without saying how many learns it from the queue.
+    assert SQSMailbox(box.name, client, str).dead_letters() == [letter]
+
+
+def test_a_letter_whose_queue_no_longer_counts_tells_what_sqs_tells(
+    make: Make, client: Any
+) -> None:
+    """Without a redrive policy the number of deliveries is the one SQS counts."""
+    box = make(str)
+    box.approximate_count()
+    url = client.create_queue(QueueName=box.name + "-dead")["QueueUrl"]
+    client.send_message(QueueUrl=url, MessageBody="lost")
+    [letter] = box.dead_letters()
+    assert (letter.body, letter.delivery_count) == ("lost", 1)
+    assert letter.reason == "it was delivered once and never acknowledged"
+
+
+def _arn(client: Any, url: str) -> str:
+    told = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return str(told["Attributes"]["QueueArn"])
+
+
+def test_the_number_of_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
+    """Opening it with another number is what holds from then on, also if others go elsewhere."""
+    box = make(str, max_deliveries=5)
+    box.send("a")
+    again = make(str, box.name, max_deliveries=1)
+    again.receive()[0].nack()
+    time.sleep(0.01)
+    assert again.receive() == []
+    assert again.dead_letters()[0].delivery_count == 1
+    elsewhere = client.create_queue(QueueName=f"{box.name}-elsewhere")["QueueUrl"]
+    box.queue.set_aside_after(1, _arn(client, elsewhere))
+    make(str, box.name, max_deliveries=1).send("b")
+    url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
+    told = client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+    assert f'{box.name}-dead"' in told["Attributes"]["RedrivePolicy"]
+    with pytest.raises(ConfigError, match="up to 1000"):
+        SQSMailbox("a", client, max_deliveries=1001)
+    with pytest.raises(ConfigError, match="max_deliveries is 0"):
+        SQSMailbox("a", client, max_deliveries=0)
+
+
+def test_beside_gives_a_second_handle_or_another_mailbox(make: Make) -> None:
+    """Closing one handle leaves the other open."""
+    box = make(str, max_deliveries=3)
+    box.send("7")
+    handle = box.beside(box.name, str)
+    box.close()
+    assert [one.body for one in handle.receive(wait_time_seconds=5)] == ["7"]
+    other = handle.beside(f"other-{uuid4().hex}", int)
+    other.send(1)
+    assert other.approximate_count() == 1
+    other.remove()
+    handle.remove()
+
+
+def test_a_waiting_receiver_gets_what_comes_as_soon_as_it_comes(make: Make) -> None:
+    """Within a wait of seconds, and within one of less than a second."""
+    box = make(str)
+    for wait in (15, 0.9):
+        timer = threading.Timer(0.2, box.send, ["a"])
+        began = time.monotonic()
+        timer.start()
+        [message] = box.receive(wait_time_seconds=wait)
+        took = time.monotonic() - began
+        timer.join()
+        message.acknowledge()
+        assert 0.15 < took < 5
+
+
+def test_a_wait_takes_as_long_as_asked_when_nothing_comes(make: Make) -> None:
+    """Fractions of a second too, although SQS waits whole ones."""
+    box = make(str)
+    box.approximate_count()
+    for wait in (0.3, 1.2):
+        began = time.monotonic()
+        assert box.receive(wait_time_seconds=wait) == []
+        assert wait <= time.monotonic() - began < wait + 3
+
+
+@pytest.mark.parametrize("how", ["wake", "close"])
+def test_waiting_receivers_are_called_off_at_once(make: Make, how: str) -> None:
+    """Both of two that wait return nothing within a moment, long before their time."""
+    box = make(str)
+    box.approximate_count()
+    got: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=20)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    began = time.monotonic()
+    getattr(box, how)()
+    for thread in threads:
+        thread.join(5)
+    assert time.monotonic() - began < 4
+    assert got == [[], []]
+
+
+def test_what_comes_to_a_receiver_that_was_called_off_is_given_back(make: Make) -> None:
+    """The call to SQS still waits; its message is in nobody's hands and is seen again at once."""
+    box = make(str)
+    box.approximate_count()
+    others = _polls()
+    waiting = threading.Thread(target=box.receive, kwargs={"wait_time_seconds": 20})
+    waiting.start()
+    poll = _poll_besides(others)
+    box.wake()
+    waiting.join(5)
+    box.send("a")
+    poll.join(5)
+    [message] = box.receive(wait_time_seconds=5)
+    assert (message.body, message.delivery_count) == ("a", 2)
+
+
+def _poll_besides(others: set[threading.Thread]) -> threading.Thread:
+    ends = time.monotonic() + 5
+    while not (new := _polls() - others):
+        assert time.monotonic() < ends, "nobody waits"
+        time.sleep(0.01)
+    return new.pop()
+
+
+def _polls() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name == "proctor-sqs-wait"}
+
+
+def test_a_closed_mailbox_refuses_everything_and_keeps_what_is_in_it(
+    make: Make, client: Any
+) -> None:
+    """Also what was received from it; closing twice is nothing."""
+    box = make(str)
+    box.send("a", reply_to="b")
+    box.send("b")
+    [message] = box.receive()
+    box.close()
+    box.close()
+    assert box.closed
+    for use in (
+        lambda: box.send("c"),
+        lambda: box.send_all(["c"]),
+        box.receive,
+        box.purge,
+        box.approximate_count,
+        box.dead_letters,
+        box.remove,
+        lambda: box.acknowledge_all([message]),
+        lambda: box.beside("b", str),
+        message.acknowledge,
+        message.nack,
+        lambda: message.extend_visibility(3),
+        lambda: message.reject("no"),
+        lambda: message.reply("no"),
+    ):
+        with pytest.raises(MailboxClosed):
+            use()
+    assert make(str, box.name).approximate_count() == 2
+
+
+def test_purge_drops_all_but_dead_letters_and_says_how_many(make: Make) -> None:
+    """Waiting, delayed and in flight are counted and gone."""
+    box = make(str)
+    box.send_all(["a", "b", "c"])
+    box.send("d", delay_seconds=60)
+    box.receive()[0].reject("no")
+    [held] = box.receive()
+    assert box.purge() == 3
+    assert box.approximate_count() == 0
+    assert len(box.dead_letters()) == 1
+    with pytest.raises(ReceiptExpired):
+        held.acknowledge()
+    assert box.acknowledge_all([held]) == 0
+
+
+def test_purging_twice_within_a_minute_says_what_to_do(make: Make) -> None:
+    """SQS allows it once a minute."""
+    box = make(str)
+    box.purge()
+    with pytest.raises(MailboxError, match="once a minute"):
+        box.purge()
+
+
+def test_removed_the_queue_and_its_dead_letters_are_gone(make: Make, client: Any) -> None:
+    """And removing what was never made is no fault."""
+    box = make(str)
+    box.send("a")
+    box.receive()[0].reject("no")
+    box.remove()
+    assert box.closed
+    assert "QueueUrls" not in client.list_queues(QueueNamePrefix=box.name)
+    make(str).remove()
+
+
+def test_a_queue_can_be_given_by_its_url(server: SQSServer, client: Any) -> None:
+    """The URL tells the endpoint; a queue that is not there is not made but missed."""
+    name = f"url-{uuid4().hex}"
+    url = client.create_queue(QueueName=name)["QueueUrl"]
+    box = SQSMailbox(url, client, str)
+    assert box.name == name
+    box.send("a")
+    assert [one.body for one in box.beside(name, str).receive()] == ["a"]
+    box.remove()
+    with pytest.raises(MailboxError, match="there is no such queue") as caught:
+        SQSMailbox(url, client, str).send("a")
+    assert name in str(caught.value)
+    assert server.url in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("letters.fifo", "FIFO"),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/letters.fifo", "FIFO"),
+        ("two words", "cannot be the name"),
+        ("x" * 76, "75 characters at most"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(client: Any, name: str, why: str) -> None:
+    """FIFO queues, odd characters, and names that leave no room for -dead."""
+    with pytest.raises(ConfigError, match=why):
+        SQSMailbox(name, client)
+
+
+def test_by_its_address_the_environment_says_where_and_as_whom(
+    server: SQSServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sqs://NAME` needs nothing else where boto3 finds the rest; unknown options are refused."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", server.url)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    name = f"address-{uuid4().hex}"
+    box = connections.mailbox(f"sqs://{name}", int, max_deliveries=3)
+    box.send(1)
+    [message] = box.receive(wait_time_seconds=5)
+    assert message.body == 1
+    url = server.client().get_queue_url(QueueName=name)["QueueUrl"]
+    monkeypatch.delenv("AWS_ENDPOINT_URL_SQS")
+    assert SQSMailbox(url, None, int).approximate_count() == 1
+    box.remove()
+    with pytest.raises(ConfigError, match="there is no 'capacity'"):
+        connections.mailbox(f"sqs://{name}", int, capacity=3)
