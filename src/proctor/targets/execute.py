@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
+from proctor import codec, sessions
 from proctor.identity import identity_of
 from proctor.records.run import TargetSpec
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Reply
 from proctor.targets.parameters import parameters_of
 from proctor.targets.python import PythonTarget, is_async, reading
+from proctor.targets.weakincentives import session_from
+
+# What a loop holds that is not what it answers: who listens to it, where its requests come from,
+# and, in loops of weakincentives, in which process it works.
+_PASSING = frozenset({
+    "bus", "_bus", "_dlq", "_heartbeat", "_lease_extender", "_lock", "_requests", "_running",
+    "_shutdown_event", "_worker_id",
+})  # fmt: skip
 
 
 def from_execute(loop: Any, name: str) -> PythonTarget:
     """A main loop as a target: the output is `response.output`, and the session is kept.
+
+    A loop that has an async `aexecute` beside its `execute` is run by that.
 
     >>> from proctor.records.sample import Sample
     >>> class Greeter:
@@ -23,14 +35,46 @@ def from_execute(loop: Any, name: str) -> PythonTarget:
     >>> from_execute(Greeter(), "greeter").call(Sample("1", "Ada"), {}).output
     'Hello Ada'
     """
-    execute = loop.execute
+    execute = _entry(loop)
     waits = is_async(execute)
     return PythonTarget(
-        TargetSpec(name, "execute", identity_of(execute)),
+        TargetSpec(name, "execute", _identity(loop)),
         reading(execute, reply_of, waits=waits),
         parameters_of(execute, f"{name}.execute"),
         blocking=not waits,
     )
+
+
+def _entry(loop: Any) -> Any:
+    """`aexecute` if there is one; but not if `execute` alone was written anew below it."""
+    beside = getattr(loop, "aexecute", None)
+    if not callable(beside) or not is_async(beside):
+        return loop.execute
+    written = (vars(kind).keys() & {"execute", "aexecute"} for kind in type(loop).__mro__)
+    return beside if "aexecute" in next(filter(None, written), {"aexecute"}) else loop.execute
+
+
+def _identity(loop: Any) -> str:
+    """What tells one loop from another: what its classes define, and what it holds.
+
+    `execute` alone would not do, for it is often inherited, and what is asked stands elsewhere.
+    """
+    code = [
+        [f"{kind.__qualname__}.{name}", identity_of(_bare(part))]
+        for kind in type(loop).__mro__
+        if kind is not object
+        for name, part in vars(kind).items()
+        if isinstance(part, FunctionType) or not name.startswith("__")
+    ]
+    if not hasattr(loop, "__dict__"):
+        return codec.digest(code, identity_of(loop.execute))[:16]
+    held = {name: part for name, part in vars(loop).items() if name not in _PASSING}
+    return codec.digest(code, identity_of(held))[:16]
+
+
+def _bare(part: Any) -> Any:
+    """The function behind a property, a static method or a class method."""
+    return getattr(part, "fget", None) or getattr(part, "__func__", part)
 
 
 def reply_of(answer: Any) -> Reply:
@@ -53,18 +97,27 @@ def reply_of(answer: Any) -> Reply:
             response, session = answer[0], kept
     if isinstance(response, Reply):
         return Reply(response.output, response.usage, session, response.latency_ms)
-    usage = getattr(response, "usage", None)
-    return Reply(
-        getattr(response, "output", response),
-        usage if isinstance(usage, Usage) else None,
-        session,
-    )
+    return Reply(getattr(response, "output", response), _usage(response, session), session)
+
+
+def _usage(response: Any, session: Session | None) -> Usage | None:
+    """What a response or its session tells of usage.
+
+    None if the session of the trial says the same: there, failed attempts are counted too.
+    """
+    told = getattr(response, "usage", None)
+    if not isinstance(told, Usage):
+        told = None if session is None else session.known_usage()
+    around = sessions.current_session()
+    return None if around is not None and around.usage == told else told
 
 
 def _session_of(thing: Any) -> Session | None:
     """A session as ours: itself, or the events of an object that has them."""
     if isinstance(thing, Session):
         return thing
+    if (known := session_from(thing)) is not None:
+        return known
     events = getattr(thing, "events", None)
     if not isinstance(events, Iterable) or isinstance(events, str | bytes):
         return None

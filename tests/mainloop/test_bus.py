@@ -1,0 +1,133 @@
+"""The event bus: order, types, threads, and handlers that fail."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from proctor import sessions
+from proctor.errors import UsageError
+from proctor.mainloop.bus import EventBus
+
+
+@dataclass
+class Began:
+    number: int
+
+
+@dataclass
+class Ended(Began):
+    pass
+
+
+def test_a_handler_hears_of_its_type_and_of_types_derived_from_it() -> None:
+    """Began hears both, Ended only its own, and strangers nothing."""
+    bus = EventBus()
+    began: list[Began] = []
+    ended: list[Ended] = []
+    bus.subscribe(Began, began.append)
+    bus.subscribe(Ended, ended.append)
+    for event in (Began(1), Ended(2), "something else"):
+        bus.publish(event)
+    assert began == [Began(1), Ended(2)]
+    assert ended == [Ended(2)]
+
+
+def test_who_left_hears_no_more_and_may_leave_twice() -> None:
+    """Leaving ends one subscription, also where the same handler has another."""
+    bus = EventBus()
+    heard: list[int] = []
+    leave = bus.subscribe(int, heard.append)
+    bus.subscribe(int, heard.append)
+    leave()
+    leave()
+    bus.publish(1)
+    assert heard == [1]
+
+
+def test_what_a_handler_publishes_comes_after_what_it_was_told() -> None:
+    """All handlers see the events in one order."""
+    bus = EventBus()
+    seen: list[int] = []
+    bus.subscribe(int, lambda number: bus.publish(number + 1) if number < 3 else None)
+    bus.subscribe(int, seen.append)
+    bus.publish(1)
+    assert seen == [1, 2, 3]
+
+
+def test_a_handler_that_fails_is_warned_of_and_stops_nobody() -> None:
+    """The second handler is told, then Python's warning says what went wrong."""
+    bus = EventBus()
+    heard: list[int] = []
+    bus.subscribe(int, lambda number: 1 // number)
+    bus.subscribe(int, heard.append)
+    with pytest.warns(RuntimeWarning, match="a handler of int failed: ZeroDivisionError"):
+        bus.publish(0)
+    assert heard == [0]
+
+
+def test_inside_a_run_the_warning_goes_into_its_report() -> None:
+    """Where a run collects warnings, they go there, each once."""
+    bus = EventBus()
+    bus.subscribe(int, lambda number: 1 // number)
+    collected: list[str] = []
+    before = sessions.warnings.set(collected)
+    try:
+        bus.publish(0)
+        bus.publish(0)
+    finally:
+        sessions.warnings.reset(before)
+    assert len(collected) == 1
+    assert collected[0].startswith("a handler of int failed: ZeroDivisionError")
+
+
+def test_an_interrupt_in_a_handler_goes_through_and_leaves_the_bus_usable() -> None:
+    """Ctrl-C is not swallowed, and the next event is delivered."""
+    bus = EventBus()
+    heard: list[int] = []
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    leave = bus.subscribe(int, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bus.publish(1)
+    leave()
+    bus.subscribe(int, heard.append)
+    bus.publish(2)
+    assert heard == [2]
+
+
+def test_an_async_handler_is_refused() -> None:
+    """It would never be awaited, so it is said at once."""
+
+    async def later(_: Any) -> None: ...
+
+    with pytest.raises(UsageError, match="has to be awaited"):
+        EventBus().subscribe(int, later)
+
+
+def test_threads_lose_nothing_and_all_handlers_agree_on_the_order() -> None:
+    """Four threads, 4 × 250 events: both handlers have all of them in the same order."""
+    bus = EventBus()
+    first: list[tuple[int, int]] = []
+    second: list[tuple[int, int]] = []
+    bus.subscribe(tuple, first.append)
+    bus.subscribe(tuple, second.append)
+
+    def work(name: int) -> None:
+        for number in range(250):
+            bus.publish((name, number))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert len(first) == 1000
+    assert first == second
+    for name in range(4):
+        assert [number for who, number in first if who == name] == list(range(250))

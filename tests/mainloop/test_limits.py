@@ -1,0 +1,258 @@
+"""Turns, budget and time of one execution: each ends it with an error that says so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from proctor import Budget, ModelResponse, Session, ToolCall, Usage, aask, sessions
+from proctor.asking.conditions import Conditions, conditions
+from proctor.asking.spending import Spending
+from proctor.errors import LoopStopped, ModelError, StopRun, TargetError
+from proctor.mainloop.allowance import Allowance, seconds_until
+from proctor.mainloop.bus import EventBus, LoopEnded
+from proctor.mainloop.tools import tool
+from proctor.records.run import Spent
+from proctor.testing import Fault, ModelServer
+from tests.mainloop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
+from tests.surroundings import ManualClock
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(script(calls(ToolCall("step", call_id="c")))) as running:
+        yield running
+
+
+steps: list[str] = []
+
+
+@tool
+def step() -> str:
+    """Take a step."""
+    steps.append("taken")
+    return "one more"
+
+
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_a_model_that_never_answers_is_stopped_after_its_turns(
+    wire: str, server: ModelServer
+) -> None:
+    """Three turns are three questions, and the tools of the last one are not run."""
+    steps.clear()
+    loop = QALoop(adapter=WIRES[wire](server), tools=[step], max_turns=3)
+    with pytest.raises(LoopStopped, match="still called tools in its last turn, number 3") as told:
+        loop.execute("?")
+    assert (told.value.limit, told.value.usage) == ("turns", Usage(30, 6))
+    assert len(server.calls) == 3
+    assert steps == 2 * ["taken"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "asked"),
+    [
+        (Budget(calls=2), "2 of 2 calls", 2),
+        (Budget(tokens=20), "24 of 20 tokens", 2),
+        ({"tokens": 1}, "12 of 1 tokens", 1),
+    ],
+)
+def test_a_budget_is_kept_before_each_call(
+    server: ModelServer, budget: Any, spent: str, asked: int
+) -> None:
+    """Of 12 tokens a call: the next call is refused once the budget is used up."""
+    loop = QALoop(adapter=WIRES["openai"](server), tools=[step])
+    with pytest.raises(LoopStopped, match=f"the budget is spent: {spent}") as told:
+        loop.execute("?", budget=budget)
+    assert (told.value.limit, len(server.calls)) == ("budget", asked)
+    assert told.value.usage == Usage(10 * asked, 2 * asked)
+    with pytest.raises(LoopStopped):
+        loop.execute("?", budget=budget)
+    assert len(server.calls) == 2 * asked
+
+
+def test_an_answer_within_the_budget_is_an_answer() -> None:
+    """What the last call uses may go over; it is not thrown away."""
+    loop = QALoop(adapter=lambda messages: ModelResponse("x", usage=Usage(50, 50)))
+    assert loop.execute("?", budget=Budget(tokens=10))[0].output == "x"
+
+
+def test_a_budget_that_cannot_be_counted_ends_the_execution_alone() -> None:
+    """A price that is not known is not guessed; the run is not stopped for it."""
+    loop = QALoop(adapter=lambda messages: ModelResponse("x", usage=Usage(1, 1)))
+    with pytest.raises(LoopStopped, match="a budget in USD cannot be kept") as told:
+        loop.execute("?", budget=Budget(cost=1.0))
+    assert told.value.limit == "budget"
+    with pytest.raises(ModelError, match="that is no budget"):
+        loop.execute("?", budget={"calls": 0})
+
+
+def test_what_tools_ask_counts_too(server: ModelServer) -> None:
+    """A tool's own question is refused like any other; the model is told, then the loop ends."""
+    server.answer = by_rounds(calls(ToolCall("helper", call_id="c")), says("never"))
+
+    async def helper() -> str:
+        await aask(lambda prompt: "one", "?")
+        return (await aask(lambda prompt: "two", "?")).text
+
+    session = Session()
+
+    class Kept(QALoop):
+        def initialize(self, request: str) -> Any:
+            return super().initialize(request)[0], session
+
+    with pytest.raises(LoopStopped, match="2 of 2 calls"):
+        Kept(adapter=WIRES["openai"](server), tools=[helper]).execute("?", budget={"calls": 2})
+    assert session[ToolCall][0].error == "LoopStopped: the budget is spent: 2 of 2 calls"
+
+
+def test_the_budget_of_the_run_is_kept_as_well() -> None:
+    """Inside a run both are counted, and the run's ends the run; a cached answer costs neither."""
+    run = Spending(Budget(calls=1))
+    before = conditions.set(Conditions(run))
+    try:
+        loop = QALoop(adapter=lambda messages: ModelResponse("x", usage=Usage(1, 1)))
+        loop.execute("?", budget=Budget(calls=5))
+        with pytest.raises(StopRun):
+            loop.execute("?", budget=Budget(calls=5))
+    finally:
+        conditions.reset(before)
+    assert run.so_far == Spent(1, 2, 0.0)
+    allowance = Allowance(Budget(calls=1), Spending(Budget(calls=3)))
+    for _ in range(3):
+        allowance.begin()
+        allowance.take_back()
+    alone = Allowance(Budget(calls=1), None)
+    alone.begin()
+    alone.take_back()
+    assert allowance.so_far == alone.so_far == Spent()
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
+    """A tool that takes too long is given up, and recorded as such beside one that had ended."""
+
+    async def slow() -> None:
+        await asyncio.sleep(5)
+
+    def slow_plain() -> None:
+        time.sleep(0.3)
+
+    server.answer = script(calls(ToolCall("step", call_id="c1"), ToolCall("slow", call_id="c2")))
+    made = tool(name="slow")(slow_plain if in_thread else slow)
+    bus, session = EventBus(), Session()
+    ended: list[LoopEnded] = []
+    bus.subscribe(LoopEnded, ended.append)
+
+    class Kept(QALoop):
+        def initialize(self, request: str) -> Any:
+            return super().initialize(request)[0], session
+
+    loop = Kept(adapter=WIRES["openai"](server), tools=[step, made], bus=bus)
+    began = time.perf_counter()
+    with pytest.raises(LoopStopped, match="the deadline has passed") as told:
+        loop.execute("?", deadline=0.2)
+    assert time.perf_counter() - began < 2
+    assert (told.value.limit, told.value.usage) == ("time", Usage(10, 2))
+    assert [call.error for call in session[ToolCall]] == [None, "given up before it had answered"]
+    assert str(ended[0].error).startswith("LoopStopped: its time is over")
+
+
+def test_the_deadline_ends_a_call_of_the_model(server: ModelServer) -> None:
+    """A model that is slow is not waited for; that it was asked is on record."""
+    server.misbehave = lambda asked: Fault.slow(3)
+    session = Session()
+    before = sessions.current.set(session)
+    try:
+        with pytest.raises(LoopStopped):
+            QALoop(adapter=WIRES["openai"](server)).execute("?", deadline=0.1)
+    finally:
+        sessions.current.reset(before)
+    assert kinds(session) == ["user", "ModelCall"]
+
+
+def test_a_deadline_that_is_over_asks_nothing(server: ModelServer) -> None:
+    """Neither the model nor `initialize` is troubled."""
+    loop = QALoop(adapter=WIRES["openai"](server))
+    for past in (0, -1.0, datetime.now(UTC) - timedelta(seconds=1)):
+        with pytest.raises(LoopStopped, match="before it began"):
+            loop.execute("?", deadline=past)
+    assert server.calls == []
+
+
+def test_a_deadline_is_a_time_or_seconds_from_now() -> None:
+    """By the clock that is handed in; infinity is no limit."""
+    clock = ManualClock()
+    assert seconds_until(None, clock) is None
+    assert seconds_until(3, clock) == 3.0
+    assert seconds_until(clock.now() + timedelta(minutes=1), clock) == 60.0
+    loop = QALoop(adapter=lambda prompt: "x", clock=clock)
+    assert loop.execute("?", deadline=clock.now() + timedelta(minutes=1))[0].output == "x"
+    assert loop.execute("?", deadline=float("inf"))[0].output == "x"
+
+
+@pytest.mark.parametrize("deadline", [datetime(2026, 1, 1), True, float("nan"), "soon"])  # noqa: DTZ001
+def test_what_is_no_deadline_is_refused(deadline: Any) -> None:
+    """A time without a zone, a yes, no number, a word."""
+    with pytest.raises(TargetError, match=r"time zone|is no deadline"):
+        QALoop(adapter=lambda prompt: "x").execute("?", deadline=deadline)
+
+
+def test_a_time_out_of_the_users_own_is_not_the_deadline() -> None:
+    """What `initialize` raises stays what it is."""
+
+    class Late(QALoop):
+        def initialize(self, request: str) -> Any:
+            raise TimeoutError("of the database")
+
+    with pytest.raises(TimeoutError, match="of the database"):
+        Late(adapter=lambda prompt: "x").execute("?", deadline=5)
+
+
+def test_the_end_of_the_run_in_a_tool_ends_the_loop(server: ModelServer) -> None:
+    """The other tools are given up, everything is recorded, and `StopRun` goes through."""
+    server.answer = script(calls(ToolCall("slow", call_id="c1"), ToolCall("spends", call_id="c2")))
+
+    async def slow() -> None:
+        await asyncio.sleep(5)
+
+    async def spends() -> None:
+        raise StopRun("enough")
+
+    session = Session()
+    before = sessions.current.set(session)
+    try:
+        with pytest.raises(StopRun):
+            QALoop(adapter=WIRES["openai"](server), tools=[slow, spends]).execute("?")
+    finally:
+        sessions.current.reset(before)
+    assert [call.error for call in session[ToolCall]] == ["given up before it had answered"] * 2
+
+
+def test_a_cancelled_execution_says_so_and_keeps_what_happened(server: ModelServer) -> None:
+    """Whoever cancels it finds the record in the session around, and the bus is told."""
+
+    async def slow() -> None:
+        await asyncio.sleep(5)
+
+    bus = EventBus()
+    ended: list[LoopEnded] = []
+    bus.subscribe(LoopEnded, ended.append)
+    server.answer = script(calls(ToolCall("slow", call_id="c1")))
+    loop = QALoop(adapter=WIRES["openai"](server), tools=[slow], bus=bus)
+
+    async def main() -> Session:
+        around = Session()
+        sessions.current.set(around)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await loop.aexecute("?")
+        return around
+
+    around = asyncio.run(main())
+    assert kinds(around) == ["user", "assistant", "ModelCall", "slow"]
+    assert ended[0].error == "CancelledError"

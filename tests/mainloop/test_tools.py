@@ -1,0 +1,380 @@
+"""Tools: what is told to a model, how its arguments are read, and what becomes of failures."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import ToolCall
+from proctor.clock import SystemClock
+from proctor.errors import StopRun, TargetError
+from proctor.mainloop.tools import Tool, Toolbox, tool
+from tests.surroundings import ManualClock
+
+
+def answered(tool: Tool, /, **arguments: Any) -> ToolCall:
+    """What comes of a call with these arguments."""
+    return asyncio.run(tool.answer(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
+
+
+@tool
+def search(query: str, limit: int = 3, *, scale: float = 1.0) -> list[str]:
+    """Search the
+    library.
+
+    More that only people read.
+    """
+    return [query] * limit if scale == 1.0 else [query]
+
+
+def test_a_function_tells_its_name_its_purpose_and_its_parameters() -> None:
+    """The docstring's first paragraph is the description, the signature is the schema."""
+    spec = search.spec
+    assert (spec.name, spec.description) == ("search", "Search the library.")
+    assert spec.parameters["type"] == "object"
+    assert spec.parameters["required"] == ["query"]
+    assert spec.parameters["additionalProperties"] is False
+    assert spec.parameters["properties"] == {
+        "query": {"type": "string"},
+        "limit": {"type": "integer", "default": 3},
+        "scale": {"type": "number", "default": 1.0},
+    }
+
+
+def test_a_tool_is_still_the_function_it_was() -> None:
+    """People call it as before."""
+    assert search("a", limit=1) == ["a"]
+    assert repr(search) == "Tool('search')"
+
+
+def test_arguments_come_in_their_types_and_the_result_as_data() -> None:
+    """An int is taken for a float; the call has its result and how long it took."""
+    call = answered(search, query="b", limit=2, scale=1)
+    assert (call.result, call.error, call.call_id) == (["b", "b"], None, "c1")
+    assert call.arguments == {"query": "b", "limit": 2, "scale": 1}
+    assert call.duration_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"query": "a", "limit": True}, "limit: Expected `int`, got `bool`"),
+        ({"query": "a", "limit": "3"}, "limit: Expected `int`, got `str`"),
+        (
+            {"querry": "a"},
+            "there is no parameter 'querry': did you mean 'query'?; query is missing",
+        ),
+        (
+            {"query": 1, "limit": 1.5},
+            "query: Expected `str`, got `int`; limit: Expected `int`, got",
+        ),
+        ({}, "query is missing"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_all_at_once(
+    arguments: dict[str, Any], error: str
+) -> None:
+    """The error is for the model to mend: what is wrong, by name; nothing is raised or run."""
+    call = answered(search, **arguments)
+    assert call.result is None
+    assert call.error is not None
+    assert call.error.startswith(f"the arguments do not fit: {error}")
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Place(pydantic.BaseModel):
+    name: str
+    inside: Place | None = None
+
+
+def test_rich_types_are_read_as_themselves() -> None:
+    """Dates, enums, literals, lists, mappings, unions and nested pydantic models."""
+
+    def plan(
+        day: date,
+        colour: Colour,
+        mode: Literal["fast", "slow"],
+        places: list[Place],
+        counts: dict[int, float],
+        note: Annotated[str | None, "what to say"] = None,
+        labels: tuple[str, ...] = ("a",),
+    ) -> dict[str, Any]:
+        return {"day": day, "inside": places[0].inside, "counts": counts, "labels": [*labels]}
+
+    made = tool(plan)
+    schema = made.spec.parameters
+    assert schema["properties"]["note"]["description"] == "what to say"
+    assert set(schema["$defs"]) >= {"Place"}
+    inside = {"name": "France", "inside": {"name": "Europe"}}
+    call = answered(
+        made, day="2026-02-03", colour="red", mode="fast", places=[inside], counts={"1": 2}
+    )
+    assert call.error is None
+    assert call.result == {
+        "day": "2026-02-03",
+        "inside": {"name": "Europe", "inside": None},
+        "counts": {"1": 2.0},
+        "labels": ["a"],
+    }
+    wrong = answered(
+        made, day="2026-02-03", colour="red", mode="fast", places=[{"name": 1}], counts={}
+    )
+    assert "places: name: Input should be a valid string" in str(wrong.error)
+
+
+@dataclass
+class Query:
+    text: str
+    limit: int = 3
+
+
+class StrictQuery(msgspec.Struct):
+    text: str
+    limit: int = 3
+
+
+class ModelQuery(pydantic.BaseModel):
+    text: str
+    limit: int = 3
+
+
+@pytest.mark.parametrize("kind", [Query, StrictQuery, ModelQuery])
+def test_one_record_is_the_parameters(kind: Any) -> None:
+    """The fields of a dataclass, struct or pydantic model are what the model is asked for."""
+    made = Tool("search", "Search.", lambda query: [query.text] * query.limit, kind)
+    assert made.spec.parameters["type"] == "object"
+    assert set(made.spec.parameters["properties"]) == {"text", "limit"}
+    assert answered(made, text="a", limit=2).result == ["a", "a"]
+    assert "there is no parameter 'txt'" in str(answered(made, text="a", txt="b").error)
+    for wrong in (True, "2"):
+        assert "limit" in str(answered(made, text="a", limit=wrong).error)
+
+
+def test_a_function_whose_only_parameter_is_a_record_takes_its_fields() -> None:
+    """The model is not asked for an object inside an object."""
+
+    def find(query: Query) -> str:
+        return query.text
+
+    assert answered(tool(find), text="a").result == "a"
+    assert set(tool(find).spec.parameters["properties"]) == {"text", "limit"}
+
+
+def test_a_model_that_takes_anything_is_given_anything() -> None:
+    """Where a pydantic model allows extra fields, none is unknown."""
+
+    class Loose(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="allow")
+        text: str
+
+    made = Tool("loose", "", lambda given: given.model_dump(), Loose)
+    assert answered(made, text="a", more=1).result == {"text": "a", "more": 1}
+
+
+def test_a_tool_without_parameters_takes_none() -> None:
+    """An empty object is asked for, and anything else is told."""
+
+    def now() -> str:
+        return "noon"
+
+    assert answered(tool(now)).result == "noon"
+    assert answered(tool(now), zone="x").error == (
+        "the arguments do not fit: there is no parameter 'zone': none are known"
+    )
+
+
+def test_async_handlers_objects_and_partials_are_tools() -> None:
+    """Whatever can be called; what gives something to await is awaited."""
+
+    async def later(text: str) -> str:
+        """Wait for it."""
+        return text
+
+    class Speaker:
+        async def __call__(self, text: str) -> str:
+            return text.upper()
+
+    def soon(text: str) -> Any:
+        return later(text)
+
+    assert answered(tool(later), text="a").result == "a"
+    assert answered(tool(name="speak")(Speaker()), text="a").result == "A"
+    assert answered(tool(soon), text="a").result == "a"
+    bound = tool(functools.partial(later))
+    assert (bound.name, bound.spec.description) == ("later", "Wait for it.")
+    assert answered(bound, text="b").result == "b"
+
+
+def test_a_plain_handler_runs_in_a_thread_of_its_own() -> None:
+    """It may block without holding up the event loop."""
+
+    def where() -> str:
+        return threading.current_thread().name
+
+    assert answered(tool(where)).result == "proctor-call"
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (ValueError("no such page"), "ValueError: no such page"),
+        (TimeoutError("of its own"), "TimeoutError: of its own"),
+        (asyncio.CancelledError(), "CancelledError: the tool was cancelled from inside"),
+        (Unspeakable(), "Unspeakable"),
+        (SystemExit(0), "SystemExit: 0"),
+    ],
+)
+def test_what_a_handler_raises_is_the_error_of_the_call(failure: BaseException, error: str) -> None:
+    """The model is told, and how long it took is known."""
+
+    async def fails() -> None:
+        raise failure
+
+    call = answered(tool(fails))
+    assert call.error == error
+    assert call.duration_ms is not None
+    assert not call.success
+
+
+def test_the_end_of_the_run_is_no_failure_of_a_tool() -> None:
+    """A run's budget that is spent inside a tool ends the run."""
+
+    async def spends() -> None:
+        raise StopRun("the budget is spent")
+
+    with pytest.raises(StopRun):
+        answered(tool(spends))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_tool_has_its_own_time(waits: bool) -> None:
+    """After `timeout` seconds the model is told that no answer came."""
+
+    async def slow() -> None:
+        await asyncio.sleep(5)
+
+    def slow_plain() -> None:
+        time.sleep(0.3)
+
+    made = tool(name="slow", timeout=0.05)(slow if waits else slow_plain)
+    assert answered(made).error == "TimeoutError: no answer within 0.05 s"
+
+
+def test_a_result_that_cannot_be_written_is_an_error() -> None:
+    """A list that holds itself has no end."""
+
+    def endless() -> list[Any]:
+        found: list[Any] = []
+        found.append(found)
+        return found
+
+    assert "its result cannot be written as JSON" in str(answered(tool(endless)).error)
+
+
+def test_arguments_that_were_no_json_are_told_back() -> None:
+    """What the wire found wrong with a call is the error, and the tool is not run."""
+    broken = ToolCall("search", error="the model's arguments are not a JSON object: '{q'")
+    found = asyncio.run(search.answer(broken, ManualClock()))
+    assert found == msgspec.structs.replace(broken, duration_ms=0.0)
+
+
+def test_an_unknown_tool_is_told_with_the_nearest_name() -> None:
+    """The model can mend it."""
+    found = asyncio.run(Toolbox([search]).answer(ToolCall("serach"), ManualClock()))
+    assert found.error == "there is no tool 'serach': did you mean 'search'?"
+
+
+def takes_anything(*args: int, **options: int) -> None: ...
+def by_place(a: int, /) -> None: ...
+def untyped(a, b: int) -> None: ...  # type: ignore[no-untyped-def]
+def of_no_schema(a: threading.Lock) -> None: ...
+def of_no_schema_either(a: Callable[[], int]) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (takes_anything, "options: a model cannot be told what it takes"),
+        (by_place, "a: a model gives arguments by name"),
+        (untyped, "a: it has no type"),
+        (of_no_schema, "a model cannot be told what it takes"),
+        (of_no_schema_either, "a model cannot be told what it takes"),
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_made(
+    function: Any, why: str
+) -> None:
+    """The error names the tool and each parameter that cannot be told."""
+    with pytest.raises(TargetError) as caught:
+        tool(function)
+    assert why in str(caught.value)
+    assert caught.value.where == function.__name__
+
+
+def test_a_type_that_cannot_be_found_is_told() -> None:
+    """Annotations are texts here; one that names nothing is an error of the definition."""
+
+    def broken(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(TargetError, match="name 'Nowhere' is not defined"):
+        tool(broken)
+
+
+def test_names_are_such_that_every_provider_takes_them() -> None:
+    """Spaces, and a lambda's name, are refused; two tools of one name too."""
+    with pytest.raises(TargetError, match="'my tool' cannot be the name"):
+        Tool("my tool", "", lambda: None)
+    with pytest.raises(TargetError, match="cannot be the name"):
+        tool(lambda: None)
+    with pytest.raises(TargetError, match="search: two tools have this name"):
+        Toolbox([search, search.handler])
+
+
+def test_parameters_that_are_no_record_are_refused() -> None:
+    """A list has no fields."""
+    with pytest.raises(TargetError, match="cannot be of the type"):
+        Tool("search", "", lambda query: query, list[int])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["query", "limit", "scale", "other"]),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    )
+)
+def test_whatever_a_model_sends_there_is_a_result_or_an_error(arguments: dict[str, Any]) -> None:
+    """No arguments make a tool raise; what is run was of the declared types."""
+    seen: list[Any] = []
+
+    async def looked(query: str, limit: int = 3, *, scale: float = 1.0) -> str:
+        seen.append((query, limit, scale))
+        return "found"
+
+    call = answered(tool(name="search")(looked), **arguments)
+    if call.error is None:
+        ((query, limit, scale),) = seen
+        assert (type(query), type(limit), type(scale)) == (str, int, float)
+    else:
+        assert seen == []
+        assert call.error.startswith("the arguments do not fit: ")
