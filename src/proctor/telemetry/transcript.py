@@ -1,0 +1,83 @@
+"""What is new in a conversation, where every model call is given the whole of it once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proctor.records.session import Message
+
+# How many conversations of one trial are remembered: its agents, and the branches of each.
+REMEMBERED = 32
+
+
+class Transcript:
+    """Tells the messages that a trial has not seen yet.
+
+    Agents take turns, cut old turns away and ask the same twice: so each call is compared with
+    the conversation that it has most in common with, and only what that one lacks is new.
+
+    >>> transcript = Transcript()
+    >>> hello, hi = Message("user", "Hello"), Message("assistant", "Hi")
+    >>> len(transcript.add([hello], [hi])), len(transcript.add([hello, hi], [hi]))
+    (2, 1)
+    """
+
+    def __init__(self) -> None:
+        self._known: list[list[Any]] = []
+
+    def add(self, asked: Sequence[Message], said: Sequence[Message]) -> list[Message]:
+        """Take the messages of a call; gives those that are new, in order."""
+        best, most, reached = -1, 0, 0
+        new = list(asked)
+        for number, known in enumerate(self._known):
+            lacking, end, count = _compared(known, asked)
+            if count and count >= most:
+                best, most, reached, new = number, count, end, lacking
+        if best >= 0 and reached == len(self._known[best]):
+            del self._known[best]
+        if asked or said:
+            self._known.append([atom for message in (*asked, *said) for atom in _atoms(message)])
+            del self._known[:-REMEMBERED]
+        return [*new, *said]
+
+
+def _compared(known: Sequence[Any], asked: Sequence[Message]) -> tuple[list[Message], int, int]:
+    """What a conversation lacks, how far into it the rest reaches, and how much that is."""
+    lacking: list[Message] = []
+    place = count = 0
+    for message in asked:
+        atoms = _atoms(message)
+        end = _found(known, atoms, place)
+        if end is None:
+            lacking.append(message)
+        else:
+            place = end
+            count += len(atoms)
+    return lacking, place, count
+
+
+def _found(known: Sequence[Any], atoms: Sequence[Any], place: int) -> int | None:
+    """The place after the atoms, looked for in order from a place on; None if one is missing."""
+    for atom in atoms:
+        try:
+            place = known.index(atom, place) + 1
+        except ValueError:
+            return None
+    return place
+
+
+def _atoms(message: Message) -> list[Any]:
+    """What a message is made of: what it says, and each tool that it asks for.
+
+    Some clients repeat an answer with several tool calls as several messages, or leave out its
+    text; what a tool gave back is told by its call.
+    """
+    if message.role == "tool" and message.call_id:
+        return [("result of", message.call_id)]
+    atoms: list[Any] = [
+        ("call", call.call_id or (call.name, call.arguments)) for call in message.tool_calls
+    ]
+    if message.content or not atoms:
+        atoms.insert(0, (message.role, message.content))
+    return atoms
