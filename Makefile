@@ -42,12 +42,14 @@ generate: dev-env ## Write the generated pages and the schema anew.
 docs: dev-env    ## Fail if generated files are stale.
 	@$(BIN)/python tools/generate.py --check
 
-bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges.
+bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges, mailboxes.
 	@$(BIN)/python benchmarks/overhead.py
 	@$(BIN)/python benchmarks/judges.py
+	@$(BIN)/python benchmarks/mailboxes.py
 
-chaos: dev-env   ## Kill runs at random moments, hundreds of times.
+chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
+	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/fleet/test_chaos.py
 
 lock: dev-env    ## Pin the requirements anew, with hashes.
 	@$(BIN)/python tools/lock.py

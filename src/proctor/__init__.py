@@ -49,8 +49,22 @@ if TYPE_CHECKING:
         tool_sequence,
     )
     from proctor.history.sqlite import SQLiteHistory
+    from proctor.loops import EvalLoop, Submission, collect_results, submit_dataset
+    from proctor.mailboxes.memory import InMemoryMailbox
+    from proctor.mailboxes.redis import RedisMailbox
+    from proctor.mailboxes.sqs import SQSMailbox
+    from proctor.mainloop.bus import EventBus
+    from proctor.mainloop.loop import MainLoop, Response
+    from proctor.mainloop.tools import Tool, tool
     from proctor.metrics.registry import MetricRegistry
-    from proctor.ports import Embedder, Evaluator, Metric, ProviderAdapter, SessionEvaluator
+    from proctor.ports import (
+        Embedder,
+        Evaluator,
+        Mailbox,
+        Metric,
+        ProviderAdapter,
+        SessionEvaluator,
+    )
     from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
     from proctor.providers.anthropic import AnthropicAdapter
     from proctor.providers.gemini import GeminiAdapter
@@ -59,6 +73,7 @@ if TYPE_CHECKING:
     from proctor.providers.wrappers.cached import Cached, DiskKept
     from proctor.providers.wrappers.cassette import Recorded, Replay
     from proctor.providers.wrappers.paced import Paced
+    from proctor.records.mail import DeadLetter, EvalRequest
     from proctor.records.metric import MetricValue
     from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
     from proctor.records.progress import ProgressEvent, only_events
@@ -113,9 +128,17 @@ _HOMES = {
         "tool_not_called",
         "tool_sequence",
     ),
+    "loops": ("EvalLoop", "Submission", "collect_results", "submit_dataset"),
+    "mailboxes.memory": ("InMemoryMailbox",),
+    "mailboxes.redis": ("RedisMailbox",),
+    "mailboxes.sqs": ("SQSMailbox",),
+    "records.mail": ("DeadLetter", "EvalRequest"),
     "history.sqlite": ("SQLiteHistory",),
+    "mainloop.bus": ("EventBus",),
+    "mainloop.loop": ("MainLoop", "Response"),
+    "mainloop.tools": ("Tool", "tool"),
     "metrics.registry": ("MetricRegistry",),
-    "ports": ("Embedder", "Evaluator", "Metric", "ProviderAdapter", "SessionEvaluator"),
+    "ports": ("Embedder", "Evaluator", "Mailbox", "Metric", "ProviderAdapter", "SessionEvaluator"),
     "prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
     "providers.anthropic": ("AnthropicAdapter",),
     "providers.wrappers.budgeted": ("Budgeted",),
@@ -153,18 +176,25 @@ __all__ = [
     "CommandTarget",
     "Configuration",
     "Dataset",
+    "DeadLetter",
     "DiskKept",
     "Embedder",
+    "EvalLoop",
     "EvalReport",
+    "EvalRequest",
     "EvalResult",
     "EvalRunner",
     "Evaluator",
+    "EventBus",
     "GeminiAdapter",
     "HttpTarget",
+    "InMemoryMailbox",
     "IteratorDataset",
     "JSONLDataset",
     "JSONReporter",
     "JudgeOutput",
+    "Mailbox",
+    "MainLoop",
     "MarkdownReporter",
     "MarkdownSection",
     "Message",
@@ -187,16 +217,21 @@ __all__ = [
     "Rating",
     "Recorded",
     "RecordedTarget",
+    "RedisMailbox",
     "Replay",
     "Reply",
+    "Response",
     "RunMetadata",
     "RunOptions",
     "SQLiteHistory",
+    "SQSMailbox",
     "Sample",
     "Score",
     "Session",
     "SessionEvaluator",
     "SessionView",
+    "Submission",
+    "Tool",
     "ToolCall",
     "ToolSpec",
     "Trial",
@@ -210,6 +245,7 @@ __all__ = [
     "arescore",
     "ask",
     "attach",
+    "collect_results",
     "combine",
     "contains",
     "current_session",
@@ -235,7 +271,9 @@ __all__ = [
     "semantic_similarity",
     "slice_contains",
     "starter_phrase",
+    "submit_dataset",
     "token_usage_under",
+    "tool",
     "tool_call_count",
     "tool_called",
     "tool_not_called",

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from proctor import bridge
+from proctor import bridge, places
 from proctor.clock import Clock, SystemClock
 from proctor.engine.rescore import Rescoring
 from proctor.engine.start import Conduct, begin, resume
 from proctor.engine.start import rescore as begin_rescoring
 from proctor.errors import ConfigError, DatasetError
 from proctor.lookback import open_history, run_to_resume
-from proctor.ports import History, ProgressCallback
+from proctor.ports import History, Mailbox, ProgressCallback
 from proctor.prepare import (
     Configurations,
     Evaluation,
@@ -61,6 +61,9 @@ async def aevaluate(
     resume: str | bool = False,
     allow_changes: bool = False,
     retry_errors: bool = False,
+    workers: str | Mailbox[Any] | None = None,
+    patience: float | None = places.PATIENCE_SECONDS,
+    on: str | None = None,
     **options: Unpack[Options],
 ) -> EvalReport:
     """Run a target over a dataset, score every output, keep everything, and report.
@@ -68,7 +71,9 @@ async def aevaluate(
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
     endpoint or recorded outputs; `dataset` a Dataset, a path, or a list of dicts; `evaluators` one
     or several functions or names. `history=False` keeps the run only as long as the report lives.
-    `resume=True` goes on with the latest unfinished run of this name.
+    `resume=True` goes on with the latest unfinished run of this name. `workers` is a mailbox, or
+    its address, whose workers run the samples, and `patience` how many seconds it waits for any of
+    them; `on="ray"` runs them on a Ray cluster.
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options)
@@ -76,8 +81,9 @@ async def aevaluate(
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
     if any(inspect.iscoroutinefunction(callback) for callback in callbacks):
         raise ConfigError("a progress callback must be a plain function, not an async one")
-    how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors)
-    return await execute(evaluation, open_history(history), how, resume_from=resume)
+    with places.chosen(evaluation, workers=workers, on=on, patience=patience) as place:
+        how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, place)
+        return await execute(evaluation, open_history(history), how, resume_from=resume)
 
 
 evaluate = bridge.synchronous(aevaluate)

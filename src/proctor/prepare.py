@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
+from proctor import codec, importing
 from proctor.datasets.source import as_source
-from proctor.engine.plan import Plan
+from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
 from proctor.gates import refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
@@ -79,6 +82,77 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     )
 
 
+def prepare_setup(
+    target: Any, evaluators: Any, options: Mapping[str, Any], registry: Registry
+) -> Setup:
+    """The part of an evaluation that runs and scores samples; all faults at once."""
+    plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
+    return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A target and evaluators by name, so that another process can make them ready.
+
+    Paths are seen from `folder`; modules are looked for there and in `modules`.
+    """
+
+    target: str | dict[str, Any]
+    evaluators: list[str | dict[str, Any]]
+    plugins: list[str] = []
+    options: dict[str, Any] = {}
+    folder: str = "."
+    modules: list[str] = []
+
+
+def recipe_of(
+    evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()
+) -> bytes:
+    """An evaluation's target and evaluators as JSON: names only, never code."""
+    problems = [
+        Problem(where, f"{name_of(thing)} is an object of this process")
+        for where, thing in _written(evaluation)
+        if not isinstance(thing, str | Mapping)
+    ]
+    if problems:
+        raise ConfigError(
+            "what runs in other processes must be given by name",
+            problems=problems,
+            fix="write module:attribute, file.py:attribute, or a name as in an eval file",
+        )
+    evaluators = evaluation.evaluators
+    return codec.encode(
+        Recipe(
+            evaluation.target,
+            [*([evaluators] if isinstance(evaluators, str | Mapping) else evaluators)],
+            list(plugins),
+            dict(evaluation.options),
+            str(Path.cwd()),
+            [str(folder.resolve()) for folder in modules],
+        )
+    )
+
+
+def _written(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
+    yield "target", evaluation.target
+    several = isinstance(evaluation.evaluators, Sequence) and not isinstance(
+        evaluation.evaluators, str
+    )
+    for one in evaluation.evaluators if several else [evaluation.evaluators]:
+        yield "evaluators", one
+
+
+def setup_from(recipe: bytes) -> Setup:
+    """Make ready what a recipe names, in a process of its own: its current folder is changed."""
+    written = codec.decode(recipe, Recipe)
+    os.chdir(written.folder)
+    for folder in written.modules:
+        importing.add_folder(Path(folder))
+    registry = Registry.standard()
+    for plugin in written.plugins:
+        registry.load_plugin(plugin)
+    return prepare_setup(written.target, written.evaluators, written.options, registry)
+
+
 def run_options(given: Mapping[str, Any]) -> RunOptions:
     """How a run is carried out, checked; every fault at once."""
     problems = [Problem(name, what) for name, what in option_faults(given)]
@@ -118,7 +192,7 @@ def explain(error: msgspec.ValidationError) -> str:
 def _configurations(
     given: Configurations | None, target: Target | None
 ) -> tuple[Configuration, ...]:
-    configurations = tuple(_each_configuration(given))
+    configurations = configurations_from(given)
     names = [configuration.name for configuration in configurations]
     problems = [
         Problem(f"configurations.{name}", "this name is used more than once")
@@ -134,6 +208,11 @@ def _configurations(
     if problems:
         raise ConfigError("the configurations do not fit the target", problems=problems)
     return configurations
+
+
+def configurations_from(given: Configurations | None) -> tuple[Configuration, ...]:
+    """The configurations that are meant; one without options if none are."""
+    return tuple(_each_configuration(given))
 
 
 def _each_configuration(given: Configurations | None) -> Iterator[Configuration]:

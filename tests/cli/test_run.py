@@ -348,3 +348,18 @@ def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> Non
                   "evaluators: [contains]\nmetrics: ['m.py:Needy']\n")  # fmt: skip
     told = project.proctor("run")
     assert (told.code, "the metric cannot be made" in told.err) == (2, True)
+
+
+def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
+    """sys.exit(0) deep inside an agent, where no trial can catch it, must not pass a gate."""
+    project.write(
+        "agent.py",
+        "import asyncio, sys\n"
+        "async def leave():\n"
+        "    sys.exit(0)\n"
+        "async def answer(text):\n"
+        "    await asyncio.create_task(leave())\n",
+    )
+    told = project.proctor("run", "eval.yaml", "--target", "agent.py:answer", "--fail-under", "1")
+    assert told.code == 3
+    assert "called sys.exit" in told.err

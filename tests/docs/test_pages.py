@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import yaml
 import proctor
 from proctor.config import EvalFile
 from proctor.registry import Registry
+from proctor.testing import RedisServer
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
 from tests.docs.performance import Performance
 
@@ -31,9 +33,15 @@ def test_a_page_does_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every Python block runs, every command answers, and both print what the page shows."""
-    performance = Performance(page_name(page), tmp_path, monkeypatch)
-    for block in blocks_of(page.read_text(encoding="utf-8")):
-        performance.perform(block)
+    text = page.read_text(encoding="utf-8")
+    with contextlib.ExitStack() as stack:
+        instead = {}
+        if "6379" in text:
+            port = str(stack.enter_context(RedisServer()).port)
+            instead = {"localhost:6379": f"127.0.0.1:{port}", "port=6379": f"port={port}"}
+        performance = Performance(page_name(page), tmp_path, monkeypatch, instead)
+        for block in blocks_of(text):
+            performance.perform(block)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

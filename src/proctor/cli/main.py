@@ -17,6 +17,10 @@ COMMANDS = {
     "run": "Evaluate a target on a dataset.",
     "runs": "List the runs in the history.",
     "show": "Show a run: its report, its failures, one sample.",
+    "worker": "Run samples for others: take requests out of a mailbox.",
+    "submit": "Send a run's samples to workers, and do not wait.",
+    "collect": "Collect the results of a submitted run.",
+    "mailbox": "Show what lies in a mailbox, or empty it.",
     "rescore": "Score the outputs of a run again, with other evaluators.",
     "delete": "Delete runs from the history.",
     "evaluators": "List the evaluators and their parameters.",
@@ -67,6 +71,7 @@ def main(args: list[str] | None = None) -> None:
 
 def outcome(args: list[str] | None = None) -> int:
     """Run the command line; what goes wrong is told on one screen, never as a traceback."""
+    stdout = sys.stdout
     try:
         return _code(proctor.main(args=args, prog_name="proctor", standalone_mode=False))
     except click.exceptions.Exit as exit_:
@@ -86,9 +91,10 @@ def outcome(args: list[str] | None = None) -> int:
     except ProctorError as error:
         complain(str(error), "error: ")
         return USAGE if isinstance(error, UsageError) else TROUBLE
-    except SystemExit:
-        # click ends like this when whoever read our output has gone: nobody is left to tell.
-        return 0
+    except SystemExit as end:
+        # click ends like this, with another stream in its place, when whoever read our output has
+        # gone: nobody is left to tell.
+        return _ended_from_inside(end) if sys.stdout is stdout else 0
     except OSError as error:
         complain(str(error), "error: ")
         return TROUBLE
@@ -101,6 +107,15 @@ def outcome(args: list[str] | None = None) -> int:
             "error: ",
         )
         return TROUBLE
+
+
+def _ended_from_inside(end: SystemExit) -> int:
+    complain(
+        f"the program was told to end from inside (SystemExit: {end}): an agent, a tool or a "
+        "library called sys.exit. What was finished is kept",
+        "error: ",
+    )
+    return TROUBLE
 
 
 def _code(returned: Any) -> int:

@@ -56,8 +56,8 @@ def command(
     """
     from proctor import bridge
     from proctor.api import score_again
+    from proctor.cli.evaluation import thresholds, with_parameters
     from proctor.cli.outcome import check_output, conclude, prints_aside
-    from proctor.cli.run import thresholds, with_parameters
     from proctor.config import load
     from proctor.engine.start import Conduct
     from proctor.errors import ConfigError

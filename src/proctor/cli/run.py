@@ -7,38 +7,18 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import (
-    budget_from,
-    budget_option,
-    history_option,
-    json_option,
-    number,
-    pairs,
-    value,
-)
+from proctor.cli.evaluation import dataset_options, file_argument, loaded, subject_options
+from proctor.cli.options import budget_option, complain, history_option, json_option
 from proctor.errors import ConfigError
 
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
-USUAL_FILE = Path("eval.yaml")
 UNFINISHED = "the latest unfinished run"
 
 
 @click.command("run")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="PATH", help="A .jsonl, .ndjson, .csv or .tsv file.")
-@click.option("--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column.")
-@click.option("--generate-ids", is_flag=True, help="Make ids from the inputs.")
-@click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file.")
-@click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model.")
-@click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
-@click.option(
-    "--set",
-    "parameters",
-    metavar="EVALUATOR.PARAMETER=VALUE",
-    multiple=True,
-    help="A parameter of an evaluator.",
-)
-@click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
+@file_argument()
+@dataset_options()
+@subject_options()
 @click.option("--name", help="The name under which runs are kept.")
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")
 @click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
@@ -50,6 +30,9 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
 @budget_option()
+@click.option("--workers", metavar="ADDRESS", help="Let workers run it: redis://host:6379/0/NAME.")
+@click.option("--patience", type=float, help="Seconds to wait for any worker. Default: 3600.")
+@click.option("--on", metavar="CLUSTER", help="Run it on a cluster: ray, or ray://HOST:PORT.")
 @click.option(
     "--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing."
 )
@@ -86,17 +69,18 @@ def command(file: Path | None, **options: Any) -> int:
         raise ConfigError("--retry-errors and --allow-changes go with --resume")
     registry = Registry.standard()
     with prints_aside(options["as_json"]):
-        loaded: Loaded = _loaded(file, options, registry)
+        found: Loaded = loaded(file, options, registry)
     quiet = options["quiet"] or options["as_json"]
-    how = Conduct(
-        watch=live_display(not quiet),
-        allow_changes=options["allow_changes"],
-        retry_errors=options["retry_errors"],
-    )
-    with prints_aside(options["as_json"]):
+    with prints_aside(options["as_json"]), _place(found, file, options) as place:
+        how = Conduct(
+            watch=live_display(not quiet),
+            allow_changes=options["allow_changes"],
+            retry_errors=options["retry_errors"],
+            place=place,
+        )
         report = bridge.run(
             execute(
-                loaded.evaluation,
+                found.evaluation,
                 open_history(options["history"]),
                 how,
                 resume_from=resume,
@@ -105,11 +89,41 @@ def command(file: Path | None, **options: Any) -> int:
         )
     return conclude(
         report,
-        thresholds=loaded.evaluation.fail_under,
+        thresholds=found.evaluation.fail_under,
         output=options["output"],
         quiet=options["quiet"],
         as_json=options["as_json"],
     )
+
+
+def _place(found: Any, file: Path | None, options: dict[str, Any]) -> Any:
+    """Where the trials are carried out."""
+    from proctor import places
+
+    if options["workers"]:
+        _check_workers(options)
+    return places.chosen(
+        found.evaluation,
+        workers=options["workers"],
+        on=options["on"],
+        patience=options["patience"] or places.PATIENCE_SECONDS,
+        plugins=[*found.plugins, *options["plugin"]],
+        modules=[file.parent] if file else [],
+    )
+
+
+def _check_workers(options: dict[str, Any]) -> None:
+    """Say what is the workers' affair, and refuse a mailbox that no worker could reach."""
+    if options["workers"].startswith("memory:"):
+        raise ConfigError(
+            "a mailbox in memory belongs to one process: no worker would find it",
+            where="--workers",
+            fix="write redis://host:6379/0/NAME or sqs://NAME",
+        )
+    theirs = [name for name in ("timeout", "concurrency", "retries") if options[name] is not None]
+    if theirs:
+        said = ", ".join(f"--{name}" for name in theirs)
+        complain(f"{said}: with --workers that is the workers' own setting and changes nothing")
 
 
 def _file_and_resume(file: Path | None, resume: str | None) -> tuple[Path | None, str | bool]:
@@ -119,104 +133,3 @@ def _file_and_resume(file: Path | None, resume: str | None) -> tuple[Path | None
     if file is None and resume.endswith(EVAL_FILE_ENDINGS):
         return Path(resume), True
     return file, resume
-
-
-def _loaded(file: Path | None, options: dict[str, Any], registry: Any) -> Any:
-    import msgspec
-
-    from proctor.config import Loaded, load
-
-    missing = [name for name in ("dataset", "target", "evaluator") if not options[name]]
-    if file is None and missing and USUAL_FILE.exists():
-        file = USUAL_FILE
-    if file is not None:
-        found = load(file)
-    else:
-        if missing:
-            raise ConfigError(
-                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
-                fix="proctor run eval.yaml; `proctor init` writes one to start from",
-            )
-        from proctor.prepare import Evaluation
-
-        found = Loaded(Evaluation(None, None, None))
-    for address in (*found.plugins, *options["plugin"]):
-        registry.load_plugin(address)
-    evaluation = _overridden(found.evaluation, options, registry)
-    return msgspec.structs.replace(found, evaluation=evaluation)
-
-
-def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
-    """The evaluation with what the command line says put in the place of what the file says."""
-    import dataclasses
-
-    from proctor.config import DatasetEntry, open_dataset
-
-    changes: dict[str, Any] = {}
-    if options["dataset"]:
-        entry = DatasetEntry(
-            options["dataset"],
-            pairs(options["mapping"], "--map") or None,
-            options["generate_ids"],
-            options["delimiter"],
-        )
-        changes["dataset"] = open_dataset(entry, Path())
-    elif options["mapping"] or options["generate_ids"] or options["delimiter"]:
-        raise ConfigError("--map, --generate-ids and --delimiter go with --dataset")
-    if options["target"]:
-        changes["target"] = options["target"]
-    if options["evaluator"] or options["parameters"]:
-        chosen = list(options["evaluator"]) or evaluation.evaluators
-        changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
-    if options["name"]:
-        changes["name"] = options["name"]
-    if options["tag"]:
-        changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
-    names = (
-        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache"
-    )  # fmt: skip
-    given = {name: options[name] for name in names if options[name] is not None}
-    if options["budget"]:
-        given["budget"] = budget_from(options["budget"])
-    changes["options"] = {**evaluation.options, **given}
-    changes["fail_under"] = {**evaluation.fail_under, **thresholds(options["fail_under"])}
-    return dataclasses.replace(evaluation, **changes)
-
-
-def with_parameters(evaluators: list[Any], given: tuple[str, ...], registry: Any) -> list[Any]:
-    """Evaluators with the parameters of --set put to those they are for."""
-    parameters: dict[str, dict[str, Any]] = {}
-    for path, text in pairs(given, "--set").items():
-        name, dot, parameter = path.rpartition(".")
-        if not dot:
-            raise ConfigError(f"expected EVALUATOR.PARAMETER=VALUE, found {path!r}", where="--set")
-        is_text = name in evaluators and _takes_text(registry, name, parameter)
-        parameters.setdefault(name, {})[parameter] = text if is_text else value(text)
-    made = [
-        {name: parameters.pop(name)} if isinstance(name, str) and name in parameters else name
-        for name in evaluators
-    ]
-    if parameters:
-        raise ConfigError(
-            f"--set names {', '.join(sorted(parameters))}, which is not among the evaluators",
-            fix="name the evaluator with --evaluator, or set the parameter in the eval file",
-        )
-    return made
-
-
-def _takes_text(registry: Any, name: str, parameter: str) -> bool:
-    """True if a parameter is a text: then its value is taken to the letter."""
-    attached = registry.describe(name)
-    kinds = [known.type for known in attached.parameters if known.name == parameter]
-    return any("str" in kind.split(" | ") for kind in kinds)
-
-
-def thresholds(given: tuple[str, ...]) -> dict[str, float]:
-    """What --fail-under says: a bare number is for the strict pass rate."""
-    from proctor.gates import DEFAULT_METRIC
-
-    found = {}
-    for text in given:
-        metric, equals, least = text.rpartition("=")
-        found[metric if equals else DEFAULT_METRIC] = number(least, "--fail-under")
-    return found

@@ -1,0 +1,185 @@
+"""What is to be evaluated, from the command line: options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cli.options import budget_from, number, pairs, value
+from proctor.errors import ConfigError
+
+USUAL_FILE = Path("eval.yaml")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _all(*options: Decorator) -> Decorator:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def file_argument() -> Decorator:
+    """The eval file."""
+    return click.argument("file", required=False, type=click.Path(path_type=Path))
+
+
+def dataset_options() -> Decorator:
+    """Which samples."""
+    return _all(
+        click.option("--dataset", metavar="PATH", help="A .jsonl, .ndjson, .csv or .tsv file."),
+        click.option(
+            "--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column."
+        ),
+        click.option("--generate-ids", is_flag=True, help="Make ids from the inputs."),
+        click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file."),
+    )
+
+
+def subject_options() -> Decorator:
+    """What runs on the samples, and what scores it."""
+    return _all(
+        click.option(
+            "--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model."
+        ),
+        click.option(
+            "--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr."
+        ),
+        click.option(
+            "--set",
+            "parameters",
+            metavar="EVALUATOR.PARAMETER=VALUE",
+            multiple=True,
+            help="A parameter of an evaluator.",
+        ),
+        click.option(
+            "--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator."
+        ),
+    )
+
+
+def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
+    """A mailbox that other processes reach too, found to be there before anything is paid for."""
+    from proctor.connections import mailbox
+
+    if address.startswith("memory:"):
+        raise ConfigError(
+            "a mailbox in memory belongs to one process, and ends with it",
+            fix="write redis://host:6379/0/NAME or sqs://NAME",
+        )
+    box = mailbox(address, body_type, **options)
+    box.approximate_count()
+    return box
+
+
+def loaded(
+    file: Path | None,
+    options: dict[str, Any],
+    registry: Any,
+    needed: tuple[str, ...] = ("dataset", "target", "evaluator"),
+) -> Any:
+    """What the eval file says, with what the command line says put in its place."""
+    import msgspec
+
+    from proctor.config import Loaded, load
+
+    missing = [name for name in needed if not options[name]]
+    if file is None and missing and USUAL_FILE.exists():
+        file = USUAL_FILE
+    if file is not None:
+        found = load(file)
+    else:
+        if missing:
+            raise ConfigError(
+                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
+                fix="proctor run eval.yaml; `proctor init` writes one to start from",
+            )
+        from proctor.prepare import Evaluation
+
+        found = Loaded(Evaluation(None, (), None))
+    for address in (*found.plugins, *options["plugin"]):
+        registry.load_plugin(address)
+    evaluation = _overridden(found.evaluation, options, registry)
+    return msgspec.structs.replace(found, evaluation=evaluation)
+
+
+def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
+    """The evaluation with what the command line says put in the place of what the file says."""
+    import dataclasses
+
+    from proctor.config import DatasetEntry, open_dataset
+
+    changes: dict[str, Any] = {}
+    if options.get("dataset"):
+        entry = DatasetEntry(
+            options["dataset"],
+            pairs(options["mapping"], "--map") or None,
+            options["generate_ids"],
+            options["delimiter"],
+        )
+        changes["dataset"] = open_dataset(entry, Path())
+    elif any(options.get(name) for name in ("mapping", "generate_ids", "delimiter")):
+        raise ConfigError("--map, --generate-ids and --delimiter go with --dataset")
+    if options["target"]:
+        changes["target"] = options["target"]
+    if options["evaluator"] or options["parameters"]:
+        chosen = list(options["evaluator"]) or evaluation.evaluators
+        changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
+    if options.get("name"):
+        changes["name"] = options["name"]
+    if options.get("tag"):
+        changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
+    names = (
+        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache"
+    )  # fmt: skip
+    given = {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("budget"):
+        given["budget"] = budget_from(options["budget"])
+    changes["options"] = {**evaluation.options, **given}
+    changes["fail_under"] = {**evaluation.fail_under, **thresholds(options.get("fail_under", ()))}
+    return dataclasses.replace(evaluation, **changes)
+
+
+def with_parameters(evaluators: list[Any], given: tuple[str, ...], registry: Any) -> list[Any]:
+    """Evaluators with the parameters of --set put to those they are for."""
+    parameters: dict[str, dict[str, Any]] = {}
+    for path, text in pairs(given, "--set").items():
+        name, dot, parameter = path.rpartition(".")
+        if not dot:
+            raise ConfigError(f"expected EVALUATOR.PARAMETER=VALUE, found {path!r}", where="--set")
+        is_text = name in evaluators and _takes_text(registry, name, parameter)
+        parameters.setdefault(name, {})[parameter] = text if is_text else value(text)
+    made = [
+        {name: parameters.pop(name)} if isinstance(name, str) and name in parameters else name
+        for name in evaluators
+    ]
+    if parameters:
+        raise ConfigError(
+            f"--set names {', '.join(sorted(parameters))}, which is not among the evaluators",
+            fix="name the evaluator with --evaluator, or set the parameter in the eval file",
+        )
+    return made
+
+
+def _takes_text(registry: Any, name: str, parameter: str) -> bool:
+    """True if a parameter is a text: then its value is taken to the letter."""
+    attached = registry.describe(name)
+    kinds = [known.type for known in attached.parameters if known.name == parameter]
+    return any("str" in kind.split(" | ") for kind in kinds)
+
+
+def thresholds(given: tuple[str, ...]) -> dict[str, float]:
+    """What --fail-under says: a bare number is for the strict pass rate."""
+    from proctor.gates import DEFAULT_METRIC
+
+    found = {}
+    for text in given:
+        metric, equals, least = text.rpartition("=")
+        found[metric if equals else DEFAULT_METRIC] = number(least, "--fail-under")
+    return found

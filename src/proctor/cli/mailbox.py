@@ -1,0 +1,50 @@
+"""`proctor mailbox`: what lies in a mailbox, and how to empty it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from proctor.cli.evaluation import open_mailbox
+from proctor.cli.options import json_option
+
+
+@click.command("mailbox")
+@click.argument("address")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
+              help="How many dead letters are shown.")  # fmt: skip
+@click.option("--purge", is_flag=True, help="Drop every message; dead letters stay.")
+@click.option("--remove", is_flag=True, help="Drop every message and every dead letter.")
+@json_option()
+def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) -> int:
+    """Show how many messages a mailbox holds, and its dead letters; or empty it.
+
+    \b
+    proctor mailbox redis://localhost:6379/0/evals
+    proctor mailbox redis://localhost:6379/0/evals --purge   drops what abandoned runs left there
+
+    Messages that workers hold are counted, and purged too.
+    """
+    from proctor import codec
+
+    box = open_mailbox(address, dict)
+    letters = box.dead_letters(limit)
+    held = box.approximate_count()
+    dropped: dict[str, Any] = {}
+    if remove:
+        box.remove()
+        dropped = {"removed": held}
+    elif purge:
+        dropped = {"purged": box.purge()}
+    if as_json:
+        click.echo(codec.encode({"messages": held, "dead_letters": letters, **dropped}))
+        return 0
+    click.echo(f"{box.name}: {held:,} messages" + (", dropped" if dropped else ""))
+    for letter in letters:
+        click.echo(
+            f"dead letter {letter.id} of {letter.died_at:%Y-%m-%d %H:%M:%S}: {letter.reason}"
+        )
+        for line in letter.history:
+            click.echo(f"  {line}")
+    return 0

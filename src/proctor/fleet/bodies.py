@@ -1,0 +1,19 @@
+"""Bodies as records, also out of a mailbox that was not told their type."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def as_record(body: Any, kind: type[T]) -> T:
+    """The body as it should be, or a ValueError that says what does not fit.
+
+    >>> from proctor.records.mail import EvalRequest
+    >>> as_record({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
+    '2 + 2'
+    """
+    return body if isinstance(body, kind) else msgspec.convert(body, kind)

@@ -1,0 +1,178 @@
+"""Results of requests sent before: each is counted once, until all are there or time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from proctor.clock import Clock
+from proctor.errors import MailboxError
+from proctor.fleet.account import Account
+from proctor.fleet.letters import Letters
+from proctor.fleet.receiving import result_in
+from proctor.mailboxes.limits import MOST_AT_ONCE
+from proctor.ports import Mailbox, Message
+from proctor.records.trial import EvalResult
+
+LEASE_SECONDS = 10
+# A wait is cut into pieces, to look for dead letters in between.
+WAIT_SECONDS = 1.0
+# For how long a result of another run is left to whoever collects that one: short, and by chance,
+# so that two who collect from one mailbox do not keep each other waiting.
+STRANGER_SECONDS = (0.05, 0.5)
+# So many are acknowledged together where they come thick and fast.
+SETTLED_AT = 100
+
+
+class Gathering:
+    """Takes results out of a mailbox until `expected` are there or the time is up.
+
+    Of several results for one request one counts, and a success before an error. Those that are
+    not `own` are left in the mailbox; `known` are requests whose results are there already.
+    Successes are given as they come, errors at the end. What was given is acknowledged after
+    `secure`, which sees to it that it is kept: if this process dies before, it is still in the
+    mailbox.
+    """
+
+    def __init__(
+        self,
+        results: Mailbox[EvalResult],
+        expected: int,
+        clock: Clock,
+        *,
+        own: Callable[[EvalResult], bool] = lambda _: True,
+        known: Iterable[str] = (),
+        letters: Letters | None = None,
+        told: Callable[[EvalResult], object] = lambda _: None,
+        secure: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._results = results
+        self._expected = expected
+        self._clock = clock
+        self._own = own
+        self._letters = letters
+        self._told = told
+        self._secure = secure
+        self._known = set(known)
+        self._successes: set[Any] = set()
+        self._errors: dict[Any, EvalResult] = {}
+        # Messages whose result was given, and those of errors, by id: they may come again.
+        self._given: list[Message[Any]] = []
+        self._held: dict[str, Message[Any]] = {}
+        self.account = Account()
+
+    def __len__(self) -> int:
+        return len(self._successes) + len(self._errors)
+
+    def take(self, timeout: float) -> Iterator[EvalResult]:
+        """Results, until all are there or `timeout` seconds have passed."""
+        try:
+            for result in self._take(timeout):
+                self.account.count(result)
+                yield result
+        except BaseException:
+            # Such as Ctrl-C: whoever collects next need not wait for a lease to run out.
+            for message in (*self._given, *self._held.values()):
+                with contextlib.suppress(MailboxError):
+                    message.nack(reason="its collector was interrupted")
+            raise
+
+    def _take(self, timeout: float) -> Iterator[EvalResult]:
+        monotonic = self._clock.monotonic
+        deadline = monotonic() + timeout
+        # How many are looked at when the time is up: those that are there at that moment.
+        last: int | None = None
+        while len(self) < self._expected:
+            remaining = deadline - monotonic()
+            if remaining <= 0 and last is None:
+                last = self._there()
+            messages = self._results.receive(
+                max_messages=MOST_AT_ONCE,
+                visibility_timeout=LEASE_SECONDS,
+                wait_time_seconds=max(0.0, min(WAIT_SECONDS, remaining)),
+            )
+            found = [(message, result) for message in messages if (result := self._read(message))]
+            for message, result in found:
+                yield from self._taken(message, result)
+            self._look_for_letters()
+            if len(messages) < MOST_AT_ONCE or len(self._given) >= SETTLED_AT:
+                self._settle()
+            if last is not None:
+                last -= len(messages)
+                # Nothing of its own among them: what others left there is not searched any longer.
+                if last <= 0 or not found:
+                    # A letter is told at the second look.
+                    self._look_for_letters()
+                    break
+        yield from self._errors.values()
+        self._given += self._held.values()
+        self._settle()
+
+    def _there(self) -> int:
+        """How many messages are there now."""
+        try:
+            return self._results.approximate_count()
+        except MailboxError:
+            return 0
+
+    def _read(self, message: Message[Any]) -> EvalResult | None:
+        """The result in a message if it is one's own; another's is left to them."""
+        result = result_in(message)
+        if result is None or self._own(result):
+            return result
+        with contextlib.suppress(MailboxError):
+            message.nack(random.uniform(*STRANGER_SECONDS), counts=False)
+        return None
+
+    def _taken(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
+        if message.id in self._held:
+            # Its lease was over before the end. It is no second result.
+            self._held[message.id] = message
+            return
+        if self._count(result):
+            yield result
+        if not result.success and _key(result) in self._errors:
+            self._held[message.id] = message
+        else:
+            self._given.append(message)
+
+    def _look_for_letters(self) -> None:
+        if self._letters is not None:
+            for result in self._letters.look():
+                self._count(result)
+            self.account.unreadable = self._letters.unreadable
+
+    def _settle(self) -> None:
+        """Acknowledge what was given. If that fails it comes again, and is recognised."""
+        if self._given:
+            self._secure()
+            with contextlib.suppress(MailboxError):
+                self._results.acknowledge_all(self._given)
+            self._given = []
+
+    def _count(self, result: EvalResult) -> bool:
+        """Take note of a result; True for the first success of its request."""
+        key = _key(result)
+        again = key in self._errors and not result.success
+        if again or key in self._known or key in self._successes:
+            self.account.repeated += 1
+            return False
+        overruled = self._errors.pop(key, None)
+        self.account.repeated += overruled is not None
+        if overruled is None:
+            self._told(result)
+        if not result.success:
+            self._errors[key] = result
+            return False
+        self._successes.add(key)
+        return True
+
+
+def _key(result: EvalResult) -> Any:
+    """What tells one request from another."""
+    trial = result.trial
+    if result.delivery is not None:
+        return result.delivery.request_id
+    return trial.sample.id, trial.configuration, trial.epoch

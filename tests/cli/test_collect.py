@@ -1,0 +1,146 @@
+"""`proctor collect`: the results of a submitted run, as many as there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor import EvalRequest, EvalResult
+from proctor.connections import mailbox
+from proctor.reports.json import load
+from proctor.testing import RedisServer
+from tests.cli.project import EVAL, Project
+from tests.cli.workers import server, worker
+from tests.surroundings import proctor
+
+__all__ = ["server"]
+
+
+def test_submit_work_collect_in_processes_of_their_own(
+    project: Project, server: RedisServer
+) -> None:
+    """Submitted today, worked on tonight, collected tomorrow: the report of a local run."""
+    address = f"{server.url}/nightly"
+    local = project.proctor("run", "eval.yaml", "--json").json
+    sent = proctor("submit", "eval.yaml", "--requests", address, "--json", cwd=project.folder)
+    assert sent.returncode == 0, sent.stderr
+    nothing = project.proctor("collect", "--requests", address, "--timeout", "0", "--json")
+    assert nothing.code == 3
+    assert nothing.json["metadata"]["warnings"] == [
+        "5 of 5 results are missing (trial 1, 2, 3, 4, 5); they can be collected later"
+    ]
+    with worker(project.folder, "eval.yaml", "--requests", address, "--until-empty") as one:
+        assert one.process.wait(30) == 0
+    told = project.proctor("collect", "--requests", address, "--output", "out", "--json")
+    assert told.code == 0, told.err
+    for name in ("total", "errors", "pass_rate", "strict_pass_rate", "mean_score"):
+        assert told.json[name] == local[name]
+    assert told.json["metadata"]["status"] == "completed"
+    assert load(project.folder / "out/report.json").total == 5
+    # Only that the mailbox of its results is gone is remembered, for a day.
+    assert [key.rpartition(b":")[2] for key in server.client().keys("*")] == [b"gone"]
+    twice = project.proctor("collect", "--requests", address)
+    assert twice.code == 2
+    assert "is completed: there is nothing to collect" in twice.err
+
+
+def test_what_is_missing_is_said_and_collected_later(project: Project, server: RedisServer) -> None:
+    """Two of five are there at first (exit code 3), then all; each is counted once."""
+    address = f"{server.url}/part"
+    run_id = project.proctor("submit", "eval.yaml", "--requests", address, "--json").json["run_id"]
+    with worker(
+        project.folder, "eval.yaml", "--requests", address, "--concurrency", "1",
+        "--until-empty",
+    ) as one:  # fmt: skip
+        assert one.process.wait(30) == 0
+    # Three of the results are kept back by another, for a moment.
+    results = mailbox(f"{server.url}/part-{run_id}", EvalResult)
+    held = results.receive(max_messages=3)
+    told = project.proctor("collect", run_id, "--requests", address, "--timeout", "0.2")
+    assert told.code == 3
+    assert "3 of 5 results are missing (trial 1, 2, 3); they can be collected later" in told.out
+    runs = project.proctor("runs", "--json").json
+    assert runs[0]["status"] == "submitted"
+    for message in held:
+        message.nack()
+    told = project.proctor("collect", run_id, "--requests", address, "--json")
+    assert (told.code, told.json["total"], told.json["errors"]) == (0, 5, 1)
+    assert "warnings" not in told.json["metadata"]
+
+
+def test_the_gate_is_the_one_of_run(project: Project, server: RedisServer) -> None:
+    """--fail-under: exit code 1, in words."""
+    address = f"{server.url}/gate"
+    project.proctor("submit", "eval.yaml", "--requests", address)
+    with worker(project.folder, "eval.yaml", "--requests", address, "--until-empty") as one:
+        assert one.process.wait(30) == 0
+    told = project.proctor("collect", "--requests", address, "-q", "--fail-under", "0.9")
+    assert (told.code, told.out) == (1, "")
+    assert "below threshold" in told.err
+
+
+def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
+    """What was set aside is no hang: the report tells why, and nothing but errors is trouble."""
+    address = "memory://dead"
+    project.proctor("submit", "eval.yaml", "--requests", address, "--limit", "1")
+    [message] = mailbox(address, EvalRequest).receive()
+    message.reject("no memory")
+    told = project.proctor("collect", "--requests", address, "--json")
+    assert told.code == 3
+    assert (told.json["total"], told.json["errors"]) == (1, 1)
+    assert "DeadLetter" in project.proctor("show", "latest", "--outcome", "error").out
+    assert told.json["metadata"]["warnings"] == [
+        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["latest", "--requests", "memory://x"], 2, "the history is empty"),
+        (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
+        ([], 2, "--requests"),
+        (["--requests", "memory://x", "--timeout", "-1"], 2, "--timeout"),
+    ],
+)
+def test_what_is_wrong_is_told(project: Project, args: list[str], code: int, said: str) -> None:
+    """One screen, no traceback."""
+    told = project.proctor("collect", *args)
+    assert (told.code, said in told.err) == (code, True), told.err
+
+
+def test_a_local_run_has_nothing_to_collect(project: Project) -> None:
+    """It was not sent anywhere."""
+    project.proctor("run", "eval.yaml", "-q")
+    told = project.proctor("collect", "--requests", "memory://x")
+    assert told.code == 2
+    assert "name a run that `proctor submit` has sent" in told.err
+
+
+def test_a_run_that_was_interrupted_here_has_nothing_to_collect(project: Project) -> None:
+    """It stays what it is, to be resumed."""
+    project.write("app.py", "def shout(text):\n    raise KeyboardInterrupt\n")
+    project.proctor("run", "eval.yaml", "-q")
+    before = project.proctor("runs", "--json").json
+    told = project.proctor("collect", "--requests", "memory://x", "--timeout", "0")
+    assert told.code == 2
+    assert "there is nothing to collect" in told.err
+    assert project.proctor("runs", "--json").json == before
+
+
+def test_the_eval_file_gives_metrics_and_thresholds(project: Project, server: RedisServer) -> None:
+    """As in `run`: the user's own metrics, a threshold on one, and what is misspelt."""
+    address = f"{server.url}/measured"
+    more = "metrics: [app.py:Words]\nfail_under: {words.mean: 3}\n"
+    project.write("eval.yaml", EVAL + more)
+    project.proctor("submit", "eval.yaml", "--requests", address)
+    with worker(project.folder, "eval.yaml", "--requests", address, "--until-empty") as one:
+        assert one.process.wait(30) == 0
+    wrong = project.proctor(
+        "collect", "--requests", address, "--file", "eval.yaml", "--fail-under", "exact_mach=1"
+    )
+    assert wrong.code == 2
+    told = project.proctor("collect", "--requests", address, "--file", "eval.yaml", "--json")
+    # Four outputs of two words, and a None of one: 9 / 5.
+    assert told.json["metrics"]["words.mean"]["value"] == 1.8
+    assert told.code == 1
+    assert "below threshold" in told.err

@@ -1,0 +1,70 @@
+"""`proctor mailbox`: what lies in a mailbox, and how to empty it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from proctor import RedisMailbox
+from proctor.testing import RedisServer
+from tests.cli.project import Project
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    with RedisServer(persistent=False) as running:
+        yield running
+
+
+@pytest.fixture
+def box(server: RedisServer) -> Iterator[RedisMailbox[int]]:
+    box = RedisMailbox("exams", server.client(), int)
+    box.send_all(range(4))
+    (message,) = box.receive()
+    message.reject("nobody can read it")
+    yield box
+    box.remove()
+
+
+def test_what_lies_there_is_shown(
+    server: RedisServer, box: RedisMailbox[int], project: Project
+) -> None:
+    """How many messages, and each dead letter with its reason; nothing is changed."""
+    address = f"{server.url}/exams"
+    told = project.proctor("mailbox", address)
+    assert told.code == 0
+    assert told.out.startswith("exams: 3 messages\ndead letter ")
+    assert "nobody can read it" in told.out
+    as_json = project.proctor("mailbox", address, "--json").json
+    assert as_json["messages"] == 3
+    assert [letter["reason"] for letter in as_json["dead_letters"]] == ["nobody can read it"]
+
+
+def test_messages_are_dropped_and_dead_letters_stay(
+    server: RedisServer, box: RedisMailbox[int], project: Project
+) -> None:
+    """--purge is for what abandoned runs left; --remove takes the dead letters too."""
+    address = f"{server.url}/exams"
+    assert project.proctor("mailbox", address, "--purge", "--json").json["purged"] == 3
+    assert (box.approximate_count(), len(box.dead_letters())) == (0, 1)
+    assert project.proctor("mailbox", address, "--remove").out.startswith("exams: 0 messages, drop")
+    assert list(box.dead_letters()) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "said"),
+    [
+        ("memory://exams", 2, "a mailbox in memory belongs to one process"),
+        ("redis:/:secret@localhost/exams", 2, "is not the address of a mailbox"),
+        ("redis://127.0.0.1:1/0/exams", 3, "the server cannot be reached"),
+    ],
+)
+def test_what_is_wrong_is_told_without_secrets(
+    project: Project, address: str, code: int, said: str
+) -> None:
+    """Usage is 2, trouble is 3, and a password is never shown."""
+    told = project.proctor("mailbox", address)
+    assert told.code == code
+    assert said in told.err
+    assert "secret" not in told.err

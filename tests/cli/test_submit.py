@@ -1,0 +1,116 @@
+"""`proctor submit`: requests are sent, a run is opened, nobody waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor import EvalRequest
+from proctor.connections import mailbox
+from proctor.testing import RedisServer
+from tests.cli.project import EVAL, Project
+from tests.cli.workers import server
+
+__all__ = ["server"]
+
+ADDRESS = "memory://submitted"
+
+
+def test_a_run_is_opened_and_its_requests_are_sent(project: Project) -> None:
+    """Each trial once, with all a worker needs; `proctor runs` shows the run."""
+    told = project.proctor(
+        "submit", "eval.yaml", "--requests", ADDRESS, "--epochs", "2", "--limit", "3",
+        "--tag", "branch=main", "--name", "other",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    run = project.proctor("runs", "--json").json[0]
+    assert told.out == (
+        f"submitted 6 requests as run {run['run_id']}\n"
+        f"collect them with: proctor collect {run['run_id']} --requests {ADDRESS}\n"
+    )
+    assert (run["status"], run["name"], run["total"]) == ("submitted", "other", 6)
+    assert run["tags"] == {"branch": "main"}
+    assert "submitted" in project.proctor("runs").out
+    requests = mailbox(ADDRESS, EvalRequest)
+    messages = requests.receive(max_messages=10)
+    assert [message.body.sample.id for message in messages] == ["s0", "s0", "s1", "s1", "s2", "s2"]
+    assert [message.body.epoch for message in messages] == [0, 1] * 3
+    assert {message.body.run_id for message in messages} == {run["run_id"]}
+    assert [message.body.request_id for message in messages][-1] == f"{run['run_id']}-5"
+    assert {message.reply_to for message in messages} == {f"submitted-{run['run_id']}"}
+    assert all(message.body.expects.startswith("shout@") for message in messages)
+    requests.purge()
+
+
+def test_json_is_for_programs(project: Project) -> None:
+    """The run's id and how many were sent; what the target prints goes elsewhere."""
+    project.write("app.py", "print('hello')\ndef shout(text):\n    return text\n")
+    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
+    assert told.json == {"run_id": told.json["run_id"], "submitted": 5}
+    assert "hello" in told.err
+    mailbox(ADDRESS, EvalRequest).purge()
+
+
+def test_options_alone_are_enough(project: Project) -> None:
+    """Dataset, target and evaluators; more than a batch of samples."""
+    rows = "".join(f'{{"id": "{n}", "input": "w"}}\n' for n in range(250))
+    project.write("many.jsonl", rows)
+    told = project.proctor(
+        "submit", "--dataset", "many.jsonl", "--target", "app.py:shout", "-e", "contains",
+        "--requests", ADDRESS, "--json",
+    )  # fmt: skip
+    assert told.json["submitted"] == 250
+    assert mailbox(ADDRESS, EvalRequest).purge() == 250
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "said"),
+    [
+        (["--requests", "redis://127.0.0.1:1/0/x"], 3, "the server cannot be reached"),
+        (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
+        (["--requests", ADDRESS, "--dataset", "empty.jsonl"], 2, "no samples: the file is empty"),
+        (["--requests", ADDRESS, "--target", "app.py:nobody"], 2, "nobody"),
+        ([], 2, "--requests"),
+    ],
+)
+def test_what_is_wrong_is_told(project: Project, wrong: list[str], code: int, said: str) -> None:
+    """Before anything is sent."""
+    project.write("empty.jsonl", "\n")
+    told = project.proctor("submit", "eval.yaml", *wrong)
+    assert (told.code, said in told.err) == (code, True), told.err
+    assert mailbox(ADDRESS, EvalRequest).approximate_count() == 0
+    # A run that could not be sent does not look like one that was.
+    runs = project.proctor("runs", "--json")
+    assert runs.code != 0 or [run["status"] for run in runs.json] in ([], ["failed"])
+
+
+def test_the_cache_is_refused(project: Project) -> None:
+    """Workers keep no outputs; nothing is sent."""
+    project.write("eval.yaml", f"{EVAL}run: {{cache: true}}\n")
+    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS)
+    assert told.code == 2
+    assert "workers keep no outputs" in told.err
+    assert mailbox(ADDRESS, EvalRequest).approximate_count() == 0
+
+
+def test_what_is_not_heeded_is_told(project: Project) -> None:
+    """Nobody watches a submitted run, so that nothing ends it early."""
+    run = "run: {budget: {calls: 3}, max_errors: 1, on_error: raise}\n"
+    project.write("eval.yaml", EVAL + run)
+    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
+    assert (told.code, told.json["submitted"]) == (0, 5)
+    assert told.err == (
+        "not heeded, for nobody watches while workers run it: budget, max_errors, on_error\n"
+    )
+    project.write("eval.yaml", EVAL)
+    assert project.proctor("submit", "eval.yaml", "--requests", ADDRESS).err == ""
+    mailbox(ADDRESS, EvalRequest).purge()
+
+
+def test_a_password_is_not_repeated(project: Project, server: RedisServer) -> None:
+    """The address is shown without user and password."""
+    address = f"redis://default:secret@127.0.0.1:{server.port}/0/guarded"
+    told = project.proctor("submit", "eval.yaml", "--requests", address)
+    assert told.code == 0, told.err
+    assert f"--requests redis://127.0.0.1:{server.port}/0/guarded\n" in told.out
+    assert "secret" not in told.out + told.err
+    mailbox(address, EvalRequest).purge()

@@ -1,0 +1,298 @@
+"""`proctor worker`: a process that runs samples for others, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor import EvalRequest, EvalResult, Sample
+from proctor.connections import mailbox
+from proctor.testing import RedisServer
+from tests.cli.project import Project
+from tests.cli.workers import LONG, server, wait_until, worker
+from tests.surroundings import proctor
+
+__all__ = ["server"]
+
+SLOW = """
+import pathlib, time
+
+def slow(text):
+    pathlib.Path(f"began {text}").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    return text.upper()
+"""
+
+
+@pytest.fixture
+def address(server: RedisServer, request: pytest.FixtureRequest) -> str:
+    """A mailbox of the test's own."""
+    return f"{server.url}/{request.node.name[:60].replace('[', '-').replace(']', '')}"
+
+
+def test_run_by_workers_is_the_same_run_as_a_local_one(
+    project: Project, server: RedisServer, address: str
+) -> None:
+    """Two worker processes, a run, a history: the figures of a local run, and nothing stays."""
+    local = project.proctor("run", "eval.yaml", "--json").json
+    with (
+        worker(project.folder, "eval.yaml", "--requests", address, "--name", "one") as one,
+        worker(project.folder, "eval.yaml", "--requests", address, "--name", "two") as two,
+    ):
+        told = project.proctor("run", "eval.yaml", "--json", "--workers", address)
+        assert told.code == 0, told.err
+        # The last acknowledgement may still be under way when the run is over.
+        wait_until(lambda: all(key.endswith(b":gone") for key in server.client().keys("*")))
+        assert (one.terminate(), two.terminate()) == (0, 0)
+    away = told.json
+    for name in ("total", "errors", "pass_rate", "strict_pass_rate", "mean_score"):
+        assert away[name] == local[name]
+    for name, value in local["metrics"].items():
+        if "latency" not in name:
+            assert away["metrics"][name] == value
+    assert "warnings" not in away["metadata"]
+    run_id = away["run_id"]
+    shown = project.proctor("show", run_id, "--json").json
+    assert shown["metadata"]["status"] == "completed"
+    runs = project.proctor("runs", "--json").json
+    assert runs[0]["run_id"] == run_id
+    sent = [int(part.said.split(" results sent")[0].split()[-1]) for part in (one, two)]
+    assert sum(sent) == 5
+
+
+def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, address: str) -> None:
+    """Exit code 0, the sample in hand is answered, and it says what was done."""
+    project.write("app.py", SLOW)
+    requests = mailbox(address, EvalRequest)
+    requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
+    options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
+    with worker(project.folder, *options, "--name", "w7") as one:
+        wait_until((project.folder / "began a").exists)
+        one.process.send_signal(signal.SIGTERM)
+        with pytest.raises(TimeoutError):
+            _wait(one.process, 0.3)
+        (project.folder / "go").touch()
+        assert one.process.wait(LONG) == 0
+        first, last = one.said.splitlines()
+    assert first.startswith("worker: w7 runs slow@")
+    assert first.endswith(f" for {requests.name!r}")
+    assert last == "worker: w7 ends: 1 results sent, 0 of them errors; 0 requests returned"
+    [answer] = requests.beside("answers", EvalResult).receive()
+    assert (answer.body.output, answer.body.delivery.worker) == ("A", "w7")
+    assert requests.approximate_count() == 0
+
+
+def _wait(process: object, seconds: float) -> None:
+    assert isinstance(process, subprocess.Popen)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+
+
+def test_a_second_sigterm_drops_what_is_being_run(project: Project, address: str) -> None:
+    """It is another worker's at once, not when the lease of half a minute is over."""
+    project.write("app.py", SLOW)
+    requests = mailbox(address, EvalRequest)
+    requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
+    options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
+    with worker(project.folder, *options, "--json") as one:
+        wait_until((project.folder / "began a").exists)
+        one.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        one.process.send_signal(signal.SIGINT)
+        assert one.process.wait(LONG) == 0
+        assert json.loads(one.printed) == {"sent": 0, "errors": 0, "returned": 1, "outdated": 0}
+    [message] = requests.receive(wait_time_seconds=5)
+    # It was no fault of the request.
+    assert message.delivery_count == 1
+
+
+def test_a_killed_workers_sample_goes_to_another(project: Project, address: str) -> None:
+    """SIGKILL: after its lease the request is there again, and the answer says so."""
+    project.write("app.py", SLOW)
+    requests = mailbox(address, EvalRequest)
+    requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
+    options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
+    with worker(project.folder, *options, "--lease", "0.5") as one:
+        wait_until((project.folder / "began a").exists)
+        one.process.kill()
+    (project.folder / "go").touch()
+    with worker(project.folder, *options, "--lease", "0.5") as two:
+        answers = requests.beside("answers", EvalResult)
+        [answer] = answers.receive(wait_time_seconds=LONG)
+        assert answer.body.delivery.count == 2
+        assert two.terminate() == 0
+
+
+def test_ctrl_c_on_a_run_by_workers_and_its_resumption(project: Project, address: str) -> None:
+    """Exit code 130 and how to go on; what workers finished meanwhile is not run again."""
+    project.write("app.py", SLOW)
+    options = ("--dataset", "data.jsonl", "--target", "app.py:slow", "-e", "exact_match")
+    with worker(project.folder, *options[2:], "--requests", address, "--concurrency", "2") as one:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "proctor", "run", *options, "--workers", address],
+            cwd=project.folder,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        wait_until((project.folder / "began word 0").exists)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=LONG)
+        assert running.returncode == 130
+        assert "interrupted: what was finished is kept; add --resume" in err
+        (project.folder / "go").touch()
+        wait_until(lambda: mailbox(address, EvalRequest).approximate_count() == 0)
+        told = project.proctor("run", *options, "--resume", "--json", "--workers", address)
+        assert (told.code, told.json["total"]) == (0, 5)
+        assert one.terminate() == 0
+        # Each was run once, all of them while nobody listened.
+        assert " 5 results sent" in one.said
+
+
+def test_the_alive_file_is_touched_while_the_loop_turns(project: Project, address: str) -> None:
+    """Every other second: a supervisor sees a worker that hangs."""
+    alive = project.folder / "alive"
+    with worker(project.folder, "eval.yaml", "--requests", address, "--alive-file", str(alive)):
+        wait_until(alive.exists)
+        os.utime(alive, (0, 0))
+        wait_until(lambda: alive.stat().st_mtime > 0)
+
+
+def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address: str) -> None:
+    """Results go where --results says; an error is counted as one."""
+    requests = mailbox(address, EvalRequest)
+    requests.send_all([EvalRequest(Sample(f"s{n}", f"word {n}")) for n in range(5)])
+    told = proctor(
+        "worker", "eval.yaml", "--requests", address, "--results", f"{address}-results",
+        "--until-empty", "--json", "--concurrency", "2", "--timeout", "5", "--retries", "1",
+        cwd=project.folder,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout) == {"sent": 5, "errors": 1, "returned": 0, "outdated": 0}
+    results = requests.beside(f"{requests.name}-results", EvalResult)
+    assert results.approximate_count() == 5
+    results.remove()
+
+
+def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address: str) -> None:
+    """A worker serves many runs: it goes on where one of them would have spent its own."""
+    project.write(
+        "app.py",
+        "from proctor import ask\n"
+        "def model(prompt):\n    return prompt.upper()\n"
+        "def shout(text):\n    return ask(model, text).text\n",
+    )
+    project.write(
+        "eval.yaml",
+        "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [exact_match]\n"
+        "run: {budget: {calls: 2}, concurrency: 1}\n",
+    )
+    requests = mailbox(address, EvalRequest)
+    for n in range(4):
+        requests.send(EvalRequest(Sample(f"s{n}", f"word {n}")), reply_to="answers")
+    told = proctor(
+        "worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder
+    )
+    assert told.returncode == 0, told.stderr
+    assert "4 results sent, 0 of them errors" in told.stderr
+    assert requests.approximate_count() == 0
+    requests.beside("answers", EvalResult).purge()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "said"),
+    [
+        (["--requests", "reddis://localhost/0/x"], 2, "did you mean 'redis'?"),
+        (["--requests", "nonsense"], 2, "'nonsense' is not the address of a mailbox"),
+        (["--requests", "memory://x", "--target", "app.py:nobody"], 2, "nobody"),
+        (["--requests", "memory://x", "-e", "exact_macth"], 2, "did you mean 'exact_match'?"),
+        (["--requests", "memory://x", "--lease", "0"], 2, "--lease"),
+        (["--requests", "memory://x", "--max-deliveries", "0"], 2, "--max-deliveries"),
+        (["--requests", "memory://x", "--alive-file", "no/where"], 3, "No such file"),
+        ([], 2, "--requests"),
+    ],
+)
+def test_what_is_wrong_is_told_at_once(
+    project: Project, wrong: list[str], code: int, said: str
+) -> None:
+    """An address, a server, a target: one screen, no traceback, and the right exit code."""
+    told = project.proctor("worker", "eval.yaml", *wrong)
+    assert (told.code, said in told.err) == (code, True), told.err
+    assert "Traceback" not in told.err
+
+
+def test_without_a_target_it_says_what_is_needed(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a file nor options: no dataset is asked for, a worker needs none."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    told = project.proctor("worker", "--requests", "memory://x")
+    assert told.code == 2
+    assert "nothing to run: give an eval file, or --target, --evaluator\n" in told.err
+
+
+def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
+    """To the letter: people read it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    told = project.proctor("worker", "eval.yaml", "--requests", f"redis://127.0.0.1:{port}/0/x")
+    assert told.code == 3
+    assert told.err == (
+        f"error: 127.0.0.1:{port}: the server cannot be reached: "
+        f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
+        "To mend it: check that it runs and that the address is right\n"
+    )
+
+
+def test_workers_and_a_cluster_are_not_both(project: Project, address: str) -> None:
+    """And a run with a cache is not for workers."""
+    told = project.proctor("run", "eval.yaml", "--workers", address, "--on", "ray")
+    assert told.code == 2
+    assert "either by workers or on a cluster" in told.err
+    told = project.proctor("run", "eval.yaml", "--workers", address, "--cache")
+    assert told.code == 2
+    assert "outputs are reused only by runs on this machine" in told.err
+
+
+def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) -> None:
+    """Exit code 3 after the patience it was given; it can be resumed."""
+    began = time.monotonic()
+    told = project.proctor("run", "eval.yaml", "-q", "--workers", address, "--patience", "0.5")
+    assert told.code == 3
+    assert time.monotonic() - began < 20
+    assert "error: no worker has answered for" in told.err
+    assert "start workers on" in told.err
+    with worker(project.folder, "eval.yaml", "--requests", address) as one:
+        again = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
+        assert (again.code, again.json["total"]) == (0, 5)
+        assert one.terminate() == 0
+
+
+def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -> None:
+    """Standard error is a pipe whose reader has gone: what is to be told is lost, and no more."""
+    requests = mailbox(address, EvalRequest)
+    requests.send("garbage")
+    requests.send(EvalRequest(Sample("s1", "word 1")), reply_to="answers")
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "proctor", "worker", "eval.yaml", "--requests", address,
+         "--until-empty", "--json"],
+        cwd=project.folder, stderr=writer, stdout=subprocess.PIPE, timeout=LONG,
+    )  # fmt: skip
+    os.close(writer)
+    assert json.loads(ended.stdout)["sent"] == 1
+    requests.beside("answers", EvalResult).purge()

@@ -1,0 +1,111 @@
+"""Runs by workers, for the tests: a target, workers behind a mailbox, a run at a place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proctor import (
+    EvalReport,
+    EvalRequest,
+    InMemoryMailbox,
+    ModelCall,
+    Usage,
+    exact_match,
+    record,
+)
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.fleet.errands import Workers
+from proctor.prepare import Evaluation
+from proctor.reports.json import JSONReporter
+from tests.fleet.surroundings import (
+    LONG,
+    at_work,
+    loop_for,
+    within,
+)
+from tests.surroundings import ManualClock, samples
+
+QUIET: dict[str, Any] = {"progress": False}
+
+
+def loud(text: str, *, suffix: str = "") -> str:
+    """A target that fails on one sample and tells what it used."""
+    record(ModelCall("m", usage=Usage(input_tokens=3, output_tokens=1, cost=0.5)))
+    if text == "word 3":
+        raise ValueError("no threes")
+    return text.upper() + suffix
+
+
+@contextlib.contextmanager
+def workers(
+    target: Any = loud, evaluator: Any = exact_match, count: int = 1, **options: Any
+) -> Iterator[Any]:
+    """A mailbox with workers behind it."""
+    requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest, max_deliveries=3)
+    loops = [
+        loop_for(target, requests, None, evaluator, name=f"w{n}", **options) for n in range(count)
+    ]
+    with at_work(*loops):
+        yield requests
+
+
+def warnings(report: EvalReport) -> tuple[str, ...]:
+    assert report.metadata is not None
+    return report.metadata.warnings
+
+
+def told(report: EvalReport, folder: Path) -> Any:
+    """A report as JSON, without times, names of runs and who answered."""
+    path = folder / "report.json"
+    JSONReporter().save(report, path)
+    return _timeless(json.loads(path.read_text()))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        skipped = ("_at", "_ms", "run_id", "delivery", "seconds", "throughput", "traceback")
+        return {k: _timeless(v) for k, v in value.items() if not any(s in k for s in skipped)}
+    if isinstance(value, list):
+        found = [_timeless(one) for one in value]
+        ids = all(isinstance(one, dict) and "trial" in one for one in found)
+        return sorted(found, key=_place) if ids else found
+    return value
+
+
+def _place(result: Any) -> Any:
+    trial = result["trial"]
+    return trial["sample"]["id"], trial.get("configuration", ""), trial.get("epoch", 0)
+
+
+def errand(
+    target: Any, count: int, place: Workers, history: Any, resume: bool = False, **options: Any
+) -> EvalReport:
+    """Carry out an evaluation by workers, with a place of the test's own."""
+    evaluation = Evaluation(target, samples(count), exact_match, name="exam", options=options)
+    how = Conduct(place=place, watch=options.pop("watch", None))
+    return within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=resume)))
+
+
+@contextlib.contextmanager
+def ticking(clock: ManualClock, seconds: float) -> Iterator[None]:
+    """Let a clock run fast while a block lasts."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.05):
+            clock.seconds += seconds
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,326 @@
+"""A run in two steps: submitted now, collected whenever its results are there."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import (
+    EvalRequest,
+    EvalResult,
+    InMemoryMailbox,
+    Sample,
+    SQLiteHistory,
+    Trial,
+    evaluate,
+    exact_match,
+)
+from proctor.dispatch import collect, submit
+from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
+from proctor.fleet.errands import results_name
+from proctor.places import chosen
+from proctor.prepare import Evaluation, prepare
+from proctor.records.trial import Delivery, Failure
+from proctor.registry import Registry
+from tests.fleet.surroundings import LONG, Troubled, boxes, loop_for, within
+from tests.surroundings import samples
+
+
+def loud(text: str) -> str:
+    if text == "word 3":
+        raise ValueError("no threes")
+    return text.upper()
+
+
+def exam(count: int = 5, **fields: Any) -> Evaluation:
+    return Evaluation(loud, samples(count), exact_match, name="exam", **fields)
+
+
+def work(requests: Any, **options: Any) -> None:
+    loop = loop_for(loud, requests, **options)
+    within(LONG, lambda: loop.run(max_iterations=1))
+
+
+def test_a_submitted_run_is_completed_by_its_collection(tmp_path: Path) -> None:
+    """All results are in the history, counted once, and their mailbox is gone."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    run = submit(exam(), requests, history)
+    assert (run.status, run.total) == ("submitted", 5)
+    assert history.find("exam").status == "submitted"
+    work(requests)
+    report = collect("exam", requests, history, timeout=5)
+    assert (report.total, report.errors, report.pass_rate) == (5, 1, 1.0)
+    stored = history.report("exam")
+    assert stored.metadata is not None
+    assert (stored.metadata.status, stored.metadata.warnings) == ("completed", ())
+    assert stored.metrics["exact_match.mean"].value == 1.0
+    assert requests.beside(results_name("requests", run.run_id), EvalResult).receive() == []
+    with pytest.raises(UsageError, match="is completed: there is nothing to collect"):
+        collect("exam", requests, history)
+
+
+def test_it_can_be_collected_in_parts(tmp_path: Path) -> None:
+    """What was taken the first time is not waited for the second time."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(), requests, history)
+    work(requests, batch_size=2)
+    first = collect("exam", requests, history, timeout=0)
+    assert first.total == 2
+    assert first.metadata is not None
+    assert first.metadata.status == "submitted"
+    assert first.metadata.warnings == (
+        "3 of 5 results are missing (trial 3, 4, 5); they can be collected later",
+    )
+    work(requests)
+    assert collect("exam", requests, history, timeout=5).total == 5
+
+
+def test_of_many_missing_ones_some_are_numbered(tmp_path: Path) -> None:
+    """Twenty numbers are enough to see which part it is."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(25), requests, history)
+    report = collect("exam", requests, history, timeout=0)
+    assert report.metadata is not None
+    [said] = report.metadata.warnings
+    assert said.startswith("25 of 25 results are missing (trial 1, 2, 3, ")
+    assert said.endswith("19, 20, …); they can be collected later")
+
+
+def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> None:
+    """A success wins over an error, and the report says how many came twice."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    run = submit(exam(2), requests, history)
+    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    for number, good in ((0, False), (0, True), (1, False), (1, False)):
+        trial = Trial(
+            Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no")
+        )
+        key = f"{run.run_id}-{number}"
+        results.send(EvalResult(trial, delivery=Delivery(run.run_id, key, "w", 2)))
+    report = collect("exam", requests, history, timeout=5)
+    assert [(one.sample_id, one.success) for one in report.results] == [("s0", True), ("s1", False)]
+    assert report.metadata is not None
+    assert report.metadata.warnings == (
+        "workers: 2 came from a later delivery: an earlier one was lost or returned",
+        "workers: 2 came a second time and were not counted again",
+    )
+
+
+def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path: Path) -> None:
+    """Whoever collects may be killed at any time: what is not on disk is in the mailbox."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+    run = submit(exam(), inner, history)
+    work(inner)
+    seen: list[int] = []
+
+    class Looking(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            return Looking(inner.beside(name, body_type))
+
+        def acknowledge_all(self, messages: Any) -> int:
+            # Another connection sees only what was committed.
+            seen.append(len(list(SQLiteHistory(tmp_path / "h.db").done(run.run_id))))
+            return super().acknowledge_all(messages)
+
+    requests: Any = Looking(inner)
+    collect("exam", requests, history, timeout=5)
+    # Four successes first, then, once all are there, the error.
+    assert seen == [4, 5]
+
+
+def test_an_interrupted_collection_loses_nothing(tmp_path: Path) -> None:
+    """Ctrl-C in the middle: successes and errors are collected the next time."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+    submit(exam(), inner, history)
+    work(inner, batch_size=4)
+
+    class Interrupted(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            return Troubled(inner.beside(name, body_type), receive=[None, KeyboardInterrupt()])
+
+    requests: Any = Interrupted(inner)
+    with pytest.raises(KeyboardInterrupt):
+        collect("exam", requests, history, timeout=5)
+    assert history.find("exam").status == "submitted"
+    work(inner)
+    report = collect("exam", inner, history, timeout=0)
+    assert (report.total, report.errors) == (5, 1)
+
+
+def test_a_run_that_could_not_be_sent_is_failed(tmp_path: Path) -> None:
+    """With as many trials as were sent, so that those can still be collected."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+    requests: Any = Troubled(inner, send_all=[None, MailboxError("the server is away")])
+    with pytest.raises(MailboxError):
+        submit(exam(150), requests, history)
+    run = history.find("exam")
+    assert (run.status, run.total) == ("failed", 100)
+    work(inner)
+    report = collect("exam", inner, history, timeout=5)
+    assert report.total == 100
+    assert report.metadata is not None
+    assert report.metadata.warnings == ("only 100 of 150 requests were sent",)
+
+
+def test_an_empty_dataset_is_refused(tmp_path: Path) -> None:
+    """Nothing is opened and nothing sent."""
+    requests, _ = boxes()
+    history = SQLiteHistory(tmp_path / "h.db")
+    with pytest.raises(DatasetError, match="it holds no samples"):
+        submit(exam(0), requests, history)
+    assert history.runs() == []
+
+
+def test_progress_is_watched(tmp_path: Path) -> None:
+    """A display sees how many are there already, and how many come."""
+    from collections.abc import Iterator
+
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(), requests, history)
+    work(requests, batch_size=2)
+    collect("exam", requests, history, timeout=0)
+    work(requests)
+    told: list[tuple[int, int]] = []
+
+    @contextlib.contextmanager
+    def watch(view: Any) -> Iterator[None]:
+        told.append((view.done, view.total))
+        yield
+        told.append((view.done, view.total))
+
+    collect("exam", requests, history, timeout=5, watch=watch)
+    assert told == [(2, 5), (5, 5)]
+
+
+def test_a_place_is_here_unless_another_is_named() -> None:
+    """By address, by object, on a cluster; not both, and no cluster that is not known."""
+    evaluation = exam()
+    with chosen(evaluation) as place:
+        assert place is None
+    mailbox: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
+    with chosen(evaluation, workers=mailbox, patience=7.0) as place:
+        assert getattr(place, "patience", None) == 7.0
+    assert not mailbox.closed
+    with chosen(evaluation, workers="memory://a-place") as place:
+        opened = getattr(place, "requests", None)
+        assert opened is not None
+        assert opened.name == "a-place"
+    assert opened.closed
+    with (
+        pytest.raises(ConfigError, match="either by workers or on a cluster"),
+        chosen(evaluation, workers=mailbox, on="ray"),
+    ):
+        pass
+    by_name = Evaluation("app.py:loud", samples(1), "exact_match")
+    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), chosen(by_name, on="rya"):
+        pass
+
+
+def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """The second is refused while the first is at it."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(), requests, history)
+    over = threading.Thread(
+        target=lambda: collect("exam", requests, SQLiteHistory(tmp_path / "h.db"), timeout=1.0),
+        daemon=True,
+    )
+    over.start()
+    run_id = history.find("exam").run_id
+    while not history.is_held(run_id):
+        pass
+    with pytest.raises(Exception, match=run_id):
+        collect("exam", requests, history, timeout=0)
+    over.join(LONG)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [({}, "completed"), ({"on_error": "raise"}, "failed")]
+)
+def test_only_what_was_submitted_is_collected(
+    options: dict[str, Any], status: str, tmp_path: Path
+) -> None:
+    """A run of this machine stays as it is, also if it failed half-way."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    how: Any = {"history": history, "name": "exam", "progress": False, **options}
+    with contextlib.suppress(RunStopped):
+        evaluate(loud, samples(5), exact_match, **how)
+    before = history.find("exam")
+    assert before.status == status
+    with pytest.raises(UsageError, match=f"is {status}: there is nothing to collect"):
+        collect("exam", requests, history, timeout=0)
+    assert history.find("exam") == before
+
+
+def test_the_cache_is_refused(tmp_path: Path) -> None:
+    """Before a run is opened: workers keep no outputs."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    with pytest.raises(ConfigError, match="workers keep no outputs"):
+        submit(exam(options={"cache": True}), requests, history)
+    assert history.runs() == []
+    assert requests.approximate_count() == 0
+
+
+def test_metrics_of_the_users_own_are_computed(tmp_path: Path) -> None:
+    """Over all results, beside the standard ones, and kept."""
+
+    def longest(results: Any) -> float:
+        return float(max(len(str(one.output)) for one in results))
+
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(3), requests, history)
+    work(requests)
+    plan = prepare(exam(3, metrics=[longest]), Registry.standard())
+    report = collect("exam", requests, history, timeout=5, metrics=plan.metrics)
+    assert report.metrics["longest"].value == 6.0
+    assert history.report("exam").metrics["longest"].value == 6.0
+
+
+def test_a_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
+    """All is collected and on disk: the run is complete, and the mailbox is closed."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+    submit(exam(2), inner, history)
+    work(inner)
+    opened: list[Any] = []
+
+    class Stuck(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            opened.append(Troubled(inner.beside(name, body_type), remove=[MailboxError("away")]))
+            return opened[-1]
+
+    requests: Any = Stuck(inner)
+    report = collect("exam", requests, history, timeout=5)
+    assert report.metadata is not None
+    assert report.metadata.status == "completed"
+    [said] = report.metadata.warnings
+    assert said.endswith("could not be removed: away")
+    assert opened[0].closed
+
+
+def test_a_result_with_a_place_that_is_none_is_left_alone(tmp_path: Path) -> None:
+    """Whatever somebody sent to the run's mailbox, its own results are collected."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    run = submit(exam(2), requests, history)
+    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    for key in ("garbage", f"{run.run_id}-x", f"{run.run_id}-99"):
+        results.send(EvalResult(Trial(Sample("s0", ""), "out"), delivery=Delivery(run.run_id, key)))
+    work(requests)
+    report = collect("exam", requests, history, timeout=5)
+    assert sorted(one.sample_id for one in report.results) == ["s0", "s1"]

@@ -1,0 +1,140 @@
+"""How a worker ends: with one deadline, and never half dead."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from proctor import EvalResult, InMemoryMailbox, Trial
+from proctor.errors import MailboxError, MailboxGone
+from proctor.fleet.held import Held, Item
+from proctor.fleet.outbox import BATCH, BEHIND_AT, Outbox
+from tests.fleet.surroundings import (
+    LONG,
+    Troubled,
+    boxes,
+    eventually,
+    loop_for,
+    request,
+    results_in,
+    within,
+)
+from tests.surroundings import shout
+
+AWAY = MailboxError("the server is away")
+
+
+def test_a_run_that_is_over_gets_no_answers_and_its_requests_are_done() -> None:
+    """Its mailbox is gone, so nobody waits: nothing is tried again, nothing comes back."""
+    inner, _ = boxes()
+
+    class Left(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            gone = itertools.repeat(MailboxGone("it is gone"))
+            return Troubled(inner.beside(name, body_type), send_all=gone)
+
+    requests: Any = Left(inner)
+    inner.send_all([request(n) for n in range(3)], reply_to="old-run")
+    tally = within(LONG, lambda: loop_for(shout, requests).run(max_iterations=1))
+    assert (tally.sent, tally.returned, tally.outdated) == (0, 0, 3)
+    assert inner.approximate_count() == 0
+
+
+def test_a_results_mailbox_of_its_own_that_is_gone_returns_requests() -> None:
+    """Who named it waits for what comes there: nothing is thrown away."""
+    requests, inner = boxes()
+    results: Any = Troubled(inner, send_all=[MailboxGone("it is gone")])
+    requests.send(request(0))
+    tally = within(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
+    assert (tally.returned, tally.outdated, requests.approximate_count()) == (1, 0, 1)
+
+
+def test_stop_is_heeded_while_the_results_mailbox_is_full() -> None:
+    """Hundreds of results are piled up behind it, and hands wait for room."""
+    requests, _ = boxes()
+    results = InMemoryMailbox("results", EvalResult, capacity=10)
+    requests.send_all([request(n) for n in range(BEHIND_AT + 200)])
+    calls: list[str] = []
+
+    async def target(text: str) -> str:
+        calls.append(text)
+        return text.upper()
+
+    loop = loop_for(target, requests, results, lease_seconds=0.2)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    # A batch is being sent, as many wait behind it as may, and no hand is free.
+    eventually(lambda: len(calls) > BEHIND_AT + BATCH)
+    time.sleep(0.1)
+    loop.stop()
+    thread.join(LONG)
+    assert not thread.is_alive()
+    assert requests.approximate_count() >= BEHIND_AT
+
+
+def in_hand(count: int, requests: Any, held: Held, outbox: Outbox) -> None:
+    """So many requests with finished results, all of them still to be sent."""
+    requests.send_all([request(n) for n in range(count)])
+    numbers = itertools.count()
+    while messages := requests.receive(max_messages=10):
+        for number, message in zip(numbers, messages, strict=False):
+            held.take(number, Item(message, message.body))
+            outbox.add(number, EvalResult(Trial(message.body.sample, "out")))
+
+
+def test_the_end_of_an_outbox_has_one_deadline() -> None:
+    """Three batches and a server that is away: not a deadline for each of them."""
+    requests, inner = boxes()
+    results: Any = Troubled(inner, send_all=itertools.repeat(AWAY))
+    began = time.monotonic()
+    with Held(30.0, print) as held:
+        outbox = Outbox(requests, results, held, "w1", print, last_seconds=0.3)
+        in_hand(3 * BATCH, requests, held, outbox)
+        with outbox:
+            pass
+        assert time.monotonic() - began < 5
+        assert outbox.tally.returned == BATCH
+        assert held.give_back_all() == 2 * BATCH
+    again = requests.receive(max_messages=10)
+    assert {message.delivery_count for message in again} == {1}
+
+
+def test_returning_everything_has_a_deadline_too() -> None:
+    """A server that answers slowly does not keep a worker from ending: leases run out."""
+    inner, results = boxes()
+
+    class Slow(Troubled):
+        def stumble(self, name: str) -> None:
+            if name == "nack":
+                time.sleep(0.02)
+
+    requests: Any = Slow(inner)
+    with Held(30.0, print) as held:
+        in_hand(40, requests, held, Outbox(requests, results, held, "w1", print))
+        assert 1 <= held.give_back_all(0.1) <= 10
+
+
+@pytest.mark.parametrize("at", ["outbox", "heartbeat"])
+def test_a_thread_that_fails_ends_the_worker_with_what_it_died_of(at: str) -> None:
+    """No worker goes on half dead: what it holds is returned, and others go on."""
+    inner, results = boxes()
+    fault = RuntimeError(f"a fault in the {at}")
+    place = {"outbox": "acknowledge_all", "heartbeat": "extend_visibility"}[at]
+    requests: Any = Troubled(inner, **{place: [fault]})
+    inner.send_all([request(n) for n in range(3)])
+
+    async def target(text: str) -> str:
+        await asyncio.sleep(0.3)
+        return text.upper()
+
+    loop = loop_for(target, requests, results, lease_seconds=0.6, wait_seconds=60)
+    with pytest.raises(RuntimeError, match=f"a fault in the {at}"):
+        within(LONG, loop.run)
+    within(LONG, lambda: loop_for(shout, inner, results).run(until_empty=True))
+    answered = {found.sample_id for found in results_in(results)}
+    assert answered == {"s0", "s1", "s2"}

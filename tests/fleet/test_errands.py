@@ -1,0 +1,274 @@
+"""A run whose trials workers carry out: the same run, kept, resumed and stopped like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import (
+    Budget,
+    EvalRequest,
+    EvalResult,
+    InMemoryMailbox,
+    ProgressEvent,
+    Sample,
+    SQLiteHistory,
+    contains,
+    evaluate,
+    exact_match,
+)
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.errors import (
+    RunInterrupted,
+    RunStopped,
+)
+from proctor.fleet.errands import Workers, results_name
+from proctor.prepare import Evaluation
+from proctor.records.trial import Delivery, Trial
+from tests.fleet.away import QUIET, errand, loud, ticking, told, warnings, workers
+from tests.fleet.surroundings import (
+    LONG,
+    Troubled,
+    at_work,
+    boxes,
+    eventually,
+    loop_for,
+    within,
+)
+from tests.surroundings import ManualClock, samples
+
+
+def test_a_run_by_workers_ends_like_a_local_one(tmp_path: Path) -> None:
+    """Same history, same figures, same report: results, metrics, configurations, errors."""
+    how: Any = {
+        "configurations": {"plain": {}, "loud": {"suffix": "!"}},
+        "epochs": 2,
+        "name": "exam",
+        "tags": {"branch": "main"},
+        **QUIET,
+    }
+    evaluators = [exact_match, contains]
+    local = evaluate(loud, samples(6), evaluators, history=tmp_path / "local.db", **how)
+    with workers(loud, evaluators, count=3) as requests:
+        away = within(
+            LONG,
+            lambda: evaluate(
+                loud, samples(6), evaluators, history=tmp_path / "away.db", workers=requests, **how
+            ),
+        )
+        eventually(lambda: requests.approximate_count() == 0)
+    assert told(away, tmp_path) == told(local, tmp_path)
+    assert (away.total, away.errors) == (24, 4)
+    stored = SQLiteHistory(tmp_path / "away.db").report("exam")
+    assert told(stored, tmp_path) == told(local, tmp_path)
+    assert {r.delivery.worker for r in stored.results if r.delivery} <= {"w0", "w1", "w2"}
+    assert warnings(away) == ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two numbers to add."""
+
+    a: int
+    b: int
+
+
+def add(problem: Problem) -> int:
+    """A target that takes a dataclass and nothing else."""
+    assert isinstance(problem, Problem)
+    return problem.a + problem.b
+
+
+def test_typed_samples_come_back_in_their_own_types(tmp_path: Path) -> None:
+    """A mailbox that was told their types: targets get objects, and the report is a local one's."""
+    data = [Sample("1", Problem(3, 4), 7), Sample("2", Problem(1, 1), 3)]
+    kind: Any = EvalRequest[Problem, int]
+    requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", kind)
+    heard: list[ProgressEvent] = []
+    how: Any = {"history": False, "name": "sums", **QUIET}
+    local = evaluate(add, data, exact_match, **how)
+    with at_work(loop_for(add, requests)):
+        away = within(
+            LONG,
+            lambda: evaluate(
+                add, data, exact_match, workers=requests, on_progress=heard.append, **how
+            ),
+        )
+    assert told(away, tmp_path) == told(local, tmp_path)
+    assert [result.passed for result in away.results] == [True, False]
+    assert away.results[0].trial.sample == local.results[0].trial.sample
+
+
+def test_progress_is_that_of_a_local_run() -> None:
+    """The same events as here: percentages never fall and end at 100."""
+    events: list[ProgressEvent] = []
+    with workers(loud, [exact_match, contains]) as requests:
+        within(
+            LONG,
+            lambda: evaluate(
+                loud, samples(4), [exact_match, contains], history=False, workers=requests,
+                on_progress=events.append, **QUIET,
+            ),
+        )  # fmt: skip
+    kinds = [event.kind for event in events]
+    assert (kinds[0], kinds[1], kinds[-2], kinds[-1]) == (
+        "start", "config_start", "config_end", "end",
+    )  # fmt: skip
+    assert kinds.count("evaluator_end") == 6
+    shares = [event.progress for event in events]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100.0
+
+
+def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    """Two of five had been answered while nobody listened: three requests are sent."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    clock = ManualClock()
+    place = Workers(requests, patience=1.0, clock=clock)
+    impatient = ticking(clock, 4.0)
+    with impatient, pytest.raises(RunStopped, match="no worker has answered"):
+        errand(loud, 5, place, history)
+    run = history.find("exam")
+    loop = loop_for(loud, requests, batch_size=2)
+    assert within(LONG, lambda: loop.run(max_iterations=1)).sent == 2
+    # A copy of one of them, as an error: the success counts.
+    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    results.send(EvalResult(Trial(Sample("s0", "")), delivery=Delivery("other", "other-0")))
+    requests.purge()
+    sent = Troubled(requests)
+    with at_work(loop_for(loud, requests)):
+        report = errand(loud, 5, Workers(sent), history, resume=True)
+    assert (report.total, report.errors) == (5, 1)
+    assert sent.calls.count("send_all") >= 1
+    counts = [r.delivery.count for r in report.results if r.delivery]
+    assert counts == [1] * 5
+    assert "workers: 1 were of other runs or other samples and were left out" in warnings(report)
+
+
+def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
+    """What lies in the mailbox at a resume may hold a request twice, in either order."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    clock = ManualClock()
+    with ticking(clock, 4.0), pytest.raises(RunStopped):
+        errand(loud, 2, Workers(requests, patience=1.0, clock=clock), history)
+    requests.purge()
+    run_id = history.find("exam").run_id
+    results = requests.beside(results_name("requests", run_id), EvalResult)
+    from proctor.records.trial import Failure
+
+    for number, good in ((0, False), (0, True), (1, True), (1, False)):
+        trial = Trial(
+            Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no")
+        )
+        results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
+    report = errand(loud, 2, Workers(requests), history, resume=True)
+    assert [result.success for result in report.results] == [True, True]
+    assert warnings(report)[-1] == "workers: 2 came a second time and were not counted again"
+    # Nothing was asked for, and the results' mailbox is gone.
+    assert requests.approximate_count() == 0
+    assert results.approximate_count() == 0
+
+
+def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+    """Nobody answers: the interrupt need not be waited for."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(RunInterrupted) as interrupted:
+        asyncio.run(execute(evaluation, history, Conduct(place=Workers(requests))))
+    assert history.find("exam").status == "interrupted"
+    assert interrupted.value.run_id == history.find("exam").run_id
+    assert requests.approximate_count() == 3
+    with at_work(loop_for(loud, requests)):
+        report = errand(loud, 3, Workers(requests), history, resume=True)
+    assert report.total == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_errors": 2}, "stopped after 2 errors; the last: sample"),
+        ({"on_error": "raise"}, "failed: ValueError: no"),
+    ],
+)
+def test_errors_stop_a_run_without_waiting_for_the_window(
+    options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Hundreds of requests are out; the run ends with the error that was one too many."""
+
+    def broken(text: str) -> str:
+        if text in ("word 0", "word 1", "word 2"):
+            raise ValueError("no")
+        never.wait(LONG)
+        return text
+
+    never = threading.Event()
+    history = SQLiteHistory(tmp_path / "h.db")
+    with workers(broken, concurrency=4, timeout=None) as requests:
+        with pytest.raises(RunStopped, match=said):
+            errand(broken, 300, Workers(requests), history, **options)
+        never.set()
+    assert history.find("exam").status == "failed"
+
+
+def test_the_budget_is_counted_from_results(tmp_path: Path) -> None:
+    """Each trial tells one call: after three no further request is sent, and resuming goes on."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    with workers() as requests:
+        place = Workers(requests, window=1)
+        with pytest.raises(RunStopped, match="the budget is spent: 3 of 3 calls"):
+            errand(loud, 9, place, history, budget=Budget(calls=3))
+        run = history.find("exam")
+        assert run.spent is not None
+        assert (run.spent.calls, run.spent.tokens, run.spent.cost) == (3, 12, 1.5)
+        report = errand(loud, 9, place, history, resume=True, budget=Budget(calls=20))
+        assert report.total == 9
+
+
+def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
+    """In words that say what to do; what waits is noticed before."""
+    notices: set[str] = set()
+
+    @contextlib.contextmanager
+    def watch(view: Any) -> Iterator[None]:
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(0.01):
+                notices.add(view.notice)
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        yield
+        over.set()
+        thread.join()
+
+    requests, _ = boxes()
+    clock = ManualClock()
+    place = Workers(requests, patience=12.0, clock=clock)
+    history = SQLiteHistory(tmp_path / "h.db")
+    evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
+    how = Conduct(place=place, watch=watch)
+    with ticking(clock, 0.5), pytest.raises(RunStopped) as stopped:
+        within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
+    assert stopped.value.what.startswith("no worker has answered for ")
+    assert "start workers on 'requests' and resume the run" in stopped.value.fix
+    assert any(
+        notice.startswith("no worker has answered for") and "3 requests are waiting" in notice
+        for notice in notices
+    )

@@ -1,0 +1,237 @@
+"""Whose answer it is: a run by workers gives each to the trial that asked, and to no other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.errors import MailboxError, RunStopped
+from proctor.fleet.errands import Workers, position_in
+from proctor.fleet.letters import Letters
+from proctor.fleet.receiving import Receiving
+from proctor.prepare import Evaluation
+from proctor.records.mail import DeadLetter, EvalRequest, body_of
+from proctor.records.trial import Delivery, Failure
+from tests.fleet.away import errand, ticking, warnings
+from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, loop_for, within
+from tests.surroundings import ManualClock, samples
+
+DEEP = '{"sample": {"id": "1", "input": ' + "[" * 3_000 + "]" * 3_000 + "}}"
+
+
+def upper(text: str) -> str:
+    return text.upper()
+
+
+def answering(requests: Any, *answers: Callable[[EvalRequest[Any, Any]], list[EvalResult]]) -> Any:
+    """A worker of the test's own: gives a request the answers, with a moment between them."""
+
+    def work() -> None:
+        [message] = requests.receive(wait_time_seconds=10)
+        for number, answer in enumerate(answers):
+            time.sleep(0.2 * bool(number))
+            requests.beside(message.reply_to, EvalResult).send_all(answer(message.body))
+        message.acknowledge()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def good(request: EvalRequest[Any, Any], count: int = 1) -> EvalResult:
+    delivery = Delivery(request.run_id, request.request_id, "w", count)
+    return EvalResult(Trial(request.sample, "good"), delivery=delivery)
+
+
+def bad(request: EvalRequest[Any, Any], count: int = 1) -> EvalResult:
+    delivery = Delivery(request.run_id, request.request_id, "w", count)
+    return EvalResult(Trial(request.sample, error=Failure("E", "no")), delivery=delivery)
+
+
+@pytest.mark.parametrize("answered_before", [True, False])
+def test_answers_to_a_run_that_has_changed_are_not_given_to_other_samples(
+    answered_before: bool, tmp_path: Path
+) -> None:
+    """A sample was put in front of the others, so that every place means another one now."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    clock = ManualClock()
+    with ticking(clock, 4.0), pytest.raises(RunStopped, match="no worker has answered"):
+        errand(upper, 3, Workers(requests, patience=1.0, clock=clock), history)
+    if answered_before:
+        assert loop_for(upper, requests).run(max_iterations=1).sent == 3
+    data = [Sample("new", "word new", "WORD NEW"), *samples(3)]
+    evaluation = Evaluation(upper, data, exact_match, name="exam")
+    how = Conduct(place=Workers(requests), allow_changes=True)
+    with at_work(loop_for(upper, requests)):
+        report = within(
+            LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True))
+        )
+    given = {result.sample_id: result.output for result in report.results}
+    assert given == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
+    assert "workers: 3 were of other runs or other samples and were left out" in warnings(report)
+
+
+def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
+    """In whatever order they lie in the mailbox."""
+    requests, _ = boxes()
+    helper = answering(requests, lambda asked: [bad(asked), good(asked)])
+    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    helper.join(LONG)
+    assert [result.output for result in report.results] == ["good"]
+    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+
+
+def test_a_success_wins_over_an_error_of_a_later_delivery_that_came_before() -> None:
+    """Another worker had the request first, and may be about to answer."""
+    requests, _ = boxes()
+    helper = answering(requests, lambda asked: [bad(asked, 2)], lambda asked: [good(asked)])
+    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    helper.join(LONG)
+    assert [result.output for result in report.results] == ["good"]
+    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+
+
+def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
+    """After two looks of the watch: nothing hangs."""
+    requests, _ = boxes()
+    helper = answering(requests, lambda asked: [bad(asked, 2)])
+    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    helper.join(LONG)
+    assert report.errors == 1
+    assert warnings(report) == (
+        "workers: 1 came from a later delivery: an earlier one was lost or returned",
+    )
+
+
+def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:
+    """Workers may still be at requests of an earlier sitting: those are not run twice."""
+    inner, _ = boxes()
+    requests: Any = Troubled(inner)
+
+    def three(asked: EvalRequest[Any, Any]) -> list[EvalResult]:
+        made = []
+        for number, sample in enumerate(samples(3)):
+            delivery = Delivery(asked.run_id, f"{asked.run_id}-{number}", "w")
+            made.append(EvalResult(Trial(sample, f"early {number}"), delivery=delivery))
+        return made[::-1]
+
+    helper = answering(inner, three)
+    report = errand(upper, 3, Workers(requests, window=1), SQLiteHistory.temporary())
+    helper.join(LONG)
+    assert [result.output for result in report.results] == ["early 0", "early 1", "early 2"]
+    assert requests.calls.count("send_all") == 1
+    assert warnings(report) == ()
+
+
+def test_what_was_not_handed_over_is_not_acknowledged() -> None:
+    """It comes again: nothing is lost between the mailbox and who waits for it."""
+    box = InMemoryMailbox("results", EvalResult)
+    box.send(EvalResult(Trial(Sample("1", "in"), "out")))
+    seen: list[EvalResult] = []
+
+    def arrive(results: Sequence[EvalResult]) -> bool:
+        seen.extend(results)
+        return False
+
+    Receiving(box, lambda _: True, print, print).drain(arrive)
+    assert (len(seen), box.approximate_count()) == (1, 1)
+    fresh = box.beside("others", EvalResult)
+    fresh.send(seen[0])
+    Receiving(fresh, lambda _: True, print, print).drain(lambda _: True)
+    assert fresh.approximate_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("delivery", "position"),
+    [
+        (None, None),
+        (Delivery("other", "other-1"), None),
+        (Delivery("r-1", "r-1-12"), 12),
+        (Delivery("r-1", "r-1-"), None),
+        (Delivery("r-1", "r-1-²"), None),
+        (Delivery("r-1", "other-3"), None),
+        (Delivery("r-1", "r-1-" + "9" * 5_000), None),
+    ],
+)
+def test_a_result_tells_its_place_or_that_it_has_none(
+    delivery: Delivery | None, position: int | None
+) -> None:
+    """Whatever somebody wrote into it."""
+    assert position_in("r-1", delivery) == position
+
+
+def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> None:
+    """It ends neither a look nor the watch of a run."""
+    requests, _ = boxes()
+    now = ManualClock().now()
+    assert body_of(DeadLetter("1", DEEP, "no", 1, now, now), EvalRequest) is None
+    untyped: Any = requests.beside("requests", None)
+    import msgspec
+
+    untyped.send(msgspec.Raw(DEEP.encode()))
+    letters = Letters(requests, lambda _: True)
+    assert requests.receive() == []
+    assert letters.look() == []
+    assert letters.unreadable == 1
+    helper = answering(requests, lambda asked: [bad(asked, 2)])
+    # The error is told by the watch, which must be alive for that.
+    assert errand(upper, 1, Workers(requests), SQLiteHistory.temporary()).errors == 1
+    helper.join(LONG)
+
+
+class Broken(Troubled):
+    """A mailbox, and the one for results beside it, with a fault that nobody expects."""
+
+    def __init__(self, inner: Any, at: str) -> None:
+        fault: list[Any] = [RuntimeError(f"a fault in {at}")]
+        super().__init__(inner, **({} if at in ("receive", "remove") else {at: fault}))
+        self._beside = {"receive": {"receive": [None, *fault]}}.get(at, {})
+        self.opened: list[Any] = []
+
+    def beside(self, name: str, body_type: Any) -> Any:
+        self.opened.append(Troubled(self._mailbox.beside(name, body_type), **self._beside))
+        return self.opened[-1]
+
+
+@pytest.mark.parametrize("at", ["dead_letters", "send_all", "receive"])
+def test_a_fault_that_nobody_expects_ends_the_run_with_it(at: str, tmp_path: Path) -> None:
+    """In the watch, in the thread that sends, in the one that receives: no run hangs half dead."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+    requests: Any = Broken(inner, at)
+    with pytest.raises(RuntimeError, match=f"a fault in {at}"):
+        errand(upper, 2, Workers(requests), history)
+    assert history.find("exam").status == "failed"
+    assert requests.opened[0].closed
+
+
+def test_a_results_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
+    """All is answered and stored when the server goes away: the run is complete."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    inner, _ = boxes()
+
+    class Stuck(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            opened.append(Troubled(inner.beside(name, body_type), remove=[MailboxError("away")]))
+            return opened[-1]
+
+    opened: list[Any] = []
+    requests: Any = Stuck(inner)
+    with at_work(loop_for(upper, inner)):
+        report = errand(upper, 2, Workers(requests), history)
+    assert report.total == 2
+    assert history.find("exam").status == "completed"
+    [said] = warnings(report)
+    assert said.startswith("workers: the mailbox 'requests-")
+    assert said.endswith("could not be removed: away")
+    assert opened[0].closed

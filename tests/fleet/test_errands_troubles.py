@@ -1,0 +1,322 @@
+"""A run by workers counts each trial once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import (
+    EvalResult,
+    InMemoryMailbox,
+    Sample,
+    SQLiteHistory,
+    exact_match,
+)
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.errors import (
+    ConfigError,
+    MailboxError,
+    MailboxFull,
+    MessageTooLarge,
+    RunStopped,
+)
+from proctor.fleet.account import Account
+from proctor.fleet.errands import LOST_SECONDS, Workers
+from proctor.prepare import Evaluation
+from proctor.records.trial import Delivery, Trial
+from tests.fleet.away import errand, loud, warnings, workers
+from tests.fleet.surroundings import (
+    LONG,
+    Troubled,
+    at_work,
+    boxes,
+    eventually,
+    loop_for,
+    within,
+)
+from tests.surroundings import ManualClock, samples
+
+
+def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
+    """Somebody purged the mailbox in the middle of the run: nothing hangs, and it is said."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    clock = ManualClock()
+
+    def purge() -> None:
+        eventually(lambda: requests.approximate_count() == 4)
+        requests.purge()
+        clock.seconds += LOST_SECONDS + 1
+        eventually(lambda: requests.approximate_count() == 4)
+        loop_for(loud, requests).run(max_iterations=1)
+
+    helper = threading.Thread(target=purge, daemon=True)
+    helper.start()
+    report = errand(loud, 4, Workers(requests, clock=clock), history)
+    helper.join(LONG)
+    assert (report.total, report.errors) == (4, 1)
+    assert warnings(report) == (
+        "workers: 4 requests had vanished from the mailbox and were sent again",
+    )
+
+
+def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
+    """One request kills whoever takes it: the run ends, and says which and why."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes(max_deliveries=2)
+
+    def die() -> None:
+        eventually(lambda: requests.approximate_count() == 3)
+        innocent, doomed = requests.receive(max_messages=10)
+        for _ in range(2):
+            doomed.nack(reason="the worker died")
+            [doomed] = requests.receive() or [doomed]
+        innocent.nack()
+        with at_work(loop_for(loud, requests)):
+            over.wait(LONG)
+
+    over = threading.Event()
+    helper = threading.Thread(target=die, daemon=True)
+    helper.start()
+    requests.send("garbage")  # type: ignore[arg-type]
+    report = errand(loud, 2, Workers(requests), history)
+    over.set()
+    helper.join(LONG)
+    results = {result.sample_id: result for result in report.results}
+    assert results["s0"].passed
+    assert results["s1"].error == (
+        "DeadLetter: it was delivered 2 times and never acknowledged; "
+        "delivery 1: the worker died; delivery 2: the worker died"
+    )
+    assert (
+        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside"
+        in warnings(report)
+    )
+    assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(
+        report
+    )
+
+
+def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(
+    tmp_path: Path,
+) -> None:
+    """Failed samples are run again: what died before has another chance."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes(max_deliveries=1)
+
+    def reject() -> None:
+        for message in requests.receive(wait_time_seconds=10):
+            message.reject("no memory")
+
+    helper = threading.Thread(target=reject, daemon=True)
+    helper.start()
+    assert errand(loud, 1, Workers(requests), history).errors == 1
+    helper.join(LONG)
+    evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
+    run_id = history.find("exam").run_id
+    how = Conduct(place=Workers(requests), retry_errors=True)
+
+    def later() -> None:
+        # Long enough for two looks at the letters.
+        threading.Event().wait(2.5)
+        loop_for(loud, requests).run(max_iterations=1)
+
+    late = threading.Thread(target=later, daemon=True)
+    late.start()
+    report = within(
+        LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=run_id))
+    )
+    late.join(LONG)
+    assert report.errors == 0
+
+
+def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
+    """A worker that could not acknowledge has answered twice; the report says so."""
+    requests, _ = boxes()
+
+    def answer() -> None:
+        for copies in (2, 1):
+            [message] = requests.receive(wait_time_seconds=10)
+            asked = message.body
+            delivery = Delivery(asked.run_id, asked.request_id, "w")
+            result = EvalResult(Trial(asked.sample, "out"), delivery=delivery)
+            requests.beside(message.reply_to or "", EvalResult).send_all([result] * copies)
+            message.acknowledge()
+
+    helper = threading.Thread(target=answer, daemon=True)
+    helper.start()
+    history = SQLiteHistory(tmp_path / "h.db")
+    report = errand(loud, 2, Workers(requests, window=1), history)
+    helper.join(LONG)
+    assert report.total == 2
+    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+
+
+def test_requests_that_cannot_be_sent_are_errors_of_their_samples() -> None:
+    """One that is too large, alone: the others of its batch are run."""
+
+    class Narrow(Troubled):
+        def send_all(self, bodies: Any, **how: Any) -> Any:
+            if any(body.sample.id == "s2" for body in bodies):
+                raise MessageTooLarge("the body has 900 bytes, and 800 are taken")
+            return self._mailbox.send_all(bodies, **how)
+
+    with workers() as requests:
+        narrow: Any = Narrow(requests)
+        report = errand(loud, 5, Workers(narrow), SQLiteHistory.temporary())
+    results = {result.sample_id: result for result in report.results}
+    assert results["s1"].passed
+    assert results["s2"].error == "MessageTooLarge: the body has 900 bytes, and 800 are taken"
+    assert report.total == 5
+
+
+def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
+    """On the way there and on the way back; the notice says which, and is gone at the end."""
+    notices: list[str] = []
+    inner, _ = boxes()
+
+    class Flaky(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            return Troubled(
+                inner.beside(name, body_type), receive=[None, *[MailboxError("away")] * 2]
+            )
+
+    requests: Any = Flaky(inner, send_all=[MailboxFull("full"), MailboxError("away"), None])
+
+    @contextlib.contextmanager
+    def watch(view: Any) -> Iterator[None]:
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(0.002):
+                if view.notice not in notices:
+                    notices.append(view.notice)
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        yield
+        over.set()
+        thread.join()
+        assert view.notice == ""
+
+    evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
+    how = Conduct(place=Workers(requests), watch=watch)
+    with at_work(loop_for(loud, inner)):
+        report = within(
+            LONG,
+            lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)),
+        )
+    assert report.total == 3
+    assert "the mailbox is full: waiting for workers to make room" in notices
+    assert {"requests cannot be sent: away", "results cannot be received: away"} & set(notices)
+
+
+def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
+    """No answer can come any more, so nothing is waited for."""
+    requests, _ = boxes()
+    threading.Timer(0.2, requests.close).start()
+    with pytest.raises(RunStopped, match="the mailbox was closed"):
+        errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"))
+
+
+def test_the_cache_is_refused(tmp_path: Path) -> None:
+    """Outputs are kept where the history is."""
+    requests, _ = boxes()
+    with pytest.raises(ConfigError, match="workers keep no outputs"):
+        errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
+
+
+def test_a_result_that_is_none_is_set_aside() -> None:
+    """Whatever is sent to a run's mailbox, the run goes on."""
+    requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
+    history = SQLiteHistory.temporary()
+
+    def disturb() -> None:
+        [message] = requests.receive(wait_time_seconds=10)
+        requests.beside(message.reply_to or "", None).send("garbage")
+        stranger = EvalResult(Trial(Sample("s0", "")))
+        requests.beside(message.reply_to or "", None).send(stranger)
+        message.nack()
+        loop_for(loud, requests).run(until_empty=True)
+
+    helper = threading.Thread(target=disturb, daemon=True)
+    helper.start()
+    report = errand(loud, 1, Workers(requests), history)
+    helper.join(LONG)
+    assert report.total == 1
+    assert warnings(report) == (
+        "workers: 1 came from a later delivery: an earlier one was lost or returned",
+        "workers: 1 were of other runs or other samples and were left out",
+    )
+
+
+def test_an_account_tells_only_what_happened() -> None:
+    """Nothing if all went straight; one sentence for each kind of trouble."""
+    account = Account()
+    trial = Trial(Sample("1", "in"), "out")
+    account.count(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
+    account.count(EvalResult(trial))
+    assert account.sentences() == []
+    assert account.by_worker == {"w1": 1}
+    account.count(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
+    assert account.sentences() == [
+        "workers: 1 came from a later delivery: an earlier one was lost or returned"
+    ]
+
+
+def test_a_request_in_hand_elsewhere_is_not_taken_for_lost() -> None:
+    """Only what is nowhere is sent again: a long sample is no reason."""
+    requests, _ = boxes()
+    clock = ManualClock()
+    sent: Any = Troubled(requests)
+
+    def work() -> None:
+        [message] = requests.receive(wait_time_seconds=10)
+        clock.seconds += 2 * LOST_SECONDS
+        threading.Event().wait(1.5)
+        message.nack()
+        loop_for(loud, requests).run(max_iterations=1)
+
+    helper = threading.Thread(target=work, daemon=True)
+    helper.start()
+    report = errand(loud, 1, Workers(sent, clock=clock), SQLiteHistory.temporary())
+    helper.join(LONG)
+    assert sent.calls.count("send_all") == 1
+    assert report.total == 1
+
+
+def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path) -> None:
+    """Nothing is sent again on a guess; and a results' mailbox that is closed ends the run."""
+    inner, _ = boxes()
+    clock = ManualClock()
+    opened: list[Any] = []
+
+    class Uncounted(Troubled):
+        def beside(self, name: str, body_type: Any) -> Any:
+            opened.append(inner.beside(name, body_type))
+            return opened[-1]
+
+    away = itertools.repeat(MailboxError("away"))
+    requests: Any = Uncounted(inner, approximate_count=away)
+
+    def close() -> None:
+        eventually(lambda: inner.approximate_count() == 2)
+        inner.purge()
+        clock.seconds += 2 * LOST_SECONDS
+        eventually(lambda: "approximate_count" in requests.calls)
+        opened[0].close()
+
+    helper = threading.Thread(target=close, daemon=True)
+    helper.start()
+    with pytest.raises(RunStopped, match="the mailbox was closed"):
+        errand(loud, 2, Workers(requests, clock=clock), SQLiteHistory(tmp_path / "h.db"))
+    helper.join(LONG)
+    assert requests.calls.count("send_all") == 1

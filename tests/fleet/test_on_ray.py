@@ -1,0 +1,475 @@
+"""Runs on a real Ray of two workers: the same trials, the same history, whatever actors die."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from proctor import EvalReport, Sample, Session, SQLiteHistory, ToolCall
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.errors import ConfigError, RunStopped
+from proctor.fleet.on_ray import OnRay, quiet_ray
+from proctor.ports import RunView
+from proctor.prepare import Evaluation, recipe_of, setup_from
+from proctor.records.progress import ProgressEvent
+from tests.surroundings import samples
+
+pytestmark = pytest.mark.slow
+
+EXAM = """
+import asyncio, os, signal, time
+from pathlib import Path
+from proctor import ToolCall, record
+from proctor.sessions import warn
+from proctor.asking.ask import aask
+from proctor.records.model import ModelResponse
+from proctor.records.session import Usage
+
+def shout(text, loud=True):
+    record(ToolCall("search", {"query": text}))
+    if text == "word 3":
+        raise ValueError("no such word")
+    return text.upper() if loud else text
+
+def meet(text):
+    "Who ran it, once two processes have come."
+    warn("it met another")
+    Path(f"met-{os.getpid()}").touch()
+    until = time.monotonic() + 30
+    while len(list(Path().glob("met-*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    return os.getpid()
+
+def dawdle(text):
+    if text == "word 1":
+        time.sleep(2)
+    return text.upper()
+
+async def adawdle(text):
+    if text == "word 1":
+        await asyncio.sleep(60)
+    return text.upper()
+
+async def mortal(text):
+    "Its process is killed the first time the sample is run."
+    await asyncio.sleep(0.1)
+    try:
+        os.close(os.open("killed", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return text.upper()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def poisonous(text):
+    "One of the samples kills every process; the later ones take their time."
+    await asyncio.sleep(0.4 if int(text.split()[1]) > 3 else 0.05)
+    if text == "word 2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return text.upper()
+
+class Model:
+    "Ten tokens a call."
+    model, fits_schema = "test:model", False
+    async def complete(self, request, *, timeout=None):
+        said = request.messages[0].content.upper()
+        return ModelResponse(said, self.model, usage=Usage(8, 2))
+
+async def asking(text):
+    return (await aask(Model(), text)).text
+
+def device(text):
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+async def slow(text):
+    with open("calls.log", "a") as log:
+        log.write(text + "\\n")
+    await asyncio.sleep(0.3)
+    return text.upper()
+"""
+
+SCRIPT = """
+import asyncio, signal, sys
+from pathlib import Path
+from proctor import Sample, SQLiteHistory
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.fleet.on_ray import OnRay
+from proctor.prepare import Evaluation, recipe_of, setup_from
+
+def main(target, address):
+    data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]
+    told = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
+    place = OnRay(recipe_of(told), setup_from, address)
+    return asyncio.run(
+        execute(told, SQLiteHistory(Path("h.db")), Conduct(place=place))
+    )
+
+if __name__ == "__main__":
+    before = signal.getsignal(signal.SIGTERM)
+    report = main(sys.argv[1], sys.argv[2] or None)
+    assert signal.getsignal(signal.SIGTERM) is before
+    import ray
+    assert not ray.is_initialized()
+    print(report.total, report.pass_rate)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """A Ray of this file's own with two CPUs, and as many GPUs as far as Ray knows."""
+    # Short, for the paths of its sockets may not be long.
+    folder = tempfile.mkdtemp(prefix="pr", dir="/tmp")
+    quiet_ray()
+    ray.init(
+        "local",
+        num_cpus=2,
+        num_gpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=80_000_000,
+        _temp_dir=folder,
+    )
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the targets of this file."""
+    (tmp_path / "exam.py").write_text(EXAM)
+    monkeypatch.chdir(tmp_path)
+
+
+def exam(target: str, evaluators: Any = ("exact_match",), **about: Any) -> Evaluation:
+    options = {"concurrency": 4, **about.pop("options", {})}
+    data = about.pop("dataset", samples(8))
+    return Evaluation(
+        f"exam.py:{target}", data, [*evaluators], name="exam", options=options, **about
+    )
+
+
+def sit(
+    evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False, **place: Any
+) -> EvalReport:
+    """Carry an evaluation out on Ray."""
+    made = OnRay(place.pop("recipe", None) or recipe_of(evaluation), setup_from, **place)
+    how = conduct or Conduct()
+    return here(evaluation, Conduct(how.callbacks, how.watch, place=made), resume=resume)
+
+
+def here(
+    evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False
+) -> EvalReport:
+    async def main() -> EvalReport:
+        async with asyncio.timeout(60):
+            history = SQLiteHistory(Path("h.db"))
+            return await execute(evaluation, history, conduct or Conduct(), resume_from=resume)
+
+    return asyncio.run(main())
+
+
+def told(report: EvalReport) -> list[Any]:
+    """What a report says of each trial, but for who ran it, when, and how long it took."""
+    found = []
+    for result in report.results:
+        trial = result.trial
+        error = None if trial.error is None else (trial.error.kind, trial.error.message)
+        calls = [call.name for call in (trial.session or Session())[ToolCall]]
+        about = (trial.sample, trial.output, error, trial.configuration, trial.epoch, calls)
+        found.append((*about, result.scores))
+    return found
+
+
+def warnings(report: EvalReport) -> tuple[str, ...]:
+    assert report.metadata is not None
+    return report.metadata.warnings
+
+
+def test_a_run_on_ray_ends_in_the_same_history_and_figures_as_one_here(cluster: str) -> None:
+    """Two configurations and epochs, an evaluator of the session, errors: all as if run here."""
+    evaluation = exam(
+        "shout",
+        ["exact_match", {"tool_called": {"name": "search"}}],
+        configurations={"loud": {}, "quiet": {"loud": False}},
+        options={"epochs": 2},
+    )
+    events: list[ProgressEvent] = []
+    there = sit(evaluation, Conduct((events.append,)))
+    near = here(evaluation)
+    assert told(there) == told(near)
+    assert there.total == 8 * 2 * 2
+    assert there.errors == 4
+    assert [result.delivery.count for result in there.results if result.delivery] == [1] * 32
+    assert all(result.delivery is None for result in near.results)
+    same = {name for name in near.metrics if not name.startswith(("latency", "throughput"))}
+    assert {name: there.metrics[name] for name in same} == {n: near.metrics[n] for n in same}
+    assert there.metrics.keys() == near.metrics.keys()
+    assert warnings(there) == ()
+    kept = SQLiteHistory(Path("h.db")).runs()
+    assert sorted(run.status for run in kept) == ["completed", "completed"]
+    kinds = [event.kind for event in events]
+    assert kinds.count("evaluator_end") == 2 * (32 - 4)
+    assert events[-1].progress == 100.0
+
+
+def test_two_processes_take_part(cluster: str) -> None:
+    """Each trial waits until another process has come, and none of them is this one."""
+    report = sit(exam("meet", dataset=samples(6), options={"concurrency": 2}))
+    ran = {result.output for result in report.results}
+    assert len(ran) == 2
+    assert os.getpid() not in ran
+    workers = {result.delivery.worker for result in report.results if result.delivery}
+    assert {int(name.rpartition("-")[2]) for name in workers} == ran
+    assert warnings(report) == ("it met another",)
+
+
+def test_an_actor_is_given_the_gpus_it_is_to_have(cluster: str) -> None:
+    """With two GPUs each there is room for one actor, and it sees both."""
+    report = sit(exam("device", dataset=samples(3)), gpus=2)
+    assert [result.output for result in report.results] == ["0,1"] * 3
+
+
+@pytest.mark.parametrize("target", ["dawdle", "adawdle"])
+def test_time_outs_hold_in_an_actor(cluster: str, target: str) -> None:
+    """A call that takes too long is an error of its trial, for plain and for async targets."""
+    began = time.monotonic()
+    report = sit(exam(target, dataset=samples(4), options={"timeout": 0.3}))
+    assert [result.outcome for result in report.results] == ["passed", "error", "passed", "passed"]
+    assert report.results[1].error == "TimeoutError: the target took longer than 0.3 s"
+    assert time.monotonic() - began < 30
+
+
+def test_the_trials_of_a_killed_actor_are_run_again(cluster: str) -> None:
+    """A killed process costs nothing but time: every trial is there once, and passed."""
+    report = sit(exam("mortal"))
+    assert sorted(result.sample_id for result in report.results) == [f"s{i}" for i in range(8)]
+    assert report.pass_rate == 1.0
+    again = [r for r in report.results if r.delivery and r.delivery.count == 2]
+    assert len(again) >= 1
+    assert warnings(report) == (
+        "ray: 1 actors died and were replaced",
+        f"ray: {len(again)} trials were run again because their actor had died",
+    )
+
+
+def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(
+    cluster: str,
+) -> None:
+    """After three deaths it is an error; those that died with it are all right in the end."""
+    report = sit(exam("poisonous", dataset=samples(12)))
+    outcomes = {result.sample_id: result.outcome for result in report.results}
+    assert outcomes == {f"s{i}": "error" if i == 2 else "passed" for i in range(12)}
+    error = report.results[2].trial.error
+    assert error is not None
+    assert error.kind == "ActorDied"
+    assert error.message.startswith("3 Ray actors died while they ran it; the last: ")
+    assert "ray: 3 actors died and were replaced" in warnings(report)
+    assert "ray: 1 trials were given up: 3 actors had died under each" in warnings(report)
+
+
+def in_actors(does: str) -> None:
+    """Let the targets' file do something more when it is imported by an actor."""
+    condition = 'sys.argv[0].endswith("default_worker.py")'
+    start = f"import os, sys, time\nwhile {condition}:\n    {does}\n"
+    Path("exam.py").write_text(start + EXAM)
+
+
+def test_actors_that_die_before_they_are_ready_end_the_run(cluster: str) -> None:
+    """They are not started again for ever."""
+    in_actors("os._exit(1)")
+    with pytest.raises(RunStopped, match="Ray actors die before they are ready: "):
+        sit(exam("shout"))
+
+
+def test_a_run_says_that_its_actors_are_starting(cluster: str) -> None:
+    """What takes long to import is told as such, not as a lack of CPUs."""
+    in_actors('time.sleep(0.05)\n    if os.path.exists("go"): break')
+    noticed = Noticed("2 of 2 Ray actors are starting", Path("go").touch)
+    assert sit(exam("shout", dataset=samples(3)), Conduct(watch=noticed.watch)).pass_rate == 1.0
+    assert noticed.is_noticed
+
+
+def test_other_code_on_a_node_ends_the_run(cluster: str) -> None:
+    """What an actor runs is compared with what the run is about, and both are named."""
+    with pytest.raises(RunStopped, match=r"runs 'meet@\w+ exact_match@\w+'") as caught:
+        sit(exam("shout"), recipe=recipe_of(exam("meet")))
+    assert "this run is of 'shout@" in str(caught.value)
+    assert "install the same code, on the same Python, on every node" in str(caught.value)
+
+
+def test_files_that_are_not_on_a_node_end_the_run(cluster: str) -> None:
+    """An actor that cannot make the evaluation ready says what is missing."""
+    recipe = recipe_of(Evaluation("gone.py:target", (), ["exact_match"]))
+    with pytest.raises(RunStopped, match=r"there is no file 'gone\.py'"):
+        sit(exam("shout"), recipe=recipe)
+
+
+def test_a_budget_is_counted_here_over_all_actors(cluster: str) -> None:
+    """Each of two actors may make its calls; what they use together ends the run."""
+    with pytest.raises(RunStopped, match="the budget is spent: 60 of 60 tokens"):
+        sit(exam("asking", options={"concurrency": 1, "budget": {"tokens": 60}}))
+    (run,) = SQLiteHistory(Path("h.db")).runs()
+    assert run.spent is not None
+    assert (run.spent.calls, run.spent.tokens) == (6, 60)
+    assert SQLiteHistory(Path("h.db")).report("exam").total == 6
+
+
+def test_a_call_that_must_not_be_made_in_an_actor_ends_the_run(cluster: str) -> None:
+    """A budget in USD cannot be kept where the price is not known, and there as here it is said."""
+    with pytest.raises(RunStopped, match="the price of test:model is not known"):
+        sit(exam("asking", options={"budget": {"cost": 1.0}}))
+
+
+def test_samples_that_json_does_not_know_are_errors(cluster: str) -> None:
+    """An object of this process is not sent as something else."""
+    odd = [Sample("a", object()), Sample("b", "word 5", "WORD 5")]
+    report = sit(exam("shout", dataset=odd))
+    assert [result.outcome for result in report.results] == ["error", "passed"]
+    assert report.results[0].error == (
+        "Unsendable: the sample cannot be sent as JSON: it holds an object that JSON does not know"
+    )
+
+
+class Noticed:
+    """Watches a run, and does something once it gives a notice."""
+
+    def __init__(self, text: str, then: Callable[[], object]) -> None:
+        self.is_noticed = False
+        self._text = text
+        self._then = then
+        self._over = threading.Event()
+
+    @contextlib.contextmanager
+    def watch(self, view: RunView) -> Iterator[None]:
+        thread = threading.Thread(target=self._look, args=(view,))
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _look(self, view: RunView) -> None:
+        while not self._over.wait(0.02):
+            if view.notice == self._text:
+                self.is_noticed = True
+                self._then()
+                return
+
+
+class Blocker:
+    """Holds resources."""
+
+    def ready(self) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def blocked() -> Iterator[Any]:
+    """All CPUs are taken by somebody else."""
+    made: Any = ray.remote(Blocker)
+    actor = made.options(num_cpus=2).remote()
+    ray.get(actor.ready.remote(), timeout=30)
+    try:
+        yield actor
+    finally:
+        ray.kill(actor)
+
+
+def test_a_run_says_that_it_waits_for_cpus_and_goes_on_when_they_are_free(cluster: str) -> None:
+    """Nothing hangs in silence: the notice says what is short, and goes when it is there."""
+    with blocked() as actor:
+        text = "2 of 2 Ray actors wait for resources: free are 0 of 2 CPU"
+        noticed = Noticed(text, lambda: ray.kill(actor))
+        report = sit(exam("shout", dataset=samples(3)), Conduct(watch=noticed.watch))
+    assert report.pass_rate == 1.0
+    assert noticed.is_noticed
+
+
+def test_a_run_without_any_actor_ends_when_patience_does(cluster: str) -> None:
+    """It is stopped, says why, and can be resumed."""
+    with blocked(), pytest.raises(RunStopped, match="no Ray actor could be started") as caught:
+        sit(exam("shout"), patience=0.5)
+    assert "2 of 2 Ray actors wait for resources: free are 0 of 2 CPU" in str(caught.value)
+
+
+def test_fewer_actors_than_possible_are_told(cluster: str) -> None:
+    """The run's concurrency is never exceeded, and the report says what would use all."""
+    report = sit(exam("shout", dataset=samples(3), options={"concurrency": 1}))
+    assert {result.delivery.worker for result in report.results if result.delivery}
+    (warning,) = warnings(report)
+    assert warning.startswith("ray: 1 of 2 possible actors were used")
+
+
+def in_a_process(folder: Path, *args: str, **environment: str) -> subprocess.Popen[str]:
+    (folder / "sit.py").write_text(SCRIPT)
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "sit.py", *args],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(cluster: str, tmp_path: Path) -> None:
+    """A program that connects by itself: quiet, interrupted once, resumed to the end."""
+    process = in_a_process(tmp_path, "exam.py:slow", cluster)
+    until = time.monotonic() + 40
+    log = tmp_path / "calls.log"
+    while not (log.exists() and len(log.read_text().split("\n")) > 6):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=40)
+    assert "RunInterrupted: interrupted; resume with run id" in said
+    called = log.read_text().split("\n")[:-1]
+    kept = SQLiteHistory(tmp_path / "h.db").report("exam")
+    assert sorted(r.output for r in kept.results) == sorted(word.upper() for word in called)
+    report = sit(exam("slow", dataset=samples(16)), resume=True)
+    assert (report.total, report.pass_rate) == (16, 1.0)
+    assert len(log.read_text().split("\n")[:-1]) == 16
+
+
+def test_without_a_cluster_ray_is_started_here_and_ended_with_the_run(tmp_path: Path) -> None:
+    """All that is left is the history: not a word on the terminal, also when an actor is killed."""
+    folder = tempfile.mkdtemp(prefix="pr", dir="/tmp")
+    try:
+        process = in_a_process(
+            tmp_path, "exam.py:mortal", "", RAY_TMPDIR=folder, RAY_ADDRESS="local"
+        )
+        assert process.communicate(timeout=80) == ("16 1.0\n", "")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_makes_no_sense_is_refused_at_once() -> None:
+    """No actor, half a GPU too much, a function that cannot be named, a cache: each says why."""
+    recipe = recipe_of(exam("shout"))
+    with pytest.raises(ConfigError, match="at least one actor"):
+        OnRay(recipe, setup_from, actors=0)
+    for gpus in (-1, 1.5):
+        with pytest.raises(ConfigError, match="several whole ones"):
+            OnRay(recipe, setup_from, gpus=gpus)
+    with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
+        OnRay(recipe, lambda data: setup_from(data))
+    with pytest.raises(ConfigError, match="nothing to reuse"):
+        sit(exam("shout", options={"cache": True}))

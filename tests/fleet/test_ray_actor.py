@@ -1,0 +1,135 @@
+"""What lives in a Ray actor, looked at in this process: trials within their time, JSON in and out.
+
+How it does inside Ray stands in `test_on_ray`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import codec
+from proctor.engine import limits
+from proctor.fleet.ray_actor import Answer, Introduction, TrialActor
+from proctor.prepare import Evaluation, recipe_of
+from proctor.records.mail import EvalRequest
+from tests.surroundings import samples
+
+EXAM = """
+import asyncio
+from proctor import sessions
+from proctor.asking.ask import aask
+from proctor.records.model import ModelResponse
+from proctor.records.session import Usage
+
+async def shout(text):
+    await asyncio.sleep(0)
+    sessions.warn(f"{text} was loud")
+    return text.upper()
+
+async def stubborn(text):
+    while True:
+        try:
+            await asyncio.sleep(1)
+            return text
+        except asyncio.CancelledError:
+            pass
+
+class Model:
+    model, fits_schema = "test:model", False
+    async def complete(self, request, *, timeout=None):
+        return ModelResponse(request.messages[0].content.upper(), usage=Usage(8, 2))
+
+async def asking(text):
+    await aask(Model(), text)
+    return (await aask(Model(), text)).text
+"""
+
+
+@pytest.fixture(autouse=True)
+def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "exam.py").write_text(EXAM)
+    monkeypatch.chdir(tmp_path)
+
+
+def actor_of(target: str, **options: Any) -> TrialActor:
+    evaluation = Evaluation(f"exam.py:{target}", (), ["exact_match"], options=options)
+    return TrialActor("proctor.prepare:setup_from", recipe_of(evaluation))
+
+
+async def introduced(actor: TrialActor) -> Introduction:
+    return codec.decode(await actor.introduce(), Introduction)
+
+
+async def answers(actor: TrialActor, count: int) -> list[Answer]:
+    """Ask for several samples at once, then close."""
+    await actor.introduce()
+    requests = [codec.encode(EvalRequest(sample)) for sample in samples(count)]
+    said = await asyncio.gather(*map(actor.trial, requests))
+    await actor.close()
+    return [codec.decode(data, Answer) for data in said]
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    async def bounded() -> Any:
+        async with asyncio.timeout(20):
+            return await work()
+
+    return asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("timeout", [None, 30.0])
+def test_a_trial_is_run_scored_and_answered(timeout: float | None) -> None:
+    """Results and warnings come back, each with its own, whether or not there is a time-out."""
+    first, second = run(lambda: answers(actor_of("shout", timeout=timeout), 2))
+    assert (first.result.output, second.result.output) == ("WORD 0", "WORD 1")
+    assert first.result.scores["exact_match"].passed
+    assert (first.warnings, second.warnings) == (["word 0 was loud"], ["word 1 was loud"])
+    assert (first.stop, first.spent) == ("", None)
+
+
+def test_an_actor_says_what_it_runs() -> None:
+    """Target and evaluators with a digest of each, and the name of machine and process."""
+    said = run(lambda: introduced(actor_of("shout")))
+    target, evaluator = said.expects.split()
+    assert target.startswith("shout@")
+    assert evaluator.startswith("exact_match@")
+    assert said.problem == ""
+    assert said.name
+
+
+def test_an_actor_says_why_it_cannot_begin() -> None:
+    """What is missing is told in words, not as an exception that Ray would have to pickle."""
+    said = run(lambda: introduced(actor_of("nobody")))
+    assert "has no attribute 'nobody'" in said.problem
+    assert said.expects == ""
+
+
+def test_a_call_that_goes_on_after_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer does not wait for a call that takes no notice of being cancelled."""
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
+    (answer,) = run(lambda: answers(actor_of("stubborn", timeout=0.1), 1))
+    assert answer.result.error == (
+        "TimeoutError: the target took longer than 0.1 s (it went on after it was told to stop)"
+    )
+    assert 190 <= answer.result.latency_ms < 1_000
+
+
+def test_what_a_trial_used_is_told_with_its_answer() -> None:
+    """Each trial of a run with a budget counts for itself; the run adds it up."""
+    first, second = run(lambda: answers(actor_of("asking", budget={"calls": 10}), 2))
+    for answer in (first, second):
+        assert (answer.spent.calls, answer.spent.tokens) == (2, 20)
+
+
+def test_a_budget_that_is_spent_within_a_trial_is_an_answer() -> None:
+    """It has no result, says why, and still tells what was used until then."""
+    (answer,) = run(lambda: answers(actor_of("asking", budget={"calls": 1}), 1))
+    assert answer.result is None
+    assert answer.stop == "the budget is spent: 1 of 1 calls"
+    assert answer.fix == "raise the budget and resume the run"
+    assert answer.spent.calls == 1

@@ -1,0 +1,45 @@
+"""Addresses where no Ray is: told at once, where Ray itself would try for minutes."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import ray
+
+from proctor.errors import ConfigError
+from proctor.fleet import on_ray
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere:x"])
+def test_a_cluster_that_is_not_there_is_told(address: str) -> None:
+    """An address that leads nowhere is named, with what to look at."""
+    before = signal.getsignal(signal.SIGTERM)
+    with (
+        pytest.raises(ConfigError, match="Ray cannot be reached: ") as caught,
+        on_ray.connected(ray, address),
+    ):
+        raise AssertionError("nobody listens there")
+    assert caught.value.where == address
+    assert "check the address" in caught.value.fix
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_address_in_the_environment_is_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an address Ray takes the one of the environment, so that one is meant."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(ConfigError, match="Connection refused"), on_ray.connected(ray, None):
+        raise AssertionError("nobody listens there")
+
+
+@pytest.mark.parametrize("before", [None, "mine"])
+def test_what_ray_is_told_not_to_print_is_left_as_it_was(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting is made for Ray's import alone, and one that is there already stands."""
+    monkeypatch.delenv(on_ray.SILENCED, raising=False)
+    if before is not None:
+        monkeypatch.setenv(on_ray.SILENCED, before)
+    assert on_ray.quiet_ray() is ray
+    assert os.environ.get(on_ray.SILENCED) == before
