@@ -25,7 +25,7 @@ from tests.fleet.away import errand, ticking, warnings
 from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, loop_for, within
 from tests.surroundings import ManualClock, samples
 
-DEEP = '{"sample": {"id": "1", "input": ' + "[" * 3_000 + "]" * 3_000 + "}}"
+DEEP = '{"sample": {"id": "1", "input": ' + "[" * 100_000 + "]" * 100_000 + "}}"
 
 
 def upper(text: str) -> str:
