@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -24,6 +24,8 @@ from proctor.version import VERSION
 SCHEMA_VERSION = 1
 # So many missing calls are told how they differ from what there is.
 HINTS = 20
+# How often, and how far apart, a last line without an end is looked at before it is mended.
+LOOKS, LOOK_SECONDS = 5, 0.02
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -307,8 +309,7 @@ def _begin(file: Path) -> None:
                 whole.unlink()
         with file.open("rb") as lines:
             _check_header(lines.readline(), str(file))
-            lines.seek(-1, os.SEEK_END)
-            cut_off = lines.read(1) != b"\n"
+            cut_off = _is_cut_off(lines)
     except OSError as error:
         raise ModelError(
             f"the cassette cannot be written: {error.strerror or error}",
@@ -317,6 +318,16 @@ def _begin(file: Path) -> None:
         ) from None
     if cut_off:
         _append(file, b"\n")
+
+
+def _is_cut_off(lines: BinaryIO) -> bool:
+    """True if the last line has no end: whoever wrote it has died, and is not just writing it."""
+    for _ in range(LOOKS):
+        lines.seek(-1, os.SEEK_END)
+        if lines.read(1) == b"\n":
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
 
 
 def _append(file: Path, line: bytes) -> None:
