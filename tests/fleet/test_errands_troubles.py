@@ -265,7 +265,6 @@ def test_an_account_tells_only_what_happened() -> None:
     account.count(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
     account.count(EvalResult(trial))
     assert account.sentences() == []
-    assert account.by_worker == {"w1": 1}
     account.count(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
     assert account.sentences() == [
         "workers: 1 came from a later delivery: an earlier one was lost or returned"

@@ -68,14 +68,19 @@ def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
     """A mailbox that other processes reach too, found to be there before anything is paid for."""
     from proctor.connections import mailbox
 
+    refuse_memory(address)
+    box = mailbox(address, body_type, **options)
+    box.approximate_count()
+    return box
+
+
+def refuse_memory(address: str) -> None:
+    """No other process would find a mailbox in memory."""
     if address.startswith("memory:"):
         raise ConfigError(
             "a mailbox in memory belongs to one process, and ends with it",
             fix="write redis://host:6379/0/NAME or sqs://NAME",
         )
-    box = mailbox(address, body_type, **options)
-    box.approximate_count()
-    return box
 
 
 def loaded(

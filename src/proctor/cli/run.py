@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from proctor.cli.evaluation import dataset_options, file_argument, loaded, subject_options
+from proctor.cli.evaluation import (
+    dataset_options,
+    file_argument,
+    loaded,
+    refuse_memory,
+    subject_options,
+)
 from proctor.cli.options import budget_option, complain, history_option, json_option
 from proctor.errors import ConfigError
 
@@ -114,12 +120,7 @@ def _place(found: Any, file: Path | None, options: dict[str, Any]) -> Any:
 
 def _check_workers(options: dict[str, Any]) -> None:
     """Say what is the workers' affair, and refuse a mailbox that no worker could reach."""
-    if options["workers"].startswith("memory:"):
-        raise ConfigError(
-            "a mailbox in memory belongs to one process: no worker would find it",
-            where="--workers",
-            fix="write redis://host:6379/0/NAME or sqs://NAME",
-        )
+    refuse_memory(options["workers"])
     theirs = [name for name in ("timeout", "concurrency", "retries") if options[name] is not None]
     if theirs:
         said = ", ".join(f"--{name}" for name in theirs)

@@ -1,8 +1,6 @@
-"""What happened on the way: who answered, what came twice, what was set aside."""
+"""What happened on the way: what came late or twice, what was set aside."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 from proctor.records.trial import EvalResult
 
@@ -13,7 +11,6 @@ class Account:
     """Counts for the report of a run that others carried out."""
 
     def __init__(self) -> None:
-        self.by_worker: Counter[str] = Counter()
         self.redelivered = 0
         self.dead = 0
         self.repeated = 0
@@ -26,7 +23,6 @@ class Account:
         if result.trial.error is not None and result.trial.error.kind == DEAD:
             self.dead += 1
         elif result.delivery is not None:
-            self.by_worker[result.delivery.worker] += 1
             self.redelivered += result.delivery.count > 1
 
     def sentences(self) -> list[str]:
