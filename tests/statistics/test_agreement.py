@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.statistics.agreement import (
+    Level,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -158,3 +159,26 @@ def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[s
     before = cohen_kappa(*zip(*pairs, strict=True))
     assert cohen_kappa(*zip(*swapped, strict=True)) == pytest.approx(before)
     assert krippendorff_alpha(swapped) == pytest.approx(krippendorff_alpha(pairs))
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_krippendorff_at_every_level(level: Level, expected: float) -> None:
+    """His own example: .743 for labels, .815 for ranks, .849 for numbers."""
+    found = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
+    assert found == pytest.approx(expected, abs=5e-4)
+
+
+def test_krippendorff_of_words_in_order() -> None:
+    """Ranks by the categories told are those of numbers; an unknown label or level is refused."""
+    words = {1: "poor", 2: "fair", 3: "good"}
+    rows = [(1, 2), (3, 3), (2, 2), (1, 2), (1, 1)]
+    told = [(words[one], words[other]) for one, other in rows]
+    by_word = krippendorff_alpha(told, level="ordinal", categories=["poor", "fair", "good"])
+    assert by_word == krippendorff_alpha(rows, level="ordinal")
+    assert by_word != krippendorff_alpha(told, level="ordinal")
+    with pytest.raises(ValueError, match="not among the categories"):
+        krippendorff_alpha(told, level="ordinal", categories=["poor"])
+    with pytest.raises(ValueError, match="'interval'"):
+        krippendorff_alpha(rows, level="ratio")  # type: ignore[arg-type]

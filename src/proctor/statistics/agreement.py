@@ -1,7 +1,7 @@
 """How far raters agree: by count, and beyond what chance alone would give.
 
 The formulas: Cohen 1960 and 1968 (two raters, also weighted), Fleiss 1971 (as many raters for every
-item), Krippendorff 2004 (nominal; raters may be missing). A figure that is not defined, because
+item), Krippendorff 2004 (raters may be missing). A figure that is not defined, because
 there is nothing to compare or because everybody always says the same, is None.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 Label = Hashable
 Ratings = Iterable[Sequence[Label | None]]
 Weights = Literal["linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
 
 
 def percent_agreement(ratings: Ratings) -> float | None:
@@ -88,26 +89,56 @@ def fleiss_kappa(ratings: Ratings) -> float | None:
     return (observed - by_chance) / (1 - by_chance)
 
 
-def krippendorff_alpha(ratings: Ratings) -> float | None:
-    """How far any number of raters agree beyond chance, some of them missing, on bare labels.
+def krippendorff_alpha(
+    ratings: Ratings, *, level: Level = "nominal", categories: Sequence[Any] | None = None
+) -> float | None:
+    """How far any number of raters agree beyond chance, some of them missing.
 
-    Items with fewer than two ratings say nothing and are left out.
+    Items with fewer than two ratings say nothing and are left out. Bare labels ("nominal") are the
+    same or not; of "ordinal" ones it counts how many ratings lie between (their order is that of
+    `categories`, else that of the labels), of "interval" ones, which are numbers, how far apart.
 
     >>> krippendorff_alpha([("a", "a", None), ("b", "b", "b"), ("a", None, None)])
     1.0
+    >>> round(krippendorff_alpha([(1, 2), (3, 3), (4, 5), (1, 1)], level="interval"), 3)
+    0.891
     """
     items = [counts for counts in map(_counted, ratings) if counts.total() > 1]
     overall: Counter[Label] = sum(items, Counter())
-    n = overall.total()
-    expected = n * n - sum(count * count for count in overall.values())
+    disagreement = _disagreement(level, categories, overall)
+    expected = disagreement(overall)
     if not expected:
         return None
-    observed = math.fsum(
-        (m * m - sum(count * count for count in counts.values())) / (m - 1)
-        for counts in items
-        for m in (counts.total(),)
-    )
-    return 1 - (n - 1) * observed / expected
+    observed = math.fsum(disagreement(counts) / (counts.total() - 1) for counts in items)
+    return 1 - (overall.total() - 1) * observed / expected
+
+
+def _disagreement(
+    level: Level, categories: Sequence[Any] | None, overall: Counter[Label]
+) -> Callable[[Counter[Label]], float]:
+    """How far all ordered pairs of some ratings disagree, summed."""
+    if level == "nominal":
+        return lambda counts: counts.total() ** 2 - sum(n * n for n in counts.values())
+    if level == "interval":
+        place: dict[Any, float] = {label: label for label in overall}  # type: ignore[misc]
+    elif level == "ordinal":
+        place, before = {}, 0
+        for label in _in_order(categories, set(overall)):
+            place[label] = before + overall[label] / 2
+            before += overall[label]
+    else:
+        raise ValueError(f"the level is 'nominal', 'ordinal' or 'interval', got {level!r}")
+
+    def squares(counts: Counter[Label]) -> float:
+        n = counts.total()
+        centre = math.fsum(count * place[label] for label, count in counts.items()) / n
+        return (
+            2
+            * n
+            * math.fsum(count * (place[label] - centre) ** 2 for label, count in counts.items())
+        )
+
+    return squares
 
 
 def _counted(row: Sequence[Label | None]) -> Counter[Label]:
@@ -124,10 +155,14 @@ def _cost(weights: Weights | None, categories: Sequence[Any] | None, labels: set
         return lambda one, other: int(one != other)
     if weights not in ("linear", "quadratic"):
         raise ValueError(f"weights are 'linear' or 'quadratic', got {weights!r}")
+    place = {label: position for position, label in enumerate(_in_order(categories, labels))}
+    power = 1 if weights == "linear" else 2
+    return lambda one, other: abs(place[one] - place[other]) ** power
+
+
+def _in_order(categories: Sequence[Any] | None, labels: set[Any]) -> list[Any]:
     order = sorted(labels) if categories is None else list(categories)
     unknown = labels - set(order)
     if unknown:
         raise ValueError(f"labels that are not among the categories: {sorted(map(repr, unknown))}")
-    place = {label: position for position, label in enumerate(order)}
-    power = 1 if weights == "linear" else 2
-    return lambda one, other: abs(place[one] - place[other]) ** power
+    return order

@@ -66,6 +66,22 @@ def clustered_mean_interval(
     >>> round(low, 3), round(high, 3)
     (0.554, 0.946)
     """
+    found = clustered_error(values, clusters)
+    if found is None:
+        return None
+    centre, error, count = found
+    return _around(centre, error, count - 1, confidence)
+
+
+def clustered_error(
+    values: Sequence[float], clusters: Sequence[Hashable]
+) -> tuple[float, float, int] | None:
+    """A mean, its clustered standard error and the number of clusters, or None below five.
+
+    >>> centre, error, clusters = clustered_error([0.0, 1.0, 0.0, 1.0, 1.0], "abcde")
+    >>> round(centre, 3), round(error, 3), clusters
+    (0.6, 0.245, 5)
+    """
     centre = mean(values)
     sums: dict[Hashable, float] = {}
     for value, cluster in zip(values, clusters, strict=True):
@@ -76,8 +92,7 @@ def clustered_mean_interval(
     spread = math.sqrt(math.fsum(total * total for total in sums.values()))
     if spread < ROUNDING * len(values):
         spread = 0.0  # what is left of equal clusters after rounding
-    error = spread / len(values) * math.sqrt(count / (count - 1))
-    return _around(centre, error, count - 1, confidence)
+    return centre, spread / len(values) * math.sqrt(count / (count - 1)), count
 
 
 def _around(centre: float, standard_error: float, df: int, confidence: float) -> Interval:

@@ -1,0 +1,1 @@
+"""Whether the statistics hold what they promise, by simulation."""

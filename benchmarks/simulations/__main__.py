@@ -1,0 +1,58 @@
+"""Whether the statistics hold what they promise, by simulation.
+
+    python -m benchmarks.simulations [--replicates 4000] [--seed 20240607] [--only WORD] [--jobs 2]
+
+Each claim makes up data of which the truth is known, many times over, and counts how often the
+product's own function is right (or raises a false alarm). The table shows the share found, its
+Monte Carlo error, and what is asked. The seed of every claim is the printed one and its name, so
+that a line can be had again alone. It ends with 1 if a claim does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from benchmarks.simulations.claim import REPLICATES, SEED, Claim, Found, simulate
+from benchmarks.simulations.covering import covered
+from benchmarks.simulations.deciding import early, gates
+from benchmarks.simulations.equal import equal_systems
+from benchmarks.simulations.finding import power
+
+
+def claims() -> list[Claim]:
+    return [*equal_systems(), *covered(), *power(), *early(), *gates()]
+
+
+def line(found: Found) -> str:
+    low, high = found.claim.asked
+    return (
+        f"{found.claim.name:<56} {found.share:7.4f} ± {found.error:.4f} of {found.replicates:>5}"
+        f"   asked {low:.3f} to {high:.3f}   {'holds' if found.holds else 'DOES NOT HOLD'}"
+        f"   ({found.seconds:.0f} s)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=REPLICATES)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--only", default="", help="claims whose name has this word")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    chosen = [claim for claim in claims() if asked.only in claim.name]
+    print(f"{len(chosen)} claims, seed {asked.seed}, ± is the Monte Carlo standard error")
+    failed = 0
+    with ProcessPoolExecutor(asked.jobs) as pool:
+        trial = partial(simulate, replicates=asked.replicates, seed=asked.seed)
+        for found in pool.map(trial, chosen):
+            failed += not found.holds
+            print(line(found), flush=True)
+    print(f"{len(chosen) - failed} of {len(chosen)} hold")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

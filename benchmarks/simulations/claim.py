@@ -1,0 +1,55 @@
+"""A promise of the statistics, and how often it was kept."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+SEED, REPLICATES = 20240607, 4000
+FALSE_ALARMS = (0.04, 0.06)
+AT_MOST = (0.0, 0.05)
+COVERED = (0.93, 0.97)
+
+Chance = random.Random
+Trial = Callable[[Chance], float]
+
+
+class Claim(NamedTuple):
+    """One promise: a trial that gives 1 or 0 (or a share), and between what its mean must lie.
+
+    `cost` says how many times as few replicates it gets, because it is slow.
+    """
+
+    name: str
+    trial: Trial
+    asked: tuple[float, float]
+    cost: int = 1
+
+
+class Found(NamedTuple):
+    """What came out: the share, its Monte Carlo error, of how many replicates, in what time."""
+
+    claim: Claim
+    share: float
+    error: float
+    replicates: int
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the share lies where it must."""
+        low, high = self.claim.asked
+        return low <= self.share <= high
+
+
+def simulate(claim: Claim, replicates: int = REPLICATES, seed: int = SEED) -> Found:
+    """Try a claim many times over."""
+    began, chance = time.perf_counter(), random.Random(f"{seed} {claim.name}")
+    times = max(100, replicates // claim.cost)
+    results = [claim.trial(chance) for _ in range(times)]
+    share = math.fsum(results) / times
+    spread = math.fsum((one - share) ** 2 for one in results) / (times - 1)
+    return Found(claim, share, math.sqrt(spread / times), times, time.perf_counter() - began)

@@ -1,0 +1,187 @@
+"""Intervals and the truth: how often one holds the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+
+from benchmarks.simulations.claim import COVERED, Chance, Claim
+from benchmarks.simulations.made_up import coin, flips, graded, holds, in_clusters
+from proctor.statistics.bootstrap import Method, bootstrap, bootstrap_mean
+from proctor.statistics.calibration import prediction_powered, rogan_gladen
+from proctor.statistics.clusters import clustered_groups, clustered_pairs
+from proctor.statistics.differences import paired, welch
+from proctor.statistics.effects import effect_of_pairs
+from proctor.statistics.intervals import clustered_mean_interval, mean_interval, wilson_interval
+from proctor.statistics.passes import passes
+
+
+def covered() -> Iterator[Claim]:
+    """95 % intervals hold the truth in 93 to 97 %."""
+    yield Claim("Wilson, n = 20, p = .9", partial(wilson_covers, n=20, p=0.9), COVERED)
+    yield Claim("Wilson, n = 100, p = .5", partial(wilson_covers, n=100, p=0.5), COVERED)
+    yield Claim("Wilson, n = 300, p = .98", partial(wilson_covers, n=300, p=0.98), COVERED)
+    yield Claim("t, uniform, n = 10", partial(mean_covers, n=10), COVERED)
+    yield Claim(
+        "t of pairs, 12 % up 8 % down, n = 200",
+        partial(pairs_cover, n=200, up=0.12, down=0.08),
+        COVERED,
+    )
+    yield Claim("Welch, yes/no, n = 80 and 120", partial(welch_covers, n=80, m=120), COVERED)
+    yield Claim(
+        "clustered mean, 10 x 5, ICC .4", partial(clusters_cover, clusters=10, size=5), COVERED
+    )
+    yield Claim(
+        "clustered pairs, 10 x 5", partial(clustered_pairs_cover, clusters=10, size=5), COVERED
+    )
+    yield Claim(
+        "clustered groups, 15 + 15 clusters of 4",
+        partial(clustered_groups_cover, clusters=15, size=4, shared=False),
+        COVERED,
+    )
+    yield Claim(
+        "clustered groups, 30 clusters in both",
+        partial(clustered_groups_cover, clusters=15, size=4, shared=True),
+        COVERED,
+    )
+    yield Claim(
+        "bootstrap percentile, uniform, n = 50",
+        partial(bootstrap_covers, n=50, method="percentile"),
+        COVERED,
+        4,
+    )
+    yield Claim(
+        "bootstrap BCa, uniform, n = 50", partial(bootstrap_covers, n=50, method="bca"), COVERED, 4
+    )
+    yield Claim(
+        "bootstrap BCa, exponential, n = 100",
+        partial(bootstrap_covers, n=100, method="bca", skewed=True),
+        COVERED,
+        4,
+    )
+    yield Claim(
+        "bootstrap BCa, yes/no p = .8, n = 200",
+        partial(bootstrap_rate_covers, n=200, p=0.8),
+        COVERED,
+        4,
+    )
+    yield Claim(
+        "bootstrap BCa, 40 clusters of 5",
+        partial(bootstrap_clusters_cover, clusters=40, size=5),
+        COVERED,
+        4,
+    )
+    yield Claim(
+        "bootstrap BCa, median of exponential, n = 101",
+        partial(bootstrap_median_covers, n=101),
+        COVERED,
+        4,
+    )
+    yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
+    yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
+    yield Claim("PPI++, 100 labels, 2000 judged", partial(labels_cover, n=100, rest=2000), COVERED)
+    yield Claim(
+        "Rogan-Gladen, 70 + 30 labels, 2000 judged",
+        partial(corrected_covers, n=2000, good=70, bad=30),
+        COVERED,
+    )
+
+
+def wilson_covers(chance: Chance, n: int, p: float) -> float:
+    return holds(wilson_interval(sum(coin(chance, n, p)), n), p)
+
+
+def mean_covers(chance: Chance, n: int) -> float:
+    return holds(mean_interval([chance.random() for _ in range(n)]), 0.5)
+
+
+def clusters_cover(chance: Chance, clusters: int, size: int) -> float:
+    names = [place // size for place in range(clusters * size)]
+    return holds(clustered_mean_interval(in_clusters(chance, clusters, size), names), 0.0)
+
+
+def pairs_cover(chance: Chance, n: int, up: float, down: float) -> float:
+    found = paired(*flips(chance, n, up, down))
+    return holds(found and found.interval(), up - down)
+
+
+def welch_covers(chance: Chance, n: int, m: int) -> float:
+    found = welch(coin(chance, n, 0.8), coin(chance, m, 0.6))
+    return holds(found and found.interval(), 0.2)
+
+
+def clustered_pairs_cover(chance: Chance, clusters: int, size: int) -> float:
+    names = [place // size for place in range(clusters * size)]
+    first, second = in_clusters(chance, clusters, size), in_clusters(chance, clusters, size)
+    found = clustered_pairs(first, second, names)
+    return holds(found and found.interval(), 0.0)
+
+
+def clustered_groups_cover(chance: Chance, clusters: int, size: int, shared: bool) -> float:
+    """Two groups of clusters, or one row of clusters that each have values in both groups."""
+    values = in_clusters(chance, 2 * clusters, size)
+    names = [place // size for place in range(2 * clusters * size)]
+    half = clusters * size
+    cut = (slice(0, None, 2), slice(1, None, 2)) if shared else (slice(half), slice(half, None))
+    found = clustered_groups(values[cut[0]], names[cut[0]], values[cut[1]], names[cut[1]])
+    return holds(found and found.interval(), 0.0)
+
+
+def bootstrap_covers(chance: Chance, n: int, method: Method, skewed: bool = False) -> float:
+    values = [chance.expovariate(1) if skewed else chance.random() for _ in range(n)]
+    found = bootstrap_mean(values, method=method, seed=chance.getrandbits(32), resamples=1000)
+    return holds(found and found.interval, 1.0 if skewed else 0.5)
+
+
+def bootstrap_rate_covers(chance: Chance, n: int, p: float) -> float:
+    found = bootstrap_mean(coin(chance, n, p), seed=chance.getrandbits(32), resamples=2000)
+    return holds(found and found.interval, p)
+
+
+def bootstrap_clusters_cover(chance: Chance, clusters: int, size: int) -> float:
+    names = [place // size for place in range(clusters * size)]
+    found = bootstrap_mean(
+        in_clusters(chance, clusters, size),
+        clusters=names,
+        seed=chance.getrandbits(32),
+        resamples=1000,
+    )
+    return holds(found and found.interval, 0.0)
+
+
+def bootstrap_median_covers(chance: Chance, n: int) -> float:
+    values = [chance.expovariate(1) for _ in range(n)]
+    found = bootstrap(values, median, seed=chance.getrandbits(32), resamples=1000)
+    return holds(found and found.interval, math.log(2))
+
+
+def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:
+    """Samples whose rate of passing is spread evenly over 0 to 1: pass^k is then 1 / (k + 1)."""
+    counts = [(tries, int(sum(coin(chance, tries, chance.random())))) for _ in range(n)]
+    found = passes(counts, k, "all")
+    return holds(found and found.interval, 1 / (k + 1))
+
+
+def effect_covers(chance: Chance, n: int) -> float:
+    """Hedges' g of pairs: a gap of .1 beside a spread of .2 * sqrt 2."""
+    found = effect_of_pairs(*graded(chance, n, 0.1))
+    return holds(found and found.interval, 0.1 / (0.2 * math.sqrt(2)))
+
+
+def labels_cover(chance: Chance, n: int, rest: int) -> float:
+    people = coin(chance, n, 0.6)
+    judged = [float(chance.random() < (0.9 if one else 0.2)) for one in people]
+    others = coin(chance, rest, 0.6 * 0.9 + 0.4 * 0.2)
+    found = prediction_powered(people, judged, others)
+    return holds(found and found.interval, 0.6)
+
+
+def corrected_covers(chance: Chance, n: int, good: int, bad: int) -> float:
+    judged, of_good, of_bad = (
+        [chance.random() < p for _ in range(size)]
+        for p, size in ((0.6 * 0.9 + 0.4 * 0.2, n), (0.9, good), (0.2, bad))
+    )
+    found = rogan_gladen(judged, of_good, of_bad)
+    return holds(found and found.interval, 0.6)

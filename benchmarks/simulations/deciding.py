@@ -1,0 +1,128 @@
+"""Looking after every sample, and gates: how often equal systems are stopped or red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks.simulations.claim import AT_MOST, Chance, Claim
+from benchmarks.simulations.made_up import flips
+from proctor.statistics.confidence_sequences import Betting, EmpiricalBernstein
+from proctor.statistics.differences import paired
+from proctor.statistics.intervals import mean_interval
+from proctor.statistics.non_inferiority import Sides, interval_for_gate, non_inferiority
+
+
+def early() -> Iterator[Claim]:
+    """Looking after every sample, false alarms stay below 5 %."""
+    yield Claim(
+        "A/A, t interval at 50 looks of 1000 (a warning)",
+        partial(naive_alarm, n=1000, every=20, share=0.1),
+        (0.2, 0.45),
+        4,
+    )
+    yield Claim(
+        "A/A, empirical Bernstein, 1000 looks",
+        partial(early_alarm, kind=EmpiricalBernstein, n=1000, share=0.1),
+        AT_MOST,
+        2,
+    )
+    yield Claim(
+        "A/A, betting, 600 looks, 10 % + 10 % flip",
+        partial(early_alarm, kind=Betting, n=600, share=0.1),
+        AT_MOST,
+        4,
+    )
+    yield Claim(
+        "A/A, betting, 600 looks, 40 % + 40 % flip",
+        partial(early_alarm, kind=Betting, n=600, share=0.4),
+        AT_MOST,
+        4,
+    )
+
+
+def gates() -> Iterator[Claim]:
+    """Gates on equal systems are falsely red in at most 2 %."""
+    yield Claim(
+        "gate red, equal, margin 2 %, n = 500",
+        partial(falsely_red, n=500, margin=0.02, share=0.1),
+        (0.0, 0.02),
+    )
+    yield Claim(
+        "gate red, equal, margin 1 %, n = 1000",
+        partial(falsely_red, n=1000, margin=0.01, share=0.1),
+        (0.0, 0.02),
+        2,
+    )
+    yield Claim(
+        "gate red, equal, margin 2 %, n = 500, one-sided 5 %",
+        partial(falsely_red, n=500, margin=0.02, share=0.1, sides=1),
+        (0.0, 0.02),
+    )
+    yield Claim(
+        "gate red, equal, margin 0, n = 500 (2.5 % by design)",
+        partial(falsely_red, n=500, margin=0.0, share=0.1),
+        (0.015, 0.035),
+    )
+    yield Claim(
+        "gate green, worse by the margin, n = 500",
+        partial(falsely_green, n=500, margin=0.02, share=0.1),
+        (0.0, 0.035),
+    )
+    yield Claim(
+        "gate red, equal, margin 2 %, stops when decided",
+        partial(early_red, n=600, margin=0.02, share=0.1),
+        (0.0, 0.02),
+        4,
+    )
+
+
+def early_alarm(
+    chance: Chance, kind: type[Betting] | type[EmpiricalBernstein], n: int, share: float
+) -> float:
+    """Whether equal systems are called different at any of n looks."""
+    sequence = kind(-1.0, 1.0)
+    for _ in range(n):
+        draw = chance.random()
+        low, high = sequence.add(float(draw < share) - float(draw > 1 - share))
+        if not low <= 0 <= high:
+            return 1.0
+    return 0.0
+
+
+def naive_alarm(chance: Chance, n: int, every: int, share: float) -> float:
+    """The same with a usual interval: what happens to those who look and do not correct."""
+    seen: list[float] = []
+    for _ in range(n // every):
+        for _ in range(every):
+            draw = chance.random()
+            seen.append(float(draw < share) - float(draw > 1 - share))
+        interval = mean_interval(seen)
+        if interval is not None and not interval[0] <= 0 <= interval[1]:
+            return 1.0
+    return 0.0
+
+
+def falsely_red(chance: Chance, n: int, margin: float, share: float, sides: Sides = 2) -> float:
+    found = paired(*flips(chance, n, share, share))
+    if found is None:
+        return 0.0
+    return float(non_inferiority(interval_for_gate(found, sides=sides), margin) == "fail")
+
+
+def falsely_green(chance: Chance, n: int, margin: float, share: float) -> float:
+    """A system that is worse by exactly the margin, and passes."""
+    found = paired(*flips(chance, n, share - margin / 2, share + margin / 2))
+    return float(found is not None and non_inferiority(interval_for_gate(found), margin) == "pass")
+
+
+def early_red(chance: Chance, n: int, margin: float, share: float) -> float:
+    """A gate on equal systems that looks after every sample, and stops when it is decided."""
+    sequence = Betting(-1.0, 1.0)
+    for _ in range(n):
+        draw = chance.random()
+        interval = sequence.add(float(draw < share) - float(draw > 1 - share))
+        verdict = non_inferiority(interval, margin)
+        if verdict != "inconclusive":
+            return float(verdict == "fail")
+    return 0.0

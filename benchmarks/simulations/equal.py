@@ -1,0 +1,91 @@
+"""Equal systems, compared once: how often they are called different."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from benchmarks.simulations.claim import AT_MOST, FALSE_ALARMS, Chance, Claim
+from benchmarks.simulations.made_up import coin, flips, graded, in_clusters
+from proctor.statistics.clusters import clustered_pairs
+from proctor.statistics.corrections import benjamini_hochberg, holm
+from proctor.statistics.differences import difference_of, paired
+from proctor.statistics.permutations import sign_test
+
+
+def equal_systems() -> Iterator[Claim]:
+    """Equal systems are called different in 5 % +- 1; exact and family-wise tests at most that."""
+    yield Claim("A/A, scores of pairs, n = 200", partial(paired_alarm, n=200), FALSE_ALARMS)
+    yield Claim(
+        "A/A, yes/no of pairs, 10 % + 10 % flip, n = 400",
+        partial(flips_alarm, n=400, share=0.1),
+        FALSE_ALARMS,
+    )
+    yield Claim(
+        "A/A, exact McNemar, the same",
+        partial(mcnemar_alarm, n=400, up=0.1, down=0.1),
+        (0.02, 0.05),
+    )
+    yield Claim(
+        "A/A, independent yes/no, n = 200 and 150", partial(welch_alarm, n=200, m=150), FALSE_ALARMS
+    )
+    yield Claim(
+        "A/A, pairs in 20 clusters of 5",
+        partial(clustered_alarm, clusters=20, size=5),
+        FALSE_ALARMS,
+    )
+    yield Claim("A/A, any of 10 metrics, Holm", partial(family_alarm, metrics=10), FALSE_ALARMS)
+    yield Claim(
+        "false among called, Benjamini-Hochberg, 8 equal + 4",
+        partial(false_share, equal=8, different=4),
+        AT_MOST,
+    )
+
+
+def paired_alarm(chance: Chance, n: int) -> float:
+    found = difference_of(*graded(chance, n), pairs=True)
+    return float(found is not None and found.p <= 0.05)
+
+
+def flips_alarm(chance: Chance, n: int, share: float) -> float:
+    found = difference_of(*flips(chance, n, share, share), pairs=True)
+    return float(found is not None and found.p <= 0.05)
+
+
+def mcnemar_p(new: Sequence[float], old: Sequence[float]) -> float:
+    up = sum(a > b for a, b in zip(new, old, strict=True))
+    down = sum(a < b for a, b in zip(new, old, strict=True))
+    return sign_test(up, down)
+
+
+def mcnemar_alarm(chance: Chance, n: int, up: float, down: float) -> float:
+    return float(mcnemar_p(*flips(chance, n, up, down)) <= 0.05)
+
+
+def welch_alarm(chance: Chance, n: int, m: int) -> float:
+    found = difference_of(coin(chance, n, 0.7), coin(chance, m, 0.7))
+    return float(found is not None and found.p <= 0.05)
+
+
+def clustered_alarm(chance: Chance, clusters: int, size: int) -> float:
+    names = [place // size for place in range(clusters * size)]
+    first, second = in_clusters(chance, clusters, size), in_clusters(chance, clusters, size)
+    found = clustered_pairs(first, second, names)
+    return float(found is not None and found.p() <= 0.05)
+
+
+def family_alarm(chance: Chance, metrics: int) -> float:
+    ps = [paired_p(chance, 0.0) for _ in range(metrics)]
+    return float(any(one.rejected for one in holm(ps)))
+
+
+def false_share(chance: Chance, equal: int, different: int) -> float:
+    """Of what Benjamini and Hochberg call different, the share that is equal."""
+    ps = [paired_p(chance, gap) for gap in [0.0] * equal + [0.1] * different]
+    called = [one.rejected for one in benjamini_hochberg(ps)]
+    return sum(called[:equal]) / max(1, sum(called))
+
+
+def paired_p(chance: Chance, gap: float) -> float:
+    found = paired(*graded(chance, 60, gap))
+    return 1.0 if found is None else found.p()

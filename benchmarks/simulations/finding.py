@@ -1,0 +1,86 @@
+"""Real differences: whether they are found as often as predicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks.simulations.claim import Chance, Claim
+from benchmarks.simulations.equal import mcnemar_alarm
+from benchmarks.simulations.made_up import coin, flips
+from proctor.statistics.differences import paired, welch
+from proctor.statistics.power import (
+    Aim,
+    flips_needed,
+    power_of,
+    rates_needed,
+    samples_needed,
+    variance_of_flips,
+    variance_with_epochs,
+)
+
+
+def power() -> Iterator[Claim]:
+    """Differences are found as often as predicted, within 3 points."""
+    variance = variance_of_flips(0.125, 0.075)
+    n = samples_needed(0.05, variance) or 0
+    yield Claim(
+        f"power .80, 5 points of pairs, t, n = {n}",
+        partial(pairs_found, n=n, up=0.125, down=0.075),
+        near(0.8),
+    )
+    yield Claim(
+        "power of the same with n = 300",
+        partial(pairs_found, n=300, up=0.125, down=0.075),
+        near(power_of(0.05, variance, 300)),
+    )
+    n = flips_needed(0.125, 0.075) or 0
+    yield Claim(
+        f"power .80, the same by McNemar, n = {n}",
+        partial(mcnemar_alarm, n=n, up=0.125, down=0.075),
+        near(0.8),
+    )
+    n = flips_needed(0.2, 0.05, Aim(power=0.9)) or 0
+    yield Claim(
+        f"power .90, 20 % up 5 % down by McNemar, n = {n}",
+        partial(mcnemar_alarm, n=n, up=0.2, down=0.05),
+        near(0.9),
+    )
+    n = rates_needed(0.6, 0.7) or 0
+    yield Claim(
+        f"power .80, .6 against .7 independent, n = {n} each",
+        partial(rates_found, n=n, p=0.6, q=0.7),
+        near(0.8),
+    )
+    variance = variance_with_epochs(0.04, (0.09, 0.09), (4, 4))
+    n = samples_needed(0.05, variance) or 0
+    yield Claim(
+        f"power .80, 4 epochs a sample, n = {n}",
+        partial(epochs_found, n=n, epochs=4, gap=0.05),
+        near(0.8),
+    )
+
+
+def pairs_found(chance: Chance, n: int, up: float, down: float) -> float:
+    found = paired(*flips(chance, n, up, down))
+    return float(found is not None and found.p() <= 0.05)
+
+
+def rates_found(chance: Chance, n: int, p: float, q: float) -> float:
+    found = welch(coin(chance, n, p), coin(chance, n, q))
+    return float(found is not None and found.p() <= 0.05)
+
+
+def epochs_found(chance: Chance, n: int, epochs: int, gap: float) -> float:
+    """Each side is the mean of some epochs of a sample, and samples differ in their gap."""
+    apart = []
+    for _ in range(n):
+        noise = chance.gauss(0, 0.3 / math.sqrt(epochs)) - chance.gauss(0, 0.3 / math.sqrt(epochs))
+        apart.append(chance.gauss(gap, 0.2) + noise)
+    found = paired(apart, [0.0] * n)
+    return float(found is not None and found.p() <= 0.05)
+
+
+def near(expected: float, by: float = 0.03) -> tuple[float, float]:
+    return expected - by, min(1.0, expected + by)

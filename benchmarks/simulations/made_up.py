@@ -1,0 +1,45 @@
+"""Data of which the truth is known, and whether an interval holds it."""
+
+from __future__ import annotations
+
+import math
+
+from benchmarks.simulations.claim import Chance
+from proctor.statistics.intervals import Interval
+
+
+def flips(chance: Chance, n: int, up: float, down: float) -> tuple[list[float], list[float]]:
+    """Yes and no before and after: a share goes up, a share down, of the rest half are yes."""
+    old, new = [], []
+    for _ in range(n):
+        draw = chance.random()
+        same = float(chance.random() < 0.5)
+        old.append(0.0 if draw < up else 1.0 if draw < up + down else same)
+        new.append(1.0 if draw < up else 0.0 if draw < up + down else same)
+    return new, old
+
+
+def graded(chance: Chance, n: int, gap: float = 0.0) -> tuple[list[float], list[float]]:
+    """Scores of two systems that share what is hard about a sample."""
+    hard = [chance.gauss(0, 0.3) for _ in range(n)]
+    return (
+        [h + gap + chance.gauss(0, 0.2) for h in hard],
+        [h + chance.gauss(0, 0.2) for h in hard],
+    )
+
+
+def in_clusters(chance: Chance, clusters: int, size: int, icc: float = 0.4) -> list[float]:
+    """Values around 0, of which a share of the variance is common to the cluster."""
+    values = []
+    for _ in range(clusters):
+        common = chance.gauss(0, math.sqrt(icc))
+        values += [common + chance.gauss(0, math.sqrt(1 - icc)) for _ in range(size)]
+    return values
+
+
+def coin(chance: Chance, n: int, p: float) -> list[float]:
+    return [float(chance.random() < p) for _ in range(n)]
+
+
+def holds(interval: Interval | None, truth: float) -> float:
+    return float(interval is not None and interval[0] <= truth <= interval[1])

@@ -1,0 +1,1 @@
+"""Configurations side by side: differences with intervals, and places in a ranking."""

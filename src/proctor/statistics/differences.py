@@ -1,0 +1,241 @@
+"""How far two groups of numbers lie apart, and how likely that is by chance alone.
+
+Student's t in Welch's form (unequal spreads and sizes) and for pairs, where there are enough values
+for it; else permutations, which assume no shape and are right with ties, rare values and groups of
+very unequal size. A group is any sequence of finite numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from proctor.statistics.distributions import student_t_cdf, student_t_quantile
+from proctor.statistics.intervals import Interval
+from proctor.statistics.moments import mean, mean_and_variance
+from proctor.statistics.permutations import ROUNDING as ROUNDING
+from proctor.statistics.permutations import Direction, Probability, flipped, shuffled
+from proctor.statistics.proportions import difference_interval, paired_interval
+
+TestMethod = Literal["auto", "t", "permutation"]
+
+# Few values, or few beside the commonest one, do not make a mean that is normal.
+ENOUGH, PLENTY = 30, 100
+# Nor do groups of very unequal size, until the smaller one is large.
+UNEQUAL = 2
+# What fewer values vary by says too little to divide by.
+SMALL = 8
+
+
+class Difference(NamedTuple):
+    """How far the first group lies above the second.
+
+    `interval` holds the true difference with 95 %: Newcombe's where all values are 0 or 1, else
+    Student's t; None where it cannot be told, as of a group without spread. `p` is how likely
+    chance alone gives as much, `smallest_p` the least that so few values can give.
+    """
+
+    n: tuple[int, int]
+    means: tuple[float, float]
+    difference: float
+    interval: Interval | None
+    p: float
+    smallest_p: float
+    method: str
+
+
+class Student(NamedTuple):
+    """A difference, its standard error and degrees of freedom."""
+
+    difference: float
+    error: float
+    df: float
+
+    @property
+    def t(self) -> float:
+        """The difference in standard errors."""
+        return self.difference / self.error
+
+    def p(self, direction: Direction = "any") -> float:
+        """How likely chance alone gives as much in that direction."""
+        if direction == "any":
+            return 2 * student_t_cdf(-abs(self.t), self.df)
+        return student_t_cdf(-self.t if direction == "higher" else self.t, self.df)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Where the true difference lies."""
+        half = student_t_quantile((1 + confidence) / 2, self.df) * self.error
+        return self.difference - half, self.difference + half
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and the variance of at least one value; of one, and of equal ones, it is 0.
+
+    >>> spread([0.1, 0.1, 0.1])
+    (0.1, 0.0)
+    """
+    low, high = min(values), max(values)
+    moments = mean_and_variance(values)
+    if moments is None or high - low <= ROUNDING * max(abs(low), abs(high)):
+        return (values[0] if low == high else mean(values) or 0.0), 0.0
+    return moments
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> Student | None:
+    """Welch's t of two independent groups; None below two values in either, or without spread.
+
+    >>> found = welch([20.0, 22.0, 19.0, 20.0], [22.0, 26.0, 23.0, 25.0, 24.0])
+    >>> round(found.t, 3), round(found.df, 2), round(found.p(), 4)
+    (-3.962, 6.99, 0.0055)
+    """
+    if min(len(first), len(second)) < 2:
+        return None
+    (centre, variance), (other, its_variance) = spread(first), spread(second)
+    share, its_share = variance / len(first), its_variance / len(second)
+    total = share + its_share
+    if total == 0:
+        return None
+    # Divided first, so that tiny variances are not squared into nothing.
+    df = 1 / (
+        (share / total) ** 2 / (len(first) - 1) + (its_share / total) ** 2 / (len(second) - 1)
+    )
+    return Student(centre - other, math.sqrt(total), df)
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> Student | None:
+    """Student's t of pairs; None below two pairs, or where all pairs differ by the same.
+
+    >>> found = paired([1.0, 3.0, 5.0], [0.0, 1.0, 2.0])
+    >>> round(found.t, 3), round(found.p(), 4)
+    (3.464, 0.0742)
+    """
+    apart = differences(first, second)
+    if len(apart) < 2:
+        return None
+    centre, variance = spread(apart)
+    return Student(centre, math.sqrt(variance / len(apart)), len(apart) - 1) if variance else None
+
+
+def differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """What each of the first lies above its partner of the second.
+
+    What is left of equal numbers after rounding is taken for nothing.
+
+    >>> differences([0.3, 2.0], [0.1 + 0.2, 1.0])
+    [0.0, 1.0]
+    """
+    return [
+        0.0 if abs(one - other) <= ROUNDING * max(abs(one), abs(other)) else one - other
+        for one, other in zip(first, second, strict=True)
+    ]
+
+
+def interval_of_pairs(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+    """Where the true difference of pairs lies (95 %).
+
+    Of pairs that are 0 or 1 each it is Bonett and Price's interval, which is right also where no
+    two differ, or all do; else Student's t. None below two pairs, or where these all differ by the
+    same: then there is no spread to tell it by.
+
+    >>> [round(end, 2) for end in interval_of_pairs([1.0] * 10, [1.0] * 10)]
+    [-0.23, 0.23]
+    >>> interval_of_pairs([0.5] * 10, [0.4] * 10) is None
+    True
+    """
+    if len(first) > 1 and is_binary(first, second):
+        apart = differences(first, second)
+        return paired_interval(apart.count(1), apart.count(-1), len(apart))
+    student = paired(first, second)
+    return None if student is None else student.interval()
+
+
+def difference_of(
+    first: Sequence[float],
+    second: Sequence[float],
+    *,
+    pairs: bool = False,
+    direction: Direction = "any",
+    method: TestMethod = "auto",
+    seed: int = 0,
+) -> Difference | None:
+    """Whether the first group differs from the second by more than chance would give.
+
+    With `pairs` the first of one belongs to the first of the other, and so on. By itself it takes
+    Student's t where each group (or the differences of the pairs) has thirty values beside its
+    commonest one and the sizes are alike, or the smaller has a hundred; else permutations. They
+    are studentised where the sizes differ, so that unequal spreads are no difference.
+    None where nothing can be told: less than three values together, or a `method` that cannot.
+
+    >>> found = difference_of([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
+    >>> found.difference, round(found.p, 4), found.method
+    (4.0, 0.0286, 'exact permutation test')
+    """
+    if not first or not second or len(first) + len(second) < 3:
+        return None
+    student = paired(first, second) if pairs else welch(first, second)
+    if method == "t" and student is None:
+        return None
+    suits = _suits_pairs if pairs else _suits_groups
+    by_t = method == "t" or (method == "auto" and suits(first, second))
+    if by_t and student is not None:
+        p, name = student.p(direction), "paired t-test" if pairs else "Welch's t-test"
+        found = Probability(p, 0.0, name)
+    elif pairs:
+        found = flipped(differences(first, second), direction, seed)
+    else:
+        found = shuffled(first, second, direction, seed, studentised=_by_error(first, second))
+    means = spread(first)[0], spread(second)[0]
+    return Difference(
+        (len(first), len(second)),
+        means,
+        means[0] - means[1],
+        _interval(first, second, student, pairs=pairs),
+        found.p,
+        found.smallest,
+        found.method,
+    )
+
+
+def is_binary(*groups: Sequence[float]) -> bool:
+    """True if all values are 0 or 1: passed or not.
+
+    >>> is_binary([0.0, 1.0], [1.0]), is_binary([0.5])
+    (True, False)
+    """
+    return all(value in (0, 1) for group in groups for value in group)
+
+
+def _varied(values: Sequence[float]) -> int:
+    """How many values there are beside the commonest one."""
+    return len(values) - Counter(values).most_common(1)[0][1]
+
+
+def _suits_groups(first: Sequence[float], second: Sequence[float]) -> bool:
+    """True if two groups are large and alike enough for Student's t."""
+    fewest = min(_varied(first), _varied(second))
+    sizes = sorted([len(first), len(second)])
+    return fewest >= PLENTY or (fewest >= ENOUGH and sizes[1] <= UNEQUAL * sizes[0])
+
+
+def _suits_pairs(first: Sequence[float], second: Sequence[float]) -> bool:
+    return _varied(differences(first, second)) >= ENOUGH
+
+
+def _by_error(first: Sequence[float], second: Sequence[float]) -> bool:
+    """True if a difference is to be seen beside its standard error."""
+    varied = min(_varied(first), _varied(second))
+    return len(first) != len(second) and varied >= SMALL - 1
+
+
+def _interval(
+    first: Sequence[float], second: Sequence[float], student: Student | None, *, pairs: bool
+) -> Interval | None:
+    if pairs:
+        return interval_of_pairs(first, second)
+    if is_binary(first, second):
+        return difference_interval(sum(first), len(first), sum(second), len(second))
+    # The spread of one group says nothing of another that seems to have none.
+    has_spread = spread(first)[1] and spread(second)[1]
+    return student.interval() if student is not None and has_spread else None

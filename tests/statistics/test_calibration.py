@@ -1,0 +1,99 @@
+"""A judge and a few labels: by hand, the ends of the scale, and what cannot be told."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proctor.statistics.calibration import prediction_powered, rogan_gladen
+from proctor.statistics.intervals import mean_interval
+from proctor.statistics.moments import mean, mean_and_variance
+
+LABELS = st.lists(st.integers(0, 1).map(float), min_size=3, max_size=20)
+
+
+def test_prediction_powered_by_hand() -> None:
+    """Cov .15, Var f .2, 1 + 5/10: weight .5. .5 * .8 + mean(.5 0 .5 .5 -.5 of y - f/2) = .6."""
+    found = prediction_powered([1, 0, 1, 1, 0], [1, 0, 1, 1, 1], [1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
+    assert found is not None
+    assert found.weight == pytest.approx(0.5)
+    assert found.value == pytest.approx(0.6)
+    # y - f/2 is .5 0 .5 .5 -.5, with mean .2 and variance .8 / 4; the others have 1.6 / 9.
+    assert found.error == pytest.approx(math.sqrt(0.25 * 1.6 / 9 / 10 + 0.2 / 5))
+
+
+@given(LABELS, LABELS)
+def test_a_useless_judge_changes_nothing(labels: list[float], others: list[float]) -> None:
+    """A judge that always says the same weighs 0: the labels alone, with Student's interval."""
+    found = prediction_powered(labels, [1.0] * len(labels), others)
+    assert found is not None
+    assert found.weight == 0
+    assert found.value == pytest.approx(mean(labels))
+    assert found.interval == pytest.approx(mean_interval(labels))
+
+
+@given(LABELS, LABELS)
+def test_a_perfect_judge_is_nearly_as_good_as_labels(
+    labels: list[float], others: list[float]
+) -> None:
+    """It weighs N / (n + N), and the value is then the mean over all items."""
+    assume(len(set(labels)) == 2)
+    found = prediction_powered(labels, labels, others)
+    assert found is not None
+    n, rest = len(labels), len(others)
+    assert found.weight == pytest.approx(rest / (n + rest))
+    assert found.value == pytest.approx(mean([*labels, *others]))
+
+
+def test_a_contrary_judge_is_not_turned_round() -> None:
+    """Weights stay within 0 and 1: a judge that is always wrong counts for nothing."""
+    found = prediction_powered([1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1])
+    assert found is not None
+    assert found.weight == 0
+    assert prediction_powered([1], [1], [1, 0]) is None
+    assert prediction_powered([1, 0], [1, 0], [1]) is None
+
+
+def verdicts(yes: int, no: int) -> list[bool]:
+    return [True] * yes + [False] * no
+
+
+def test_rogan_gladen_by_hand() -> None:
+    """.6 said yes; .9 of the good and .2 of the bad get a yes: (.6 - .2) / .7 = .5714."""
+    found = rogan_gladen(verdicts(60, 40), verdicts(45, 5), verdicts(10, 40))
+    assert found is not None
+    assert found.value == pytest.approx(4 / 7)
+    assert found.weight == pytest.approx(0.7)
+    assert found.interval[0] < 4 / 7 < found.interval[1]
+
+
+def test_more_labels_make_it_narrower() -> None:
+    """Ten times as much of everything: about sqrt(10) times as narrow, around the same."""
+    few = rogan_gladen(verdicts(60, 40), verdicts(45, 5), verdicts(10, 40))
+    many = rogan_gladen(verdicts(600, 400), verdicts(450, 50), verdicts(100, 400))
+    assert few is not None
+    assert many is not None
+    ratio = (few.interval[1] - few.interval[0]) / (many.interval[1] - many.interval[0])
+    assert ratio == pytest.approx(math.sqrt(10), rel=0.1)
+    assert many.value == pytest.approx(few.value)
+    assert mean_and_variance([few.value, many.value]) is not None
+
+
+def test_it_stays_within_0_and_1() -> None:
+    """Fewer yeses than even the bad would get: 0, and an interval that begins there."""
+    found = rogan_gladen(verdicts(5, 95), verdicts(45, 5), verdicts(10, 40))
+    assert found is not None
+    assert found.value == found.interval[0] == 0
+
+
+def test_a_judge_that_cannot_tell_is_refused() -> None:
+    """As many yeses for bad as for good, no labels of one kind, no verdicts: None."""
+    assert rogan_gladen(verdicts(5, 5), verdicts(3, 3), verdicts(4, 4)) is None
+    assert rogan_gladen(verdicts(5, 5), verdicts(0, 3), verdicts(3, 0)) is None
+    assert rogan_gladen(verdicts(5, 5), [], verdicts(3, 0)) is None
+    assert rogan_gladen([], verdicts(3, 0), verdicts(0, 3)) is None
+    # Told in a few labels, but not by so few that they prove it.
+    assert rogan_gladen(verdicts(5, 5), verdicts(1, 0), verdicts(5, 30)) is not None

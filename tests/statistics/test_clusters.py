@@ -1,0 +1,121 @@
+"""Clustered means, differences and lines: by hand, against each other, and refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proctor.statistics.clusters import clustered_groups, clustered_mean, clustered_pairs
+from proctor.statistics.differences import paired, welch
+from proctor.statistics.intervals import clustered_mean_interval
+from proctor.statistics.regression import regression
+
+SCORES = st.lists(
+    st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24
+)
+
+
+def test_a_clustered_mean_by_hand() -> None:
+    """Cluster sums .2 0 -.4 .4 -.2: error sqrt(.4) / 10 * sqrt(5/4) = .0707107, 4 df."""
+    scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
+    found = clustered_mean(scores, "aabbccddee")
+    assert found is not None
+    assert found.difference == pytest.approx(0.75)
+    assert found.error == pytest.approx(math.sqrt(0.4) / 10 * math.sqrt(5 / 4))
+    assert found.df == 4
+    assert found.interval() == clustered_mean_interval(scores, "aabbccddee")
+
+
+def test_pairs_of_one_cluster_each_are_plain_pairs() -> None:
+    """Where every pair is a cluster of its own, it is the paired t."""
+    first, second = [0.9, 0.4, 0.7, 0.6, 0.1, 1.0], [0.5, 0.5, 0.2, 0.6, 0.0, 0.3]
+    clustered, plain = clustered_pairs(first, second, range(6)), paired(first, second)
+    assert clustered is not None
+    assert plain is not None
+    assert tuple(clustered) == pytest.approx(tuple(plain))
+
+
+def test_copies_of_pairs_tell_nothing_new() -> None:
+    """Every pair three times over, clustered: the same difference, error and p."""
+    first, second = [0.9, 0.4, 0.7, 0.6, 0.1, 1.0], [0.5, 0.5, 0.2, 0.6, 0.0, 0.3]
+    once = clustered_pairs(first, second, range(6))
+    thrice = clustered_pairs(first * 3, second * 3, [*range(6)] * 3)
+    assert once is not None
+    assert thrice is not None
+    assert tuple(thrice) == pytest.approx(tuple(once))
+
+
+@given(SCORES, SCORES)
+def test_groups_without_clusters_are_near_welch(first: list[float], second: list[float]) -> None:
+    """Every value its own cluster: the difference is that of Welch, the error by another divisor.
+
+    (n - 1) of each group is replaced by its n, and all is multiplied by N / (N - 2).
+    """
+    plain = welch(first, second)
+    assume(plain is not None)
+    assert plain is not None
+    n, m = len(first), len(second)
+    names = range(n), range(n, n + m)
+    found = clustered_groups(first, names[0], second, names[1])
+    assert found is not None
+    squares = float(np.var(first)) / n + float(np.var(second)) / m
+    assert found.difference == pytest.approx(plain.difference, abs=1e-12)
+    assert found.error == pytest.approx(math.sqrt(squares * (n + m) / (n + m - 2)), abs=1e-9)
+
+
+def test_what_clusters_share_is_taken_out_of_groups() -> None:
+    """Values that only differ by cluster, and a constant gap: hardly any error is left."""
+    hard = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]
+    found = clustered_groups([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "abcdef")
+    apart = clustered_groups([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "uvwxyz")
+    assert found is not None
+    assert apart is not None
+    assert found.difference == apart.difference == pytest.approx(0.1 - 0.01 / 6)
+    assert found.error < 0.01 < 0.1 < apart.error
+
+
+def test_what_cannot_be_told_is_none() -> None:
+    """Four clusters, clusters that do not differ, groups without spread, too few in one group."""
+    assert clustered_mean([0.1, 0.2, 0.3, 0.4], "abcd") is None
+    assert clustered_mean([0.5] * 6, "abcdef") is None
+    assert clustered_pairs([0.3] * 5, [0.1] * 5, "abcde") is None
+    assert clustered_groups([1.0] * 5, "abcde", [0.0] * 5, "abcde") is None
+    assert clustered_groups([1.0, 0.0, 1.0, 1.0], "abcd", [0.0, 1.0] * 3, "abcdef") is None
+
+
+@given(st.integers(0, 10_000))
+def test_lines_are_those_of_numpy(seed: int) -> None:
+    """Coefficients by numpy's least squares, errors by the sandwich written out in matrices."""
+    chance = np.random.default_rng(seed)
+    n, clusters = 40, chance.integers(0, 8, 40)
+    assume(len(set(clusters)) == 8)
+    x = np.column_stack([np.ones(n), chance.normal(1e3, 1, n), chance.normal(0, 5, n)])
+    y = x @ [1.0, 0.5, -2.0] + chance.normal(0, 1, n)
+    fit = regression(y.tolist(), [x[:, 1].tolist(), x[:, 2].tolist()], clusters.tolist())
+    assert fit is not None
+    beta = np.linalg.lstsq(x, y, rcond=None)[0]
+    bread = np.linalg.inv(x.T @ x)
+    pulls = [x[clusters == c].T @ (y - x @ beta)[clusters == c] for c in range(8)]
+    meat = sum(np.outer(pull, pull) for pull in pulls)
+    cov = bread @ meat @ bread * 8 / 7 * (n - 1) / (n - 3)
+    assert fit.coefficients == pytest.approx(beta.tolist(), rel=1e-6)
+    assert fit.errors == pytest.approx(np.sqrt(np.diag(cov)).tolist(), rel=1e-5)
+    assert fit.df == 7
+
+
+def test_lines_that_cannot_be_drawn() -> None:
+    """Few clusters, no more values than unknowns, columns that repeat each other: None."""
+    values = [1.0, 2.0, 4.0, 3.0, 5.0, 6.0]
+    assert regression(values, [[0, 1, 2, 3, 4, 5]], "aabbcc") is None
+    assert regression(values, [values[::-1]] * 2, "abcdef") is None
+    assert regression(values, [[7.0] * 6], "abcdef") is None
+    assert (
+        regression(values[:5], [[float(i == j) for i in range(5)] for j in range(4)], "abcde")
+        is None
+    )
+    with pytest.raises(ValueError, match="one entry for each outcome"):
+        regression(values, [[1.0]], "abcdef")

@@ -1,0 +1,317 @@
+"""Differences of two groups: scipy agrees, and the hard cases are right by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from proctor.statistics.differences import difference_of, differences, paired, spread, welch
+from proctor.statistics.permutations import Direction, flipped, shuffled, sign_test
+
+NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
+GROUP = st.lists(NUMBER, min_size=2, max_size=12)
+TINY = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=4)
+SOME = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=4)
+DIRECTION = st.sampled_from(["any", "higher", "lower"])
+SCIPYS = {"any": "two-sided", "higher": "greater", "lower": "less"}
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")
+@given(GROUP, GROUP, DIRECTION)
+def test_welch_agrees_with_scipy(
+    first: list[float], second: list[float], direction: Direction
+) -> None:
+    """t, degrees of freedom, p in each direction and the interval are scipy's."""
+    assume(len(set(first)) > 1 or len(set(second)) > 1)
+    mine = welch(first, second)
+    theirs = stats.ttest_ind(first, second, equal_var=False, alternative=SCIPYS[direction])
+    assert mine is not None
+    assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
+    assert mine.df == pytest.approx(theirs.df, rel=1e-9)
+    assert mine.p(direction) == pytest.approx(theirs.pvalue, rel=1e-9)
+    if direction == "any":
+        low, high = theirs.confidence_interval(0.95)
+        assert mine.interval() == pytest.approx((low, high), rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=12), DIRECTION)
+def test_the_paired_t_agrees_with_scipy(
+    pairs: list[tuple[float, float]], direction: Direction
+) -> None:
+    """The paired test is scipy's."""
+    first, second = (list(side) for side in zip(*pairs, strict=True))
+    assume(len({one - other for one, other in pairs}) > 1)
+    mine = paired(first, second)
+    theirs = stats.ttest_rel(first, second, alternative=SCIPYS[direction])
+    assert mine is not None
+    assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
+    assert mine.p(direction) == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SOME, SOME, DIRECTION)
+def test_all_rearrangements_are_scipys(
+    first: list[float], second: list[float], direction: Direction
+) -> None:
+    """The exact permutation test is scipy's, ties included."""
+
+    def statistic(x: Any, y: Any, axis: int = -1) -> Any:
+        apart = np.mean(x, axis=axis) - np.mean(y, axis=axis)
+        # Rounded, since scipy takes sums that differ in the last digit for different.
+        return np.round(np.abs(apart) if direction == "any" else apart, 9)
+
+    theirs = stats.permutation_test(
+        (first, second),
+        statistic,
+        vectorized=True,
+        n_resamples=np.inf,
+        alternative="less" if direction == "lower" else "greater",
+    )
+    assert shuffled(first, second, direction).p == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+@given(TINY, DIRECTION)
+def test_all_flips_of_pairs_are_counted(values: list[float], direction: Direction) -> None:
+    """The exact test of pairs counts every change of signs."""
+
+    def side(total: float) -> float:
+        return {"any": abs(total), "higher": total, "lower": -total}[direction]
+
+    sums = [
+        math.fsum(v if flip >> place & 1 else -v for place, v in enumerate(values))
+        for flip in range(2 ** len(values))
+    ]
+    reached = sum(side(total) >= side(math.fsum(values)) for total in sums)
+    assert flipped(values, direction).p == pytest.approx(reached / len(sums), abs=1e-12)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), DIRECTION)
+def test_the_sign_test_agrees_with_scipy(up: int, down: int, direction: Direction) -> None:
+    """McNemar's exact test is the binomial test of a fair coin."""
+    assume(up + down > 0)
+    theirs = stats.binomtest(up, up + down, alternative=SCIPYS[direction]).pvalue
+    assert sign_test(up, down, direction) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_mcnemar_of_152_against_209() -> None:
+    """A published pair of counts has p = 0.003151, and no counts at all say nothing."""
+    assert sign_test(152, 209) == pytest.approx(0.003151, abs=5e-7)
+    assert sign_test(0, 0) == 1.0
+    assert sign_test(5_000, 5_200) == pytest.approx(stats.binomtest(5000, 10_200).pvalue, rel=1e-9)
+
+
+@given(GROUP, GROUP, st.integers(-50, 50), st.sampled_from([0.5, 2.0, 4.0]), st.booleans())
+def test_shift_and_scale_change_no_p(
+    first: list[float], second: list[float], shift: int, scale: float, by_pairs: bool
+) -> None:
+    """Other units have the same p, and the groups swapped have the opposite difference."""
+    if by_pairs:
+        first, second = first[: len(second)], second[: len(first)]
+    mine = difference_of(first, second, pairs=by_pairs)
+    moved = difference_of(
+        [scale * v + shift for v in first], [scale * v + shift for v in second], pairs=by_pairs
+    )
+    swapped = difference_of(second, first, pairs=by_pairs)
+    assert mine is not None
+    assert moved is not None
+    assert swapped is not None
+    assert moved.p == pytest.approx(mine.p, rel=1e-9)
+    assert moved.difference == pytest.approx(scale * mine.difference, abs=1e-9)
+    assert swapped.difference == pytest.approx(-mine.difference)
+    assert 0 < mine.p <= 1
+    if "drawn" not in mine.method:
+        assert swapped.p == pytest.approx(mine.p, rel=1e-9)
+
+
+def test_three_against_three_can_never_be_below_a_tenth() -> None:
+    """Of the 20 ways to split six numbers two are the furthest: p is 2 / 20 at least."""
+    found = difference_of([10.0, 11.0, 12.0], [1.0, 2.0, 3.0])
+    assert found is not None
+    assert (found.p, found.smallest_p) == (0.1, 0.1)
+    assert found.method == "exact permutation test"
+    assert found.difference == 9.0
+
+
+def test_a_group_of_one_is_one_of_n_plus_one_places() -> None:
+    """A single baseline beyond 19 values has p = 1 / 20; one against one says nothing."""
+    found = difference_of([float(v) for v in range(1, 20)], [60.0])
+    assert found is not None
+    assert found.p == pytest.approx(1 / 20)
+    assert found.interval is None
+    assert difference_of([1.0], [2.0]) is None
+    assert difference_of([], [1.0, 2.0, 3.0]) is None
+
+
+def test_constant_groups_are_counted_and_not_infinite() -> None:
+    """Ten 1s against ten 0s: 2 of the 184,756 splits; against ten 1s: p is 1."""
+    found = difference_of([1.0] * 10, [0.0] * 10)
+    same = difference_of([0.3] * 10, [0.1 + 0.2] * 10)
+    assert found is not None
+    assert same is not None
+    assert found.p == pytest.approx(2 / math.comb(20, 10))
+    # Newcombe's, of Wilson's 0.7225 … 1 and 0 … 0.2775.
+    assert found.interval == pytest.approx((1 - math.hypot(0.27753, 0.27753), 1.0), abs=1e-5)
+    assert same.interval is None
+    assert same.p == 1.0
+    assert shuffled([1.0] * 9, [0.0] * 30, "higher").p == pytest.approx(1 / math.comb(39, 9))
+    assert shuffled([1.0] * 9, [0.0] * 30, "lower").p == 1.0
+    assert shuffled([1.0] * 9, [1.0] * 30).p == 1.0
+
+
+def test_pairs_that_all_differ_by_the_same_are_a_sign_test() -> None:
+    """Ten pairs that all rose by one: p = 2 / 2**10, whatever they started from."""
+    before = [float(v) for v in range(10)]
+    found = difference_of([v + 1 for v in before], before, pairs=True)
+    assert found is not None
+    assert found.p == 2 / 1024
+    assert found.method == "exact sign test"
+    unmoved = difference_of(before, before, pairs=True)
+    assert unmoved is not None
+    assert unmoved.p == 1.0
+    assert paired([1.0], [2.0]) is None
+    assert difference_of([1.0], [2.0], pairs=True) is None
+
+
+def test_methods_can_be_insisted_on() -> None:
+    """t on three values is scipy's; where t has no spread to go by, there is no answer."""
+    first, second = [10.0, 11.0, 12.0], [1.0, 2.0, 3.5]
+    found = difference_of(first, second, method="t")
+    assert found is not None
+    assert found.p == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    assert found.method == "Welch's t-test"
+    assert difference_of([1.0, 1.0], [2.0, 2.0], method="t") is None
+    many = difference_of(list(map(float, range(31))), list(map(float, range(5, 50))))
+    assert many is not None
+    assert many.method == "Welch's t-test"
+    pairs = difference_of([float(v) ** 2 for v in range(31)], [0.0] * 31, pairs=True)
+    assert pairs is not None
+    assert pairs.method == "paired t-test"
+
+
+def test_drawn_rearrangements_come_near_the_exact_ones_and_keep_to_their_seed() -> None:
+    """With 12 against 12 some are drawn: the same for the same seed, near Welch's p."""
+    chance = random.Random(1)
+    first = [chance.gauss(0.8, 1) for _ in range(12)]
+    second = [chance.gauss(0, 1) for _ in range(12)]
+    one, again, other = (shuffled(first, second, seed=seed).p for seed in (1, 1, 2))
+    student = welch(first, second)
+    assert student is not None
+    assert one == again != other
+    assert one == pytest.approx(student.p(), abs=0.02)
+    pairs = [*differences(first, second), 0.5, -0.25, 1.5, 2.0]
+    drawn = flipped(pairs, "higher", seed=3)
+    assert drawn.p == flipped(pairs, "higher", seed=3).p
+    assert drawn.p == pytest.approx(
+        stats.ttest_1samp(pairs, 0, alternative="greater").pvalue, abs=0.02
+    )
+
+
+def test_the_exact_test_keeps_its_promise() -> None:
+    """Of groups that do not differ at most 5 % are called different, by permutation and by t."""
+    chance = random.Random(7)
+    wrong = {"permutation": 0, "t": 0}
+    for _ in range(400):
+        first, second = ([chance.gauss(0, 1) for _ in range(5)] for _ in range(2))
+        for method in ("permutation", "t"):
+            found = difference_of(first, second, method=method)
+            assert found is not None
+            wrong[method] += found.p <= 0.05
+    assert all(count / 400 < 0.075 for count in wrong.values())
+
+
+BINARY, GRADES = [1.0] * 19 + [0.0], [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("draw", "n", "m", "replicates", "method"),
+    [
+        (lambda chance: chance.choice(BINARY), 8, 60, 800, "exact permutation test"),
+        (lambda chance: chance.choice(BINARY), 10, 100, 800, "exact permutation test"),
+        (lambda chance: chance.choice(BINARY), 20, 200, 400, "exact permutation test"),
+        (lambda chance: chance.choice(GRADES), 7, 40, 40, "permutation test (4999 drawn)"),
+        (
+            lambda chance: chance.expovariate(1) if chance.random() < 0.05 else 0.0,
+            20, 200, 40, "permutation test (4999 drawn)",
+        ),
+        (
+            lambda chance: chance.expovariate(1),
+            8, 40, 40, "studentised permutation test (4999 drawn)",
+        ),
+        (lambda chance: chance.lognormvariate(0, 1), 40, 80, 400, "Welch's t-test"),
+    ],
+    ids=["8:60", "10:100", "20:200", "grades", "mostly zero", "exponential", "lognormal"],
+)  # fmt: skip
+def test_equal_groups_are_seldom_called_different(
+    draw: Callable[[random.Random], float], n: int, m: int, replicates: int, method: str
+) -> None:
+    """Rare failures, ties, skew, unequal sizes: 5 % of false alarms, but for the error of few."""
+    chance = random.Random(17)
+    alarms, methods = 0, set()
+    for seed in range(replicates):
+        first, second = ([draw(chance) for _ in range(size)] for size in (n, m))
+        found = difference_of(first, second, seed=seed)
+        assert found is not None
+        alarms += found.p <= 0.05
+        methods.add(found.method)
+    assert method in methods
+    assert alarms / replicates <= 0.05 + 3.5 * math.sqrt(0.05 * 0.95 / replicates)
+
+
+def test_unequal_spreads_are_no_difference() -> None:
+    """Ten that vary thrice as much as forty: seldom an alarm, where plain shuffling has many."""
+    chance = random.Random(4)
+    alarms = {True: 0, False: 0}
+    for seed in range(40):
+        first = [chance.gauss(0, 3) for _ in range(10)]
+        second = [chance.gauss(0, 1) for _ in range(40)]
+        for studentised in alarms:
+            p = shuffled(first, second, seed=seed, studentised=studentised).p
+            alarms[studentised] += p <= 0.05
+    assert alarms[True] / 40 <= 0.175
+    assert alarms[True] < alarms[False]
+
+
+@given(
+    st.lists(st.booleans(), min_size=2, max_size=30),
+    st.lists(st.booleans(), min_size=2, max_size=30),
+    st.sampled_from(["higher", "lower"]),
+)
+def test_values_of_two_kinds_are_fishers_test(
+    first: list[bool], second: list[bool], direction: Direction
+) -> None:
+    """One-sided, the exact count is scipy's; kinds that differ by rounding alone are one."""
+    table = [[sum(side), len(side) - sum(side)] for side in (first, second)]
+    theirs = stats.fisher_exact(table, alternative=SCIPYS[direction]).pvalue
+    mine = shuffled([float(v) for v in first], [float(v) for v in second], direction)
+    assert mine.p == pytest.approx(theirs, rel=1e-9)
+    tiny = shuffled([0.3 if v else 0.1 + 0.2 for v in first], [0.3] * len(second), direction)
+    assert tiny.p == 1.0
+
+
+def test_groups_swapped_are_the_opposite_where_rearrangements_are_drawn() -> None:
+    """The larger group first, asked for the other direction, has the very same draws."""
+    chance = random.Random(2)
+    first = [chance.gauss(0.4, 1) for _ in range(9)]
+    second = [chance.gauss(0, 1) for _ in range(30)]
+    for studentised in (True, False):
+        up = shuffled(first, second, "higher", 5, studentised=studentised)
+        down = shuffled(second, first, "lower", 5, studentised=studentised)
+        assert up.p == pytest.approx(down.p, abs=0.02)
+        assert up.p < 0.5 < shuffled(first, second, "lower", 5, studentised=studentised).p
+
+
+def test_the_spread_of_equal_values_is_nothing() -> None:
+    """What rounding leaves of equal numbers is no spread, whatever their size."""
+    assert spread([0.1] * 7) == (0.1, 0.0)
+    assert spread([1e9, 1e9 + 1e-7])[1] == 0.0
+    assert spread([5.0]) == (5.0, 0.0)
+    assert spread([0.0, 0.0]) == (0.0, 0.0)
+    assert spread([1.0, 3.0]) == (2.0, 2.0)

@@ -1,0 +1,74 @@
+"""pass@k and pass^k: by hand, by counting, and over samples."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.statistics.passes import Kind, pass_at_k, pass_hat_k, passes
+
+TRIES = st.integers(1, 8).flatmap(
+    lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))
+)
+
+
+def test_five_of_eight() -> None:
+    """Of 56 choices of 3, 1 has no pass and 10 have three: .9821 and .1786."""
+    assert pass_at_k(8, 5, 3) == pytest.approx(1 - 1 / 56)
+    assert pass_hat_k(8, 5, 3) == pytest.approx(10 / 56)
+
+
+@given(TRIES)
+def test_it_is_the_share_of_all_choices(counts: tuple[int, int, int]) -> None:
+    """Both are what counting over every choice of k tries gives."""
+    tries, passed, k = counts
+    chosen = list(combinations([1] * passed + [0] * (tries - passed), k))
+    assert pass_at_k(*counts) == pytest.approx(sum(map(any, chosen)) / len(chosen))
+    assert pass_hat_k(*counts) == pytest.approx(sum(map(all, chosen)) / len(chosen))
+
+
+def test_more_tries_than_there_were_tell_nothing() -> None:
+    """k > n is None, never 0; nonsense is refused."""
+    assert pass_at_k(3, 3, 4) is None
+    assert pass_hat_k(3, 3, 4) is None
+    with pytest.raises(ValueError, match="cannot have passed"):
+        pass_at_k(3, 4, 1)
+    with pytest.raises(ValueError, match="at least 1"):
+        pass_hat_k(3, 2, 0)
+
+
+def test_over_samples_by_hand() -> None:
+    """pass^2 of (4,4) (4,2) (4,0): 1, 1/6, 0; mean 7/18, and its error from their spread."""
+    found = passes([(4, 4), (4, 2), (4, 0), (1, 1)], 2, "all")
+    assert found is not None
+    assert found.value == pytest.approx(7 / 18)
+    assert (found.n, found.too_few) == (3, 1)
+    squares = sum((x - 7 / 18) ** 2 for x in (1, 1 / 6, 0))
+    assert found.error == pytest.approx((squares / 2 / 3) ** 0.5)
+    assert found.interval is not None
+    assert found.interval[1] - found.value == pytest.approx(4.302653 * (found.error or 0), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["any", "all"])
+def test_samples_of_one_document_count_less(kind: Kind) -> None:
+    """Twins in one cluster: as if each sample were there once; below five clusters no error."""
+    counts = [(3, 3), (3, 1), (3, 0), (3, 2), (3, 2), (2, 2)]
+    once = passes(counts, 3 if kind == "any" else 2, kind, clusters="abcdef")
+    twice = passes(counts * 2, 3 if kind == "any" else 2, kind, clusters="abcdef" * 2)
+    assert once is not None
+    assert twice is not None
+    assert twice.error == pytest.approx(once.error)
+    assert twice.interval == pytest.approx(once.interval)
+    few = passes(counts[:4], 2, kind, clusters="abcd")
+    assert few is not None
+    assert (few.error, few.interval) == (None, None)
+
+
+def test_of_nothing_and_of_one() -> None:
+    """No sample with k tries: None. One sample: a value without an error."""
+    assert passes([], 1) is None
+    assert passes([(2, 1)], 3) is None
+    assert passes([(2, 1)], 1) == (0.5, None, None, 1, 0)

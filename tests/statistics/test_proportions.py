@@ -1,0 +1,45 @@
+"""Intervals of the difference of two rates: published ones, and the ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.statistics.proportions import difference_interval, paired_interval
+
+
+@pytest.mark.parametrize(
+    ("counts", "low", "high"),
+    [
+        ((56, 70, 48, 80), 0.0524, 0.3339),
+        ((9, 10, 3, 10), 0.1705, 0.8090),
+        ((10, 10, 0, 20), 0.6791, 1.0),
+        ((10, 10, 0, 10), 0.6075, 1.0),
+    ],
+)
+def test_newcombes_table(counts: tuple[int, int, int, int], low: float, high: float) -> None:
+    """The intervals of his method 10, as he printed them."""
+    assert difference_interval(*counts) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_pairs_by_hand() -> None:
+    """Nothing of 10 differs: 0 ± 1.96 √2 / 12; 1 up, 5 down of 30: -4/32 ± 1.96 √(15/64) / √32."""
+    assert paired_interval(0, 0, 10) == pytest.approx((-0.23098, 0.23098), abs=1e-5)
+    assert paired_interval(1, 5, 30) == pytest.approx((-0.29274, 0.04274), abs=1e-5)
+    assert paired_interval(0, 0, 0) is None
+    assert difference_interval(0, 0, 1, 2) is None
+    with pytest.raises(ValueError, match="cannot be pairs"):
+        paired_interval(3, 3, 5)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_swapping_turns_the_interval(up: int, down: int, same: int) -> None:
+    """It lies within -1 … 1, holds something, and its opposite is that of the counts swapped."""
+    n = up + down + same
+    found, back = paired_interval(up, down, n), paired_interval(down, up, n)
+    if found is None or back is None:
+        assert n == 0
+        return
+    assert -1 <= found[0] < found[1] <= 1
+    assert found == pytest.approx((-back[1], -back[0]))

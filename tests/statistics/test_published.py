@@ -1,0 +1,136 @@
+"""Figures that others published, found again: the data is read from PROCTOR_DATA."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from fractions import Fraction
+
+import pytest
+
+from proctor.statistics.clusters import clustered_mean
+from proctor.statistics.differences import paired
+from proctor.statistics.intervals import clustered_mean_interval, wilson_interval
+from proctor.statistics.moments import mean_and_variance
+from proctor.statistics.passes import passes
+from proctor.statistics.permutations import sign_test
+from proctor.statistics.regression import regression
+from proctor.statistics.variance import anova, split_variance
+from tests.statistics.published import (
+    alpaca,
+    grunfeld,
+    gsm8k,
+    nist_anova,
+    nist_univariate,
+    tau_bench,
+)
+
+
+def digits(found: float, certified: float) -> float:
+    """To how many digits a figure agrees with the certified one (LRE), at most 16."""
+    return -math.log10(max(1e-16, abs(found - certified) / abs(certified)))
+
+
+def test_gsm8k_accuracies_and_wilson() -> None:
+    """Four models: 21.68 / 39.04 / 34.72 / 56.25 %, the last with Wilson 53.56 to 58.91."""
+    solved = gsm8k()
+    rates = [round(100 * sum(one) / len(one), 2) for one in solved.values()]
+    assert rates == [21.68, 39.04, 34.72, 56.25]
+    best = solved["175b_verification"]
+    low, high = wilson_interval(sum(best), len(best)) or (0, 0)
+    assert (round(100 * low, 2), round(100 * high, 2)) == (53.56, 58.91)
+
+
+def test_gsm8k_pairs() -> None:
+    """6B verified against 175B fine-tuned: 152 and 209 flips, p .003151, -4.32 pp ± 1.436."""
+    solved = gsm8k()
+    old, new = solved["6b_verification"], solved["175b_finetuning"]
+    up = sum(a > b for a, b in zip(new, old, strict=True))
+    down = sum(a < b for a, b in zip(new, old, strict=True))
+    assert (up, down) == (152, 209)
+    assert round(sign_test(up, down), 6) == 0.003151
+    found = paired(new, old)
+    assert found is not None
+    assert (round(100 * found.difference, 2), round(100 * found.error, 3)) == (-4.32, 1.436)
+
+
+def test_tau_bench_passes_and_clustered_error() -> None:
+    """50 tasks x 4 trials: pass^1..4 = .420 .273 .220 .200; SE .0350 naive, .0517 by task.
+
+    .0517 is without the correction for few clusters, sqrt(50 / 49); with it, it is .0522.
+    """
+    tasks = tau_bench()
+    counts = [(len(rewards), int(sum(rewards))) for rewards in tasks.values()]
+    found = [passes(counts, k, "all") for k in (1, 2, 3, 4)]
+    assert [one and round(one.value, 3) for one in found] == [0.42, 0.273, 0.22, 0.2]
+    rewards = [reward for all_of_task in tasks.values() for reward in all_of_task]
+    names = [task for task, all_of_task in tasks.items() for _ in all_of_task]
+    clustered = clustered_mean(rewards, names)
+    moments = mean_and_variance(rewards)
+    assert clustered is not None
+    assert moments is not None
+    assert round(math.sqrt(moments[1] / len(rewards)), 4) == 0.035
+    assert round(clustered.error, 4) == 0.0522
+    assert round(clustered.error * math.sqrt(49 / 50), 4) == 0.0517
+    assert clustered.interval() == clustered_mean_interval(rewards, names)
+    # With as many trials of each task, averaging first gives the same error.
+    assert found[0] is not None
+    assert found[0].error == pytest.approx(clustered.error, rel=1e-12)
+
+
+def test_tau_bench_variance_predicts_its_own_error() -> None:
+    """Split into tasks and trials, (between + within / 4) / 50 is the square of the error."""
+    tasks = tau_bench()
+    split = split_variance(tasks.values())
+    assert split is not None
+    assert math.sqrt(split.of_mean(50, epochs=4)) == pytest.approx(0.0522, abs=5e-5)
+
+
+def test_alpaca_eval() -> None:
+    """claude-2 in AlpacaEval 2: 17.188240 ± 1.174828."""
+    moments = mean_and_variance(alpaca())
+    assert moments is not None
+    assert round(100 * moments[0], 6) == 17.188240
+    assert round(100 * math.sqrt(moments[1] / 805), 6) == 1.174828
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Lew", "Lottery", "Mavro", "Michelso", "NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4", "PiDigits"],
+)
+def test_nist_means_and_deviations(name: str) -> None:
+    """Nine digits and more of the certified values, in all but one.
+
+    The numbers of NumAcc4 are no binary fractions, and what a float keeps of them has 8.2 digits of
+    the deviation; of these floats, taken exactly, the deviation is right to 13.
+    """
+    values, centre, deviation = nist_univariate(name)
+    moments = mean_and_variance(values)
+    assert moments is not None
+    found = math.sqrt(moments[1])
+    assert digits(moments[0], centre) >= 15
+    assert digits(found, deviation) >= (8.2 if name == "NumAcc4" else 9)
+    exact = math.sqrt(statistics.variance([Fraction(value) for value in values]))
+    assert digits(found, exact) >= 13
+
+
+@pytest.mark.parametrize("name", ["AtmWtAg", "SiRstv", "SmLs01", "SmLs02", "SmLs03"])
+def test_nist_analysis_of_variance(name: str) -> None:
+    """Nine digits and more of the certified F."""
+    groups, certified = nist_anova(name)
+    found = anova(groups)
+    assert found is not None
+    assert digits(found.f, certified) >= 9
+
+
+def test_grunfeld_clustered_errors() -> None:
+    """Ten firms, twenty years: Stata's coefficients and clustered errors to twelve digits."""
+    columns, stata = grunfeld()
+    fit = regression(columns["invest"], [columns["value"], columns["capital"]], columns["firm"])
+    assert fit is not None
+    level, *slopes = fit.coefficients
+    level_error, *slope_errors = fit.errors
+    expected = stata["results_cluster"]
+    assert [*slopes, level] == pytest.approx(expected["coef"], rel=1e-12)
+    assert [*slope_errors, level_error] == pytest.approx(expected["se"], rel=1e-12)
+    assert fit.df == expected["N_clust"] - 1
