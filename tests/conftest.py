@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from proctor import registry
+
 settings.register_profile("proctor", deadline=None)
 settings.load_profile("proctor")
 
 
 @pytest.fixture(autouse=True)
 def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has the search path and modules it found, and no history of the user's."""
+    """Each test has the path, modules and evaluators it found, and no history of the user's."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
+    monkeypatch.setattr(registry, "_for_all", dict(registry._for_all))
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path

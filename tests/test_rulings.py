@@ -1,7 +1,8 @@
 """The rules that settle what the specifications leave open, one test for each that holds here.
 
-Rulings 1 to 6, 8 and 9 are named where they are proven: records, metrics, engine and history.
-Baselines (7), mailboxes, fields, comparisons and rubrics have no part in this version.
+Rulings 1 to 9 are named where they are proven: records, metrics, engine and history. What the
+field spec's rulings say at length is in tests/definition and tests/engine/test_baselines.py; each
+has one short test here. Rubrics have no part in this version.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from proctor import (
     all_of,
     any_of,
     contains,
+    define,
     evaluate,
     exact_match,
     question_format,
@@ -38,7 +41,9 @@ from proctor import (
     starter_phrase,
     within_tolerance,
 )
-from proctor.errors import DatasetError, EvaluatorError, RunStopped
+from proctor.definition.keeping import Retention
+from proctor.errors import ConfigError, DatasetError, EvaluatorError, FieldMissing, RunStopped
+from proctor.records.run import RunMetadata
 from proctor.reports.json import JSONReporter, load
 from tests.surroundings import samples, shout
 
@@ -282,3 +287,114 @@ def test_the_loop_specification_s_report_in_our_words(tmp_path: Path) -> None:
     again: EvalReport = load(JSONReporter().generate(report))
     assert again.metrics == report.metrics
     assert list(again.results) == list(report.results)
+
+
+def fine(output: Any) -> bool:
+    return True
+
+
+def test_ruling_7_baselines() -> None:
+    """Ruling 7: the named configuration, else what was recorded; no percentage of 0 or nothing."""
+    seen: dict[Any, Any] = {}
+
+    def look(field_context: Any) -> bool:
+        delta = field_context.delta
+        name = field_context.configuration["name"], field_context.input
+        seen[name] = None if delta is None else (delta.absolute, delta.percentage)
+        return True
+
+    checks = define().configuration("a", add=0).configuration("b", add=2).baseline("a")
+    spans = [{"input": 4, "baseline_output": 8}, {"input": 0}]
+    checks.evaluate_field("output", look).evaluate(spans, target=lambda n, *, add: n + add)
+    assert seen == {("a", 4): None, ("b", 4): (2, 50.0), ("a", 0): None, ("b", 0): (2, None)}
+    recorded = define().evaluate_field("output", look)
+    recorded.evaluate({"input": 4, "baseline_output": 8}, target=lambda n: n)
+    assert seen["default", 4] == (-4, -50.0)
+
+
+def test_field_ruling_blocks_merge_and_combinations_may_not_contradict() -> None:
+    """Field ruling: two blocks of one field merge in order; two combinations are an error."""
+    checks = define().evaluate_field("output", fine).evaluate_field("n", fine)
+    checks.evaluate_field("output", contains, combine_with="or")
+    found = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
+    assert list(found.evaluators) == ["fine", "contains"]
+    assert found.passed
+    with pytest.raises(ConfigError, match="combined by 'or' already"):
+        checks.evaluate_field("output", combine_with="and")
+
+
+def test_field_ruling_missing_raises_and_null_is_a_value() -> None:
+    """Field ruling: the error names path, missing key and the keys there; lists have * and 0."""
+    items = {"output": None, "items": [{"name": "a"}, {"name": "b"}]}
+    seen: list[Any] = []
+
+    def look(value: Any) -> bool:
+        seen.append(value)
+        return True
+
+    checks = define()
+    for path in ("output", "items.0.name", "items.*.name"):
+        checks.evaluate_field(path, look)
+    assert checks.evaluate(items).passed
+    assert seen == [None, "a", ["a", "b"]]
+    with pytest.raises(FieldMissing) as caught:
+        define().evaluate_field("usage.total", fine).evaluate({"output": 1, "usage": {"sum": 3}})
+    assert str(caught.value).split("\n") == [
+        "usage.total: 'usage' has no field 'total'", "To mend it: there are: sum",
+    ]  # fmt: skip
+
+
+def test_field_ruling_every_configuration_is_run_anew() -> None:
+    """Field ruling: a target, or recorded results for each; several with neither is an error."""
+    checks = define().evaluate_field("output", fine)
+    both: Any = {"a": {"add": 1}, "b": {"add": 2}}
+    anew = checks.evaluate({"input": 1}, target=lambda n, *, add: n + add, configurations=both)
+    assert [result.output for result in anew.results] == [2, 3]
+    recorded = {name: {"output": name} for name in both}
+    assert checks.evaluate({"input": 1}, recorded=recorded).rank_by("output.score").best == "a"
+    with pytest.raises(ConfigError, match="nothing was recorded"):
+        checks.evaluate({"output": 1}, configurations=both)
+
+
+def test_field_ruling_ties_by_name_and_missing_last() -> None:
+    """Field ruling: `rank_by` ranks by the value, in either order."""
+    checks = define().evaluate_field("output", fine)
+    recorded = {
+        "d": {"output": 1}, "c": {"output": None}, "b": {"output": 2}, "a": {"output": 2},
+    }  # fmt: skip
+    report = checks.evaluate({"input": "x"}, recorded=recorded)
+    ranked = [
+        [place.configuration for place in report.rank_by("output", order).places]
+        for order in ("asc", "desc")
+    ]
+    assert ranked == [["d", "a", "b", "c"], ["a", "b", "d", "c"]]
+
+
+def test_field_ruling_retention_keeps_by_days_or_by_count() -> None:
+    """Field ruling: deleted only when both are exceeded; one alone rules; none keeps all."""
+    now = datetime(2026, 1, 31, tzinfo=UTC)
+    runs = [RunMetadata(str(days), "exam", now - timedelta(days=days)) for days in (0, 5, 9)]
+
+    def left(*limits: Any) -> int:
+        return len(runs) - len(Retention(*limits).over(runs, now))
+
+    assert [left(5, 1), left(1, 2), left(5, None), left(None, 1), left(None, None)] == [
+        2,
+        2,
+        2,
+        1,
+        3,
+    ]
+
+
+def test_field_ruling_both_ends_of_a_range_count(tmp_path: Path) -> None:
+    """Field ruling: `date_range` includes both ends, tags must all match, newest first."""
+    checks = define("exam").evaluate_field("output", fine)
+    checks.history(tags={"a": "1", "b": "2"}, where=tmp_path / "h.db")
+    first, second = checks.evaluate({"output": 1}), checks.evaluate({"output": 2})
+    assert first.metadata is not None
+    assert second.metadata is not None
+    ends = (first.metadata.started_at, second.metadata.started_at)
+    asked = checks.history.query(date_range=ends, tags={"b": "2", "a": "1"})
+    assert [report.run_id for report in asked] == [second.run_id, first.run_id]
+    assert checks.history.query(tags={"a": "1", "b": "3"}) == []

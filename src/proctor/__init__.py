@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from proctor.datasets.iterator import IteratorDataset
     from proctor.datasets.jsonl import JSONLDataset
     from proctor.datasets.table import CSVDataset
-    from proctor.errors import ProctorError
+    from proctor.definition.definition import Definition, configuration, define
+    from proctor.definition.report import FieldReport
+    from proctor.errors import FieldMissing, ProctorError
     from proctor.evaluators.attach import attach
     from proctor.evaluators.combination import all_of, any_of, combine, negate, weighted
+    from proctor.evaluators.field import field
     from proctor.evaluators.judging.claims import grounded_claims
     from proctor.evaluators.judging.pairwise import position_bias, preferences_in
     from proctor.evaluators.judging.panel import panel_agreement
@@ -37,8 +40,16 @@ if TYPE_CHECKING:
         within_tolerance,
     )
     from proctor.evaluators.opinions import panel, prefer, with_canary
-    from proctor.evaluators.quality import semantic_similarity
+    from proctor.evaluators.performance import latency, throughput, token_efficiency
+    from proctor.evaluators.quality import (
+        coherence,
+        hallucination_detection,
+        relevance,
+        semantic_similarity,
+    )
     from proctor.evaluators.questions import question_format, starter_phrase
+    from proctor.evaluators.regression import latency_regression, no_regression, token_regression
+    from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
     from proctor.evaluators.session import (
         all_tools_succeeded,
         slice_contains,
@@ -48,6 +59,9 @@ if TYPE_CHECKING:
         tool_not_called,
         tool_sequence,
     )
+    from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
+    from proctor.evaluators.structural import format_compliance, json_validity, schema_match
+    from proctor.fields.context import FieldContext
     from proctor.history.sqlite import SQLiteHistory
     from proctor.loops import EvalLoop, Submission, collect_results, submit_dataset
     from proctor.mailboxes.memory import InMemoryMailbox
@@ -83,6 +97,7 @@ if TYPE_CHECKING:
     from proctor.records.score import Score
     from proctor.records.session import Message, ModelCall, Session, SessionView, ToolCall, Usage
     from proctor.records.trial import Configuration, EvalResult, Reply, Trial
+    from proctor.registry import register_evaluator
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
     from proctor.runner import EvalRunner
@@ -100,9 +115,12 @@ _HOMES = {
     "datasets.iterator": ("IteratorDataset",),
     "datasets.jsonl": ("JSONLDataset",),
     "datasets.table": ("CSVDataset",),
-    "errors": ("ProctorError",),
+    "definition.definition": ("Definition", "configuration", "define"),
+    "definition.report": ("FieldReport",),
+    "errors": ("FieldMissing", "ProctorError"),
     "evaluators.attach": ("attach",),
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "weighted"),
+    "evaluators.field": ("field",),
     "evaluators.judging.claims": ("grounded_claims",),
     "evaluators.judging.pairwise": ("position_bias", "preferences_in"),
     "evaluators.judging.panel": ("panel_agreement",),
@@ -117,8 +135,16 @@ _HOMES = {
         "within_tolerance",
     ),
     "evaluators.opinions": ("panel", "prefer", "with_canary"),
-    "evaluators.quality": ("semantic_similarity",),
+    "evaluators.performance": ("latency", "throughput", "token_efficiency"),
+    "evaluators.quality": (
+        "coherence",
+        "hallucination_detection",
+        "relevance",
+        "semantic_similarity",
+    ),
     "evaluators.questions": ("question_format", "starter_phrase"),
+    "evaluators.regression": ("latency_regression", "no_regression", "token_regression"),
+    "evaluators.safety": ("bias_detection", "compliance", "toxicity_detection"),
     "evaluators.session": (
         "all_tools_succeeded",
         "slice_contains",
@@ -128,6 +154,9 @@ _HOMES = {
         "tool_not_called",
         "tool_sequence",
     ),
+    "evaluators.statistical": ("consistency", "effect_size", "statistical_significance"),
+    "evaluators.structural": ("format_compliance", "json_validity", "schema_match"),
+    "fields.context": ("FieldContext",),
     "loops": ("EvalLoop", "Submission", "collect_results", "submit_dataset"),
     "mailboxes.memory": ("InMemoryMailbox",),
     "mailboxes.redis": ("RedisMailbox",),
@@ -147,6 +176,7 @@ _HOMES = {
     "providers.gemini": ("GeminiAdapter",),
     "providers.openai": ("OpenAIAdapter",),
     "providers.wrappers.paced": ("Paced",),
+    "registry": ("register_evaluator",),
     "records.metric": ("MetricValue",),
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
     "records.progress": ("ProgressEvent", "only_events"),
@@ -177,6 +207,7 @@ __all__ = [
     "Configuration",
     "Dataset",
     "DeadLetter",
+    "Definition",
     "DiskKept",
     "Embedder",
     "EvalLoop",
@@ -186,6 +217,9 @@ __all__ = [
     "EvalRunner",
     "Evaluator",
     "EventBus",
+    "FieldContext",
+    "FieldMissing",
+    "FieldReport",
     "GeminiAdapter",
     "HttpTarget",
     "InMemoryMailbox",
@@ -245,17 +279,31 @@ __all__ = [
     "arescore",
     "ask",
     "attach",
+    "bias_detection",
+    "coherence",
     "collect_results",
     "combine",
+    "compliance",
+    "configuration",
+    "consistency",
     "contains",
     "current_session",
+    "define",
+    "effect_size",
     "evaluate",
     "evaluator",
     "exact_match",
+    "field",
+    "format_compliance",
     "grounded_claims",
+    "hallucination_detection",
     "json_subset",
+    "json_validity",
+    "latency",
+    "latency_regression",
     "llm_judge",
     "negate",
+    "no_regression",
     "only_events",
     "panel",
     "panel_agreement",
@@ -266,18 +314,26 @@ __all__ = [
     "question_format",
     "record",
     "regex_match",
+    "register_evaluator",
+    "relevance",
     "rescore",
     "rubric_evaluation",
+    "schema_match",
     "semantic_similarity",
     "slice_contains",
     "starter_phrase",
+    "statistical_significance",
     "submit_dataset",
+    "throughput",
+    "token_efficiency",
+    "token_regression",
     "token_usage_under",
     "tool",
     "tool_call_count",
     "tool_called",
     "tool_not_called",
     "tool_sequence",
+    "toxicity_detection",
     "weighted",
     "with_canary",
     "within_tolerance",

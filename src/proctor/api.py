@@ -46,12 +46,26 @@ class Options(TypedDict, total=False):
     budget: Mapping[str, float] | Budget | None
 
 
+class Conducted(Options, total=False):
+    """The same, with what else `evaluate` can be told of how a run is to go."""
+
+    metrics: Metrics
+    progress: bool | None
+    resume: str | bool
+    allow_changes: bool
+    retry_errors: bool
+    workers: str | Mailbox[Any] | None
+    patience: float | None
+
+
 async def aevaluate(
     target: Any,
     dataset: Any,
     evaluators: Any,
     *,
     configurations: Configurations | None = None,
+    baseline: str | None = None,
+    fields: Mapping[str, str] | None = None,
     metrics: Metrics = (),
     name: str | None = None,
     tags: Mapping[str, str] | None = None,
@@ -70,13 +84,24 @@ async def aevaluate(
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
     endpoint or recorded outputs; `dataset` a Dataset, a path, or a list of dicts; `evaluators` one
-    or several functions or names. `history=False` keeps the run only as long as the report lives.
-    `resume=True` goes on with the latest unfinished run of this name. `workers` is a mailbox, or
-    its address, whose workers run the samples, and `patience` how many seconds it waits for any of
-    them; `on="ray"` runs them on a Ray cluster.
+    or several functions or names. `baseline` is the configuration that evaluators compare the
+    others with; `fields` are paths by name, whose numbers are told and averaged.
+    `history=False` keeps the run only as long as the report lives. `resume=True` goes on with the
+    latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run
+    the samples, and `patience` how many seconds it waits for any of them; `on="ray"` runs them on
+    a Ray cluster.
     """
     evaluation = Evaluation(
-        target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options)
+        target,
+        dataset,
+        evaluators,
+        configurations,
+        metrics,
+        name,
+        tags or {},
+        dict(options),
+        baseline=baseline,
+        fields=fields or {},
     )
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
     if any(inspect.iscoroutinefunction(callback) for callback in callbacks):

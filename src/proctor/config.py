@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -14,75 +13,17 @@ from proctor.datasets.formats import TABLE_ENDINGS
 from proctor.datasets.source import as_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, Problem, nearest
+from proctor.eval_file import (
+    NOTHING_TO_EVALUATE,
+    DatasetEntry,
+    EvalFile,
+    field_evaluators,
+    field_faults,
+    field_paths,
+    says_what_to_evaluate,
+)
 from proctor.gates import DEFAULT_METRIC
 from proctor.prepare import Evaluation, explain, option_faults
-from proctor.records.run import RunOptions
-
-SCHEMA_FILE = "eval.schema.json"
-
-
-class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A dataset in an eval file, where a path alone does not say enough."""
-
-    path: Annotated[str, msgspec.Meta(description="A .jsonl, .ndjson, .csv or .tsv file.")]
-    mapping: Annotated[
-        dict[str, str] | None,
-        msgspec.Meta(description="Which column or key is which field: {question: input}."),
-    ] = None
-    generate_ids: Annotated[
-        bool, msgspec.Meta(description="Make ids from the inputs where the file has none.")
-    ] = False
-    delimiter: Annotated[
-        str | None, msgspec.Meta(description="What separates the cells of a table, such as ;.")
-    ] = None
-
-
-class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
-    """What an eval file may say."""
-
-    dataset: Annotated[
-        str | DatasetEntry | list[dict[str, Any]],
-        msgspec.Meta(description="A path, a path with settings, or the samples themselves."),
-    ]
-    target: Annotated[
-        str | dict[str, Any],
-        msgspec.Meta(
-            description="module:attribute, file.py:attribute, a URL, a model such as "
-            "openai:gpt-4o-mini, or one of {command: …}, {http: …}, {model: …}, {recorded: …}."
-        ),
-    ]
-    evaluators: Annotated[
-        list[str | dict[str, Any]],
-        msgspec.Meta(
-            min_length=1,
-            description="Names, module:attribute, or {name: {parameter: value}}; "
-            "`proctor evaluators` lists them.",
-        ),
-    ]
-    name: Annotated[str | None, msgspec.Meta(description="The name runs are kept under.")] = None
-    configurations: Annotated[
-        dict[str, dict[str, Any]],
-        msgspec.Meta(description="Options by name; each set is run and compared."),
-    ] = {}
-    metrics: Annotated[
-        list[str], msgspec.Meta(description="Your own metrics, as module:attribute.")
-    ] = []
-    plugins: Annotated[
-        list[str], msgspec.Meta(description="Evaluators to register, as module:attribute.")
-    ] = []
-    run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
-        RunOptions()
-    )
-    tags: Annotated[
-        dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
-    ] = {}
-    fail_under: Annotated[
-        float | dict[str, float],
-        msgspec.Meta(
-            description="The least strict pass rate, or the least value of each metric named; "
-            "below it the command exits with 1."
-        ),
-    ] = {}
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -90,23 +31,6 @@ class Loaded(msgspec.Struct, frozen=True):
 
     evaluation: Evaluation
     plugins: tuple[str, ...] = ()
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of eval files, for editors."""
-    made: dict[str, Any] = _tidied(msgspec.json.schema(EvalFile))
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor eval file"}
-    return head | made
-
-
-def _tidied(part: Any) -> Any:
-    """Descriptions as docstrings are meant: Python 3.13 takes their indent away, older ones not."""
-    if isinstance(part, dict):
-        return {
-            key: inspect.cleandoc(value) if key == "description" else _tidied(value)
-            for key, value in part.items()
-        }
-    return [_tidied(one) for one in part] if isinstance(part, list) else part
 
 
 def load(path: Path) -> Loaded:
@@ -138,7 +62,11 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(f"it cannot be read as YAML: {error.problem}", where=where) from None
+        raise ConfigError(
+            f"it cannot be read as YAML: {error.problem}",
+            where=where,
+            fix="texts with : ? # , [ or { in them are put in quotes",
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what = str(error).partition("\n")[0]
         raise ConfigError(f"it cannot be read as YAML: {what}", where=str(path)) from None
@@ -189,6 +117,9 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             problems += [Problem(where, f"run.{name}: {what}") for name, what in faults]
             if faults:
                 continue
+        if key == "fields" and isinstance(value, dict) and (wrong := field_faults(value)):
+            problems += [Problem(where, what) for what in wrong]
+            continue
         try:
             good[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
@@ -198,6 +129,11 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
         for name, field in fields.items()
         if field.required and name not in data
     ]
+    if "target" not in data and not data.get("fields"):
+        problems.append(Problem(str(path), "target is missing"))
+    if not problems and not says_what_to_evaluate(good):
+        at = f"{path}:{lines['evaluators']}" if "evaluators" in lines else str(path)
+        problems.append(Problem(at, NOTHING_TO_EVALUATE))
     if problems:
         raise ConfigError(
             "the eval file has faults",
@@ -213,13 +149,18 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
     evaluation = Evaluation(
         target=_relative(file.target, folder),
         dataset=open_dataset(file.dataset, folder),
-        evaluators=[_evaluator(entry, folder) for entry in file.evaluators],
+        evaluators=[
+            _evaluator(entry, folder)
+            for entry in (*file.evaluators, *field_evaluators(file.fields))
+        ],
         configurations=file.configurations,
         metrics=[_located(metric, folder) for metric in file.metrics],
         name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
         tags=file.tags,
         options=msgspec.to_builtins(file.run),
         fail_under=thresholds(file.fail_under),
+        baseline=file.baseline,
+        fields=field_paths(file.fields),
     )
     plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
     return Loaded(evaluation, plugins)
@@ -246,9 +187,9 @@ def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
     return dict(given) if isinstance(given, Mapping) else {DEFAULT_METRIC: float(given)}
 
 
-def _relative(target: str | dict[str, Any], folder: Path) -> Any:
+def _relative(target: str | dict[str, Any] | None, folder: Path) -> Any:
     """Paths in an eval file are seen from the file's folder."""
-    if isinstance(target, str):
+    if target is None or isinstance(target, str):
         return _located(target, folder)
     moved = dict(target)
     if isinstance(moved.get("recorded"), str):
@@ -269,19 +210,44 @@ def _located(address: Any, folder: Path) -> Any:
 
 
 def _evaluator(entry: Any, folder: Path) -> Any:
-    """An evaluator's entry with its address seen from the file's folder."""
+    """An evaluator's entry with its address, and its parameters, seen from the file's folder."""
     if not isinstance(entry, dict):
         return _located(entry, folder)
     if "uses" in entry:
-        return {**entry, "uses": _located(entry["uses"], folder)}
-    return {_located(name, folder): parameters for name, parameters in entry.items()}
+        return {**_moved(entry, folder), "uses": _located(entry["uses"], folder)}
+    return {_located(name, folder): _moved(given, folder) for name, given in entry.items()}
+
+
+def _moved(parameters: Any, folder: Path) -> Any:
+    """Parameters of an evaluator, files and evaluators in them seen from a folder."""
+    if isinstance(parameters, list):
+        return [_evaluator(part, folder) for part in parameters]
+    if not isinstance(parameters, dict):
+        return parameters
+    moved = dict(parameters)
+    for name, value in parameters.items():
+        if name == "evaluators" and isinstance(value, list):
+            moved[name] = _moved(value, folder)
+        elif name == "combine":
+            moved[name] = _located(value, folder)
+        elif name in _FILES and isinstance(value, str) and value.endswith(_FILES[name]):
+            moved[name] = str(folder / value)
+    return moved
+
+
+# Parameters that may name a file, and how such a name ends.
+_FILES = {"schema": (".json", ".yaml", ".yml"), "prompt": (".md",)}
 
 
 def _from_module(path: Path) -> Loaded:
     module = importing.module(str(path))
     names = {field.name for field in msgspec.structs.fields(EvalFile)}
     found = {name: getattr(module, name) for name in names if hasattr(module, name)}
-    missing = [name for name in ("dataset", "target", "evaluators") if name not in found]
+    missing = [] if "dataset" in found else ["dataset"]
+    if "target" not in found and not found.get("fields"):
+        missing.append("target")
+    if not says_what_to_evaluate(found):
+        missing.append("evaluators")
     if missing:
         raise ConfigError(
             f"the module does not define {', '.join(missing)}",
@@ -290,17 +256,28 @@ def _from_module(path: Path) -> Loaded:
         )
     options, dataset = found.get("run", {}), found["dataset"]
     evaluation = Evaluation(
-        target=found["target"],
+        target=found.get("target"),
         dataset=path.parent / dataset if isinstance(dataset, str) else dataset,
-        evaluators=found["evaluators"],
+        evaluators=_with_fields(found.get("evaluators", []), found.get("fields", {})),
         configurations=found.get("configurations"),
         metrics=found.get("metrics", ()),
         name=found.get("name") or path.stem,
         tags=found.get("tags", {}),
         options=msgspec.to_builtins(options),
         fail_under=thresholds(found.get("fail_under", {})),
+        baseline=found.get("baseline"),
+        fields=field_paths(found.get("fields", {})),
     )
     return Loaded(evaluation, tuple(found.get("plugins", ())))
+
+
+def _with_fields(evaluators: Any, fields: Mapping[str, Any]) -> Any:
+    """What a module calls its evaluators, and those of its fields."""
+    more = field_evaluators(fields)
+    if not more:
+        return evaluators
+    several = isinstance(evaluators, list | tuple)
+    return [*(evaluators if several else [evaluators]), *more]
 
 
 def _look_alike(path: Path) -> str:

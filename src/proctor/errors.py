@@ -8,6 +8,7 @@ ProctorError                  what happened, where, and how to mend it
 │   ├── EvaluatorError        an evaluator or metric cannot be found, built or attached
 │   ├── ModelError            a model, embedder or prompt cannot be found, reached or configured
 │   ├── MissingExtra          an optional package is not installed
+│   ├── FieldMissing          a result has no such field (a LookupError too)
 │   ├── RunNotFound           no such run in the history
 │   └── ResumeRefused         the run to be resumed is not the one described now
 ├── CallFailed                a command, endpoint or model failed; becomes an error of its trial
@@ -99,6 +100,10 @@ class ModelError(UsageError):
 
 class MissingExtra(UsageError):
     """An optional package is needed and not installed."""
+
+
+class FieldMissing(UsageError, LookupError):
+    """A result has no such field: `where` is the path, `what` the key that is not there."""
 
 
 class RunNotFound(UsageError):

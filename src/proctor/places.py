@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.connections import mailbox
+from proctor.engine.beside import NOT_ELSEWHERE, RUN_HERE
 from proctor.engine.start import Place
 from proctor.errors import ConfigError, nearest
 from proctor.fleet.errands import Workers
@@ -36,6 +37,8 @@ def chosen(
         raise ConfigError(
             "outputs are reused only by runs on this machine", where="cache", fix="leave it out"
         )
+    if (workers is not None or on is not None) and evaluation.baseline is not None:
+        raise ConfigError(NOT_ELSEWHERE, where="baseline", fix=RUN_HERE)
     if workers is not None:
         with _opened(workers) as requests:
             yield Workers(requests, patience=patience)

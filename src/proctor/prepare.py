@@ -11,27 +11,36 @@ from typing import Any, get_args
 import msgspec
 
 from proctor import codec, importing
+from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.run_anew import RunAnew
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
+from proctor.fields.path import compiled
+from proctor.fields.view import RECORDED
 from proctor.gates import refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
+from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
-from proctor.ports import AttachedEvaluator, Metric, Target
+from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
 from proctor.records.run import OnError, RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
+from proctor.targets.recorded import RecordedTarget, chosen_by_name
 from proctor.targets.resolve import as_target
 
-Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration]
+Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be evaluated, as a person writes it: names, paths and plain objects."""
+    """What is to be evaluated, as a person writes it: names, paths and plain objects.
+
+    `fields` are paths by name; with them and no target, the samples hold what was recorded.
+    """
 
     target: Any
     dataset: Any
@@ -42,6 +51,8 @@ class Evaluation:
     tags: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     fail_under: Mapping[str, float] = field(default_factory=dict)
+    baseline: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
@@ -55,14 +66,26 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
             faults.append(error)
             return None
 
-    target = made(lambda: as_target(evaluation.target))
+    # Whoever looks at fields may look at what was recorded; else a target was forgotten.
+    recorded = evaluation.target is None and bool(evaluation.fields)
+    several = len(evaluation.configurations or ()) > 1
+    target = made(
+        lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target)
+    )
     dataset = made(lambda: as_source(evaluation.dataset))
+    if dataset is not None and evaluation.fields and not recorded:
+        dataset = RunAnew(dataset)
+    elif dataset is not None and recorded and several:
+        made(lambda: _refuse_unrecorded(dataset))
     evaluators = made(lambda: registry.build_all(evaluation.evaluators))
     options = made(lambda: run_options(evaluation.options))
-    configurations = made(lambda: _configurations(evaluation.configurations, target))
-    metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or ()))
+    configurations = made(lambda: _configurations(evaluation.configurations, target, recorded))
+    fields = made(lambda: _fields(evaluation.fields))
+    if configurations is not None:
+        made(lambda: _check_baseline(evaluation.baseline, configurations))
+    metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or (), fields))
     if evaluators is not None and metrics is not None:
-        made(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics))
+        made(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -79,6 +102,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         metrics=metrics,
         options=options,
         tags=dict(evaluation.tags),
+        baseline=evaluation.baseline,
+        fields=fields,
     )
 
 
@@ -189,10 +214,48 @@ def explain(error: msgspec.ValidationError) -> str:
     return f"{said} (at {place})" if place else said
 
 
+def _refuse_unrecorded(dataset: SampleSource) -> None:
+    """Several configurations without a target are those that were recorded, if any were."""
+    if isinstance(dataset, IteratorDataset):
+        return  # it can be read only once
+    first = next(iter(dataset), None)
+    if first is not None and not isinstance(first.metadata.get(RECORDED), Mapping):
+        raise ConfigError(
+            f"sample {first.id!r} has nothing recorded for the single configurations, and there "
+            "is no target to run them",
+            where="target",
+            fix="give a target, or every sample its results: {recorded: {configuration: result}}",
+        )
+
+
+def _fields(given: Mapping[str, str]) -> dict[str, str]:
+    problems = []
+    for name, path in given.items():
+        try:
+            compiled(path)
+        except UsageError as error:
+            problems.append(Problem(f"fields.{name}", error.what))
+    if problems:
+        raise ConfigError("some fields cannot be found like this", problems=problems)
+    return dict(given)
+
+
+def _check_baseline(baseline: str | None, configurations: Sequence[Configuration]) -> None:
+    names = [configuration.name for configuration in configurations]
+    if baseline is not None and baseline not in names:
+        raise ConfigError(
+            f"there is no configuration {baseline!r} to be the baseline",
+            where="baseline",
+            fix=nearest(baseline, names),
+        )
+
+
 def _configurations(
-    given: Configurations | None, target: Target | None
+    given: Configurations | None, target: Target | None, recorded: bool
 ) -> tuple[Configuration, ...]:
     configurations = configurations_from(given)
+    if recorded and given:
+        configurations = tuple(map(chosen_by_name, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
         Problem(f"configurations.{name}", "this name is used more than once")
@@ -227,15 +290,24 @@ def _each_configuration(given: Configurations | None) -> Iterator[Configuration]
                 )
             yield Configuration(str(name), dict(options))
     else:
-        yield from given
+        for number, one in enumerate(given, start=1):
+            if not isinstance(one, str | Configuration):
+                raise ConfigError(
+                    f"expected a configuration, found {one!r}",
+                    where=f"configurations, {number}",
+                    fix="write {name: {option: value}}, or configuration(name, option=value)",
+                )
+            yield Configuration(one) if isinstance(one, str) else one
 
 
-def load_metrics(given: Metrics, evaluators: Sequence[AttachedEvaluator]) -> tuple[Any, ...]:
+def load_metrics(
+    given: Metrics,
+    evaluators: Sequence[AttachedEvaluator],
+    fields: Mapping[str, str] | None = None,
+) -> tuple[Any, ...]:
     """Metrics by address or as they are; names that clash are refused before anything runs."""
-    if not given:
-        return ()
     loaded = tuple(_addressed(metric) if isinstance(metric, str) else metric for metric in given)
-    registry = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
+    registry = MetricRegistry.of_run([one.spec for one in evaluators], fields or {})
     for metric in loaded:
         registry.register(metric)
     return loaded
@@ -245,13 +317,16 @@ def check_thresholds(
     thresholds: Mapping[str, float],
     evaluators: Sequence[AttachedEvaluator],
     metrics: Sequence[Any],
+    fields: Mapping[str, str] | None = None,
 ) -> None:
     """Refuse a misspelt metric before the run, not after it: the standard ones are known."""
     if not thresholds:
         return
     refuse_unreachable(thresholds)
-    standard = MetricRegistry.standard([evaluator.spec.name for evaluator in evaluators])
-    refuse_unknown(thresholds, standard.compute_all(ResultList(())), map(name_of, metrics))
+    standard = MetricRegistry.of_run([one.spec for one in evaluators], {})
+    # What a field's numbers will be called is known, whether there are any only afterwards.
+    custom = [*map(name_of, metrics), *(f"{FIELD}.{name}" for name in fields or ())]
+    refuse_unknown(thresholds, standard.compute_all(ResultList(())), custom)
 
 
 def _addressed(address: str) -> Any:

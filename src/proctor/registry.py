@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ from proctor import importing, plugins
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.attach import Attached, attach, name_clashes, problems_of
 from proctor.evaluators.combination import negate
+from proctor.evaluators.evidence import shape_of
 from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as
 from proctor.records.run import EvaluatorSpec
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 NEGATED = "not-"
 _OWN_KEYS = ("uses", "name", "parameters", "identity")
+
+
+# What `register_evaluator` was told: known to every registry of this process from then on.
+_for_all: dict[str, Any] = {}
 
 
 class Registered(NamedTuple):
@@ -55,7 +61,7 @@ class Registry:
     @classmethod
     def standard(cls) -> Registry:
         """A registry of everything that is installed; it is looked for when a name is asked for."""
-        return cls(lambda: plugins.installed(plugins.EVALUATORS))
+        return cls(_installed)
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
@@ -78,6 +84,7 @@ class Registry:
         if self._discover is None:
             return
         discover, self._discover = self._discover, None
+        is_standard = discover is _installed
         own_first = sorted(discover(), key=lambda e: (not e.value.startswith("proctor."), e.name))
         for entry_point in own_first:
             try:
@@ -90,6 +97,8 @@ class Registry:
                     f"the plugin {entry_point.name!r} ({entry_point.value}) cannot be loaded: "
                     + f"{type(error).__name__}: {error}".partition("\n")[0]
                 )
+        for name, thing in _for_all.items() if is_standard else ():
+            self.register(thing, name)
 
     def register(self, thing: Any, name: str | None = None) -> tuple[str, ...]:
         """Add a function, factory, object, class, or all marked functions of a module.
@@ -166,8 +175,10 @@ class Registry:
             return attach(negate(self.build(inner)), name=name)
         entry = self._find(written.uses)
         parameters = self._with_parts(written, entry.info)
+        if name and any(parameter.name == "name" for parameter in entry.info.parameters):
+            parameters.setdefault("name", name)
         pass_mark = None
-        if "threshold" not in (parameter.name for parameter in entry.info.parameters):
+        if not _takes(entry, "threshold"):
             pass_mark = parameters.pop("threshold", None)
         return attach(
             entry.thing,
@@ -203,7 +214,7 @@ class Registry:
             try:
                 built.append(self.build(spec, name=name))
             except EvaluatorError as error:
-                problems += problems_of(error, f"{where}[{position if name is None else name}]")
+                problems += problems_of(error, _place(spec, name, position, where))
         return built, problems
 
     def _find(self, uses: str) -> Registered:
@@ -227,6 +238,33 @@ class Registry:
             raise EvaluatorError("its parts cannot be built", where=info.name, problems=problems)
         whole = [_put_back(part, one) for part, one in zip(given, built, strict=True)]
         return {**parameters, info.parts: whole if several else whole[0]}
+
+
+def register_evaluator(thing: Any, name: str | None = None) -> tuple[str, ...]:
+    """Make an evaluator known by its name everywhere in this process; gives its names.
+
+    >>> class Polite:
+    ...     evaluator_name = "polite"
+    ...     def evaluate(self, field_context, **options):
+    ...         return {"passed": "please" in field_context.value}
+    >>> register_evaluator(Polite)
+    ('polite',)
+    """
+    # Said again, as when a notebook's cell is run once more, the new one holds, if it is sound.
+    known_as_before = _for_all.pop(name or known_as(thing), None)
+    try:
+        names = Registry.standard().register(thing, name)
+    except EvaluatorError:
+        if known_as_before is not None:
+            _for_all[name or known_as(thing)] = known_as_before
+        raise
+    for one in names:
+        _for_all[one] = thing
+    return names
+
+
+def _installed() -> Iterable[EntryPoint]:
+    return plugins.installed(plugins.EVALUATORS)
 
 
 def _read(spec: Any) -> Written | None:
@@ -260,6 +298,16 @@ def _read_uses(spec: Mapping[str, Any]) -> Written:
     return Written(uses, spec.get("name"), {**parameters, **others})
 
 
+def _takes(entry: Registered, option: str) -> bool:
+    """True if an evaluator has such an option, or takes any."""
+    if option in (parameter.name for parameter in entry.info.parameters):
+        return True
+    if not isinstance(entry.thing, type):
+        return False
+    method = getattr(entry.thing, "evaluate", None)
+    return inspect.isfunction(method) and shape_of(method.__get__(entry), option).any_option
+
+
 def _by_name(written: Written, info: EvaluatorInfo) -> dict[str, Any]:
     """The parameters by name; a bare value is that of the parts, or of the only required one."""
     if not written.bare:
@@ -273,6 +321,13 @@ def _by_name(written: Written, info: EvaluatorInfo) -> dict[str, Any]:
             fix=f"write {{{info.name}: {{parameter: value}}}}",
         )
     return {name: written.bare[0]}
+
+
+def _place(spec: Any, name: str | None, position: int, where: str) -> str:
+    """Where an evaluator was written, as its writer would say it."""
+    if isinstance(spec, Mapping) and spec.get("uses") == "field" and "name" in spec:
+        return f"fields.{spec['name']}"
+    return f"{where}[{position if name is None else name}]"
 
 
 def _evaluator_in(part: Any) -> Any:

@@ -118,7 +118,8 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     """The evaluation with what the command line says put in the place of what the file says."""
     import dataclasses
 
-    from proctor.config import DatasetEntry, open_dataset
+    from proctor.config import open_dataset
+    from proctor.eval_file import DatasetEntry
 
     changes: dict[str, Any] = {}
     if options.get("dataset"):
@@ -136,8 +137,9 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options["evaluator"] or options["parameters"]:
         chosen = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
-    if options.get("name"):
-        changes["name"] = options["name"]
+    for name in ("name", "baseline"):
+        if options.get(name):
+            changes[name] = options[name]
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
     names = (

@@ -16,7 +16,7 @@ from proctor.errors import UsageError
 @json_option()
 def command(folder: Path, as_json: bool) -> None:
     """Write a first project into FOLDER: an eval file, a dataset, a target and an evaluator."""
-    from proctor.config import SCHEMA_FILE, schema
+    from proctor.eval_file import SCHEMA_FILE, schema
 
     template = resources.path("templates", "project")
     files = sorted(file for file in template.iterdir() if file.is_file())

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from proctor import codec
+from proctor.cli.comparing import comparisons, in_words
 from proctor.cli.options import complain
 from proctor.errors import ConfigError
 from proctor.gates import shortfalls
@@ -43,6 +44,8 @@ def conclude(
             from proctor.reports.console import show
 
             show(report)
+            if compared := in_words(comparisons(report)):
+                click.echo(f"\n{compared}")
             for path in written:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
@@ -66,6 +69,8 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     paths = [folder / "report.md", folder / "report.json"]
     title, _, rest = MarkdownReporter().generate(report).partition("\n")
     text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
+    if compared := in_words(comparisons(report)):
+        text += f"\n## Beside the baseline\n\n```text\n{compared}\n```\n"
     write(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths
@@ -119,4 +124,5 @@ def overview(report: EvalReport) -> dict[str, Any]:
         "mean_latency_ms": report.mean_latency_ms,
         "metrics": report.metrics,
         "by_configuration": report.by_configuration,
+        **({"comparisons": found} if (found := comparisons(report)) else {}),
     }

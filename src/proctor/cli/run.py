@@ -26,6 +26,7 @@ UNFINISHED = "the latest unfinished run"
 @dataset_options()
 @subject_options()
 @click.option("--name", help="The name under which runs are kept.")
+@click.option("--baseline", metavar="CONFIGURATION", help="What the others are compared with.")
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")
 @click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
 @click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
+from proctor.records.score import Score, parts_of
 
 MetricTable = dict[str, MetricValue]
 
@@ -18,7 +22,7 @@ def aggregate(
     results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
 ) -> tuple[MetricTable, dict[str, MetricTable]]:
     """All metrics over the whole run and, where there are several, for each configuration."""
-    registry = MetricRegistry.standard([spec.name for spec in run.evaluators])
+    registry = MetricRegistry.of_run(run.evaluators, run.fields)
     for metric in metrics:
         registry.register(metric)
     names = [configuration.name for configuration in run.configurations]
@@ -32,5 +36,30 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     """Compute what a run amounts to from what is stored, and store that with how it stands."""
     results = history.results(run.run_id, run)
     table, by_configuration = aggregate(results, run, metrics)
+    silent = dict.fromkeys((*run.warnings, *_silent(results, run, table)))
+    run = msgspec.structs.replace(run, warnings=tuple(silent))
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
+
+
+def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
+    """Evaluators that gave no verdict on anything: whoever asked for them should hear of it."""
+    first = next((result for result in results if result.success), None) if results else None
+    if first is None:
+        return
+    for spec in run.evaluators:
+        label = f"{FIELD}.{spec.name}" if spec.uses == FIELD else spec.name
+        rate, said = table.get(f"{label}.pass_rate"), first.scores.get(spec.name)
+        if rate is not None and not rate.n and said is not None:
+            yield _no_verdict(spec.name, said)
+            continue
+        parts = parts_of(said) if said is not None and spec.uses == FIELD else {}
+        for part, score in parts.items():
+            heard = table.get(f"{label}.{part}")
+            if heard is None or not heard.n:
+                yield _no_verdict(f"{spec.name}.{part}", score)
+
+
+def _no_verdict(name: str, score: Score) -> str:
+    how = "failed" if score.status == "error" else "was skipped"
+    return f"{name} gave no verdict on any result; on the first it {how}: {score.reason}"

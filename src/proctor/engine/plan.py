@@ -29,13 +29,15 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Setup):
-    """Everything a run is made of."""
+    """Everything a run is made of; `fields` are the paths that are told of while it goes on."""
 
     name: str
     dataset: SampleSource
     configurations: tuple[Configuration, ...] = (Configuration(),)
     metrics: tuple[Metric, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
+    baseline: str | None = None
+    fields: dict[str, str] = field(default_factory=dict)
 
 
 def total_of(plan: Plan, info: DatasetInfo) -> int | None:
@@ -47,11 +49,15 @@ def total_of(plan: Plan, info: DatasetInfo) -> int | None:
 
 
 def jobs(plan: Plan, is_done: IsDone | None = None, first_position: int = 0) -> Iterator[Job]:
-    """The trials to run, in order: all configurations and epochs of a sample stand together."""
+    """The trials to run, in order: all configurations and epochs of a sample stand together.
+
+    The baseline comes first, for the others are compared with it.
+    """
     position = first_position - 1
     epochs = range(plan.options.epochs)
+    in_turn = sorted(plan.configurations, key=lambda one: one.name != plan.baseline)
     for sample in islice(plan.dataset, plan.options.limit):
-        for configuration in plan.configurations:
+        for configuration in in_turn:
             for epoch in epochs:
                 position += 1
                 if is_done is None or not is_done(position, sample.id, configuration.name, epoch):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.clock import Clock
 from proctor.engine.limits import Slot
+from proctor.fields.view import field_values
 from proctor.ports import ProgressCallback
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus
 from proctor.records.score import Score
@@ -26,6 +27,7 @@ class Progress:
         already_done: int = 0,
         evaluators: int = 1,
         configurations: Sequence[str] = (),
+        fields: Mapping[str, str] | None = None,
         callbacks: Sequence[ProgressCallback] = (),
     ) -> None:
         self.run_id = run_id
@@ -38,6 +40,7 @@ class Progress:
         self.notice = ""
         self.started = clock.monotonic()
         self._clock = clock
+        self._fields = fields or {}
         self._callbacks = list(callbacks)
         self._failed: set[int] = set()
         self.has_listeners = bool(callbacks)
@@ -85,7 +88,9 @@ class Progress:
 
     def expect(self, evaluators: int) -> None:
         """Say how many evaluators speak in a trial, where that was not known at first."""
-        self._steps_a_trial = max(self._steps_a_trial, evaluators)
+        more = max(0, evaluators - self._steps_a_trial)
+        self._steps_a_trial += more
+        self._steps += self.resumed * more
 
     def start(self) -> None:
         """The run begins."""
@@ -98,11 +103,14 @@ class Progress:
             self._begun.add(configuration)
             self._emit("config_start", "running", configuration=configuration)
 
-    def evaluator_start(self, trial: Trial, evaluator: str) -> None:
+    def evaluator_start(self, trial: Trial, evaluator: str, field: str | None = None) -> None:
         """An evaluator begins."""
-        self._emit("evaluator_start", "evaluating", **_about(trial), evaluator=evaluator)
+        about = self._about(trial, field)
+        self._emit("evaluator_start", "evaluating", **about, evaluator=evaluator)
 
-    def evaluator_end(self, trial: Trial, evaluator: str, score: Score) -> None:
+    def evaluator_end(
+        self, trial: Trial, evaluator: str, score: Score, field: str | None = None
+    ) -> None:
         """An evaluator has spoken."""
         self._steps += 1
         values = {} if score.value is None else {evaluator: score.value}
@@ -110,7 +118,7 @@ class Progress:
         self._emit(
             "evaluator_end",
             status,
-            **_about(trial),
+            **self._about(trial, field),
             evaluator=evaluator,
             score=score,
             quality_metrics=values,
@@ -172,10 +180,13 @@ class Progress:
                 problem = f"{type(error).__name__}: {error}"
                 self.warnings.append(f"a progress callback failed: {problem}")
 
-
-def _about(trial: Trial) -> dict[str, Any]:
-    return {
-        "configuration": trial.configuration,
-        "sample_id": trial.sample.id,
-        "epoch": trial.epoch,
-    }
+    def _about(self, trial: Trial, field: str | None) -> dict[str, Any]:
+        about: dict[str, Any] = {
+            "configuration": trial.configuration,
+            "sample_id": trial.sample.id,
+            "epoch": trial.epoch,
+        }
+        if self._fields:
+            values, deltas = field_values(trial, self._fields)
+            about |= {"current_field": field, "field_values": values, "deltas": deltas or None}
+        return about

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
+from proctor.engine.beside import Company, Key
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Job
 from proctor.engine.trial import Scoring
@@ -26,27 +28,37 @@ class Rescoring:
     budget: Budget | None = None
 
 
+class Stored(NamedTuple):
+    """A stored trial and the others of its sample that stand with it."""
+
+    trial: Trial
+    beside: Mapping[Key, Trial]
+
+
 class StoredTrials:
-    """The trials of a stored run as jobs. A trial is in memory only while it is being scored."""
+    """The trials of a stored run as jobs. A sample is in memory only while it is being scored."""
 
     def __init__(self, results: Results, run: RunMetadata) -> None:
         self._results = results
         self._configurations = {c.name: c for c in run.configurations}
-        self._taken: dict[int, Trial] = {}
+        self._taken: dict[int, Stored] = {}
 
     def __len__(self) -> int:
         return len(self._results)
 
     def jobs(self) -> Iterator[Job]:
         """One job for each trial, in the order of the stored run."""
-        for position, result in enumerate(self._results):
-            trial = result.trial
-            self._taken[position] = trial
-            yield position, trial.sample, self._configurations[trial.configuration], trial.epoch
+        numbered = enumerate(result.trial for result in self._results)
+        for _, together in groupby(numbered, key=lambda pair: pair[1].sample.id):
+            trials = list(together)
+            beside = {(trial.configuration, trial.epoch): trial for _, trial in trials}
+            for position, trial in trials:
+                self._taken[position] = Stored(trial, beside)
+                yield position, trial.sample, self._configurations[trial.configuration], trial.epoch
 
-    def runner(self, score: Scoring) -> Rescorer:
+    def runner(self, score: Scoring, company: Company | None) -> Rescorer:
         """What scores the jobs."""
-        return Rescorer(self._taken, score)
+        return Rescorer(self._taken, score, company)
 
 
 class Rescorer:
@@ -54,13 +66,19 @@ class Rescorer:
 
     hands = None
 
-    def __init__(self, trials: dict[int, Trial], score: Scoring) -> None:
+    def __init__(self, trials: dict[int, Stored], score: Scoring, company: Company | None) -> None:
         self._trials = trials
         self._score = score
+        self._company = company
 
     async def run(
-        self, slot: Slot, _sample: Sample[Any, Any], _configuration: Configuration, _epoch: int
+        self, slot: Slot, _sample: Sample[Any, Any], configuration: Configuration, _epoch: int
     ) -> EvalResult:
         assert slot.job is not None
-        trial = self._trials.pop(slot.job[0])
-        return EvalResult(trial) if trial.error else EvalResult(trial, *await self._score(trial))
+        trial, beside = self._trials.pop(slot.job[0])
+        if trial.error is not None:
+            return EvalResult(trial)
+        as_seen: Trial = trial
+        if self._company is not None:
+            as_seen = self._company.seen(trial, configuration, beside)
+        return EvalResult(trial, *await self._score(as_seen))

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import platform
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -16,6 +17,15 @@ import msgspec
 from proctor import telemetry
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
+from proctor.engine.beside import (
+    NOT_ELSEWHERE,
+    RUN_HERE,
+    Before,
+    company_of,
+    needs_of,
+    needs_others,
+    together,
+)
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
@@ -23,10 +33,10 @@ from proctor.engine.progress import Progress
 from proctor.engine.rescore import Rescoring, StoredTrials
 from proctor.engine.run import Sitting, Watch
 from proctor.engine.trial import Runner, Scoring, TrialRunner
-from proctor.errors import Problem, ResumeRefused
+from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.run import DatasetInfo, RunMetadata
-from proctor.records.trial import Configuration
+from proctor.records.trial import Configuration, Trial
 from proctor.threads import Threads
 from proctor.version import VERSION
 
@@ -134,7 +144,10 @@ def rescore(
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scoring = Scoring(evaluators, timeout, threads, progress, kept)
-            yield observed.runner(stored.runner(scoring))
+            company = None
+            if needs_of(plan.evaluators):
+                company = company_of(plan.evaluators, metadata.baseline, metadata.options)
+            yield observed.runner(stored.runner(scoring, company))
 
     return Sitting(
         metadata,
@@ -193,6 +206,9 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         changes.append(Problem("target", what))
     if before.configurations != now.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
+    if before.baseline != now.baseline:
+        baselines = f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"
+        changes.append(Problem("baseline", baselines))
     if before.options.epochs != now.options.epochs:
         epochs = f"were {before.options.epochs}, are {now.options.epochs}"
         changes.append(Problem("epochs", epochs))
@@ -251,6 +267,8 @@ def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
         tags={**run.tags, **plan.tags},
         environment=_environment(),
         total=total_of(plan, info),
+        baseline=plan.baseline,
+        fields=plan.fields,
     )
 
 
@@ -283,10 +301,16 @@ def _sitting(
         try:
             async with telemetry.observing(metadata) as observed:
                 watched = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
-                runner = TrialRunner(watched, clock, threads, progress, cache, kept)
+                others = together(plan, _before(history, metadata, is_new=is_new))
+                runner = TrialRunner(watched, clock, threads, progress, cache, kept, others=others)
                 yield observed.runner(runner)
         finally:
             await plan.target.close()
+
+    if how.place is not None and needs_others(plan):
+        raise ConfigError(
+            NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE
+        )
 
     def away(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
         assert how.place is not None
@@ -306,6 +330,22 @@ def _sitting(
     )
 
 
+def _before(history: History, run: RunMetadata, *, is_new: bool) -> Before | None:
+    """The trials of a sample that an earlier sitting finished, where it did not finish all."""
+    if is_new:
+        return None
+    found = Counter(sample_id for _, sample_id, _, _ in history.done(run.run_id))
+    whole = len(run.configurations) * run.options.epochs
+    partly = {sample_id for sample_id, count in found.items() if count < whole}
+    results = history.results(run.run_id, run)
+
+    def trials(sample_id: str) -> list[Trial]:
+        stored = results.of_sample(sample_id) if sample_id in partly else ()
+        return [result.trial for result in stored]
+
+    return trials
+
+
 def _kept(
     run: RunMetadata, history: History, writer: ResultWriter, clock: Clock
 ) -> KeptAnswers | None:
@@ -322,5 +362,6 @@ def _progress(
         already_done=already_done,
         evaluators=len(run.evaluators),
         configurations=[configuration.name for configuration in run.configurations],
+        fields=run.fields,
         callbacks=how.callbacks,
     )

@@ -7,18 +7,19 @@ import math
 import random
 import traceback
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from proctor import sessions
 from proctor.asking.conditions import Conditions, conditions
 from proctor.clock import Clock
+from proctor.engine.beside import Beside, alone
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
-from proctor.ports import AttachedEvaluator, Kept, Target
+from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session, Usage
@@ -54,7 +55,10 @@ class TrialRunner:
         cache: OutputCache | None = None,
         kept: Kept | None = None,
         chance: random.Random | None = None,
+        others: Beside | None = None,
     ) -> None:
+        self._others = others or alone(plan.evaluators)
+        self._is_replay = plan.target.spec.kind == "recorded"
         self._clock = clock
         self._monotonic = clock.monotonic
         self._progress = progress
@@ -70,8 +74,30 @@ class TrialRunner:
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         """Run one sample in one configuration, and score what comes out."""
+        if self._others is None:
+            return await self._scored(await self._trial(slot, sample, configuration, epoch))
+        seat = self._others.seat(slot, sample.id, configuration, epoch)
+        try:
+            trial = await self._trial(slot, sample, configuration, epoch)
+            return await self._scored(trial, await seat.joined(trial))
+        finally:
+            seat.leave()
+
+    async def _scored(self, trial: Trial, as_seen: Trial | None = None) -> EvalResult:
+        """A trial with its scores; evaluators may see more of it than what is kept."""
+        if trial.error is not None:
+            return EvalResult(trial)
+        if self._score.is_quick:
+            return EvalResult(trial, self._score.at_once(as_seen or trial))
+        return EvalResult(trial, *await self._score(as_seen or trial))
+
+    async def _trial(
+        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+    ) -> Trial:
+        """Call the target, again where that is worth it: what is left behind in the end."""
         started_at = self._clock.now()
         attempt, spent = 1, None
+        latency: float | None
         while True:
             session = Session()
             sessions.current.set(session)
@@ -95,9 +121,9 @@ class TrialRunner:
         if isinstance(reply, Reply):
             cached = type(reply) is CachedReply
             spent, session = reply.usage or spent, reply.session or session
-            latency = latency if reply.latency_ms is None else reply.latency_ms
+            latency = self._told(reply, latency)
             reply = reply.output
-        trial = Trial(
+        return Trial(
             sample,
             reply,
             None if failure is None else describe(failure, self._timeout),
@@ -110,11 +136,12 @@ class TrialRunner:
             session if len(session) else None,
             cached,
         )
-        if failure is not None:
-            return EvalResult(trial)
-        if self._score.is_quick:
-            return EvalResult(trial, self._score.at_once(trial))
-        return EvalResult(trial, *await self._score(trial))
+
+    def _told(self, reply: Reply, measured: float) -> float | None:
+        """How long it took: as the target says, else as measured; looking it up says nothing."""
+        if reply.latency_ms is not None or self._is_replay:
+            return reply.latency_ms
+        return measured
 
     async def _attempt(
         self,
@@ -179,6 +206,15 @@ def _caller(target: Target, threads: Threads) -> Call:
     return call
 
 
+class Step(NamedTuple):
+    """One evaluator that is heard: alone, or as one of several of a field."""
+
+    label: str
+    mode: str
+    score: Callable[[Trial], Any]
+    field: str | None = None
+
+
 class Scoring:
     """All evaluators of a plan: quick ones run at once, those that wait run side by side."""
 
@@ -191,12 +227,14 @@ class Scoring:
         kept: Kept | None = None,
     ) -> None:
         self._kept = kept
-        self._evaluators = [(e.spec.name, e.mode, e.score) for e in evaluators]
+        self._evaluators = [(e.spec.name, e.group) for e in evaluators]
+        self._steps = [step for evaluator in evaluators for step in steps_of(evaluator)]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
         self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress
+        progress.expect(len(self._steps))
 
     def at_once(self, trial: Trial) -> dict[str, Score]:
         """Every evaluator's score, where all are quick and nobody listens."""
@@ -204,44 +242,58 @@ class Scoring:
 
     async def __call__(self, trial: Trial) -> tuple[dict[str, Score], dict[str, Session]]:
         """Every evaluator's score, in the order of their definition, and what they asked models."""
-        heard = {name: Session() for name, mode, _ in self._evaluators if mode != "inline"}
+        waits = [step for step in self._steps if step.mode != "inline"]
+        heard = {step.label: Session() for step in waits}
         waiting = {
-            name: asyncio.ensure_future(self._wait(mode, score, trial, heard[name]))
-            for name, mode, score in self._evaluators
-            if mode != "inline"
+            step.label: asyncio.ensure_future(self._wait(step, trial, heard[step.label]))
+            for step in waits
         }
         scores: dict[str, Score] = {}
         try:
-            for name, _, score in self._evaluators:
+            for step in self._steps:
                 if self._progress.has_listeners:
-                    self._progress.evaluator_start(trial, name)
-                task = waiting.get(name)
-                scores[name] = score(trial) if task is None else await task  # type: ignore[assignment]
+                    self._progress.evaluator_start(trial, step.label, step.field)
+                task = waiting.get(step.label)
+                scores[step.label] = step.score(trial) if task is None else await task
                 if self._progress.has_listeners:
-                    self._progress.evaluator_end(trial, name, scores[name])
+                    said = scores[step.label]
+                    self._progress.evaluator_end(trial, step.label, said, step.field)
         finally:
             for task in waiting.values():
                 task.cancel()
-        return scores, {name: session for name, session in heard.items() if len(session)}
+        together = {name: _together(name, group, scores) for name, group in self._evaluators}
+        return together, {name: session for name, session in heard.items() if len(session)}
 
-    async def _wait(
-        self, mode: str, score: Callable[[Trial], Any], trial: Trial, session: Session
-    ) -> Score:
+    async def _wait(self, step: Step, trial: Trial, session: Session) -> Score:
         """One evaluator that waits, within its time; what it asks is noted in its own session."""
         sessions.current.set(session)
         if self._kept is not None:
             conditions.set(Conditions(conditions.get().spending, self._kept))
         try:
             async with asyncio.timeout(self._timeout):
-                if mode == "thread":
-                    return await self._threads.run(score, trial)  # type: ignore[no-any-return]
-                return await score(trial)  # type: ignore[no-any-return]
+                if step.mode == "thread":
+                    return await self._threads.run(step.score, trial)  # type: ignore[no-any-return]
+                return await step.score(trial)  # type: ignore[no-any-return]
         except TimeoutError:
             return Score.error(f"TimeoutError: no verdict within {self._timeout:g} s")
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
             return Score.error("CancelledError: the evaluator was cancelled from inside")
+
+
+def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
+    """The evaluators to be heard in turn: itself, or those of its field."""
+    name, group = evaluator.spec.name, evaluator.group
+    if group is None:
+        return [Step(name, evaluator.mode, evaluator.score)]
+    return [Step(f"{name}.{part}", one.mode, one.score, name) for part, one in group.parts.items()]
+
+
+def _together(name: str, group: FieldGroup | None, scores: dict[str, Score]) -> Score:
+    if group is None:
+        return scores[name]
+    return group.rule({part: scores[f"{name}.{part}"] for part in group.parts})
 
 
 class TimedOut(Exception):

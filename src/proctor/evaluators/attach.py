@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem, StopRun
-from proctor.evaluators.evidence import Evidence, Shape, shape_of, signature_of
+from proctor.errors import EvaluatorError, Problem
+from proctor.evaluators.calling import Way, async_score, plain_score, reader, score_of_two
+from proctor.evaluators.evidence import Shape, shape_of, signature_of
 from proctor.evaluators.marking import (
     EvaluatorInfo,
     Marking,
@@ -20,36 +21,54 @@ from proctor.evaluators.marking import (
     known_as,
     marking_of,
 )
-from proctor.evaluators.options import address_of, data_of, make, options_of_function
-from proctor.evaluators.verdict import as_error, as_score, is_fraction
+from proctor.evaluators.options import (
+    address_of,
+    data_of,
+    make,
+    options_of_factory,
+    options_of_function,
+)
+from proctor.evaluators.verdict import is_fraction
+from proctor.fields.view import Field
 from proctor.identity import identity_of
+from proctor.ports import FieldGroup
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
-from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
 
 Mode = Literal["inline", "thread", "async"]
-NO_EXPECTED = "the sample has no expected value"
 
 
 class Attached:
     """An evaluator whose kind is settled: what it is as data, how it is called, and the call.
 
     `score` takes a trial and gives a score, or something to await where `mode` is "async"; it
-    never raises. It can also be called directly, with an output and what was expected.
+    never raises. It can also be called directly, with an output and what was expected. `needs`
+    says what it looks at beside the trial itself: "context" for fields and configurations,
+    "epochs" for the other repeats of the sample. A `group` is several evaluators of one field,
+    each of which is to be heard.
 
     >>> same = attach(lambda output, expected: output == expected, name="same")
     >>> same("Paris", "Paris").passed
     True
     """
 
-    __slots__ = ("mode", "score", "spec")
+    __slots__ = ("group", "mode", "needs", "score", "spec")
 
-    def __init__(self, spec: EvaluatorSpec, mode: Mode, score: Callable[[Trial], Any]) -> None:
+    def __init__(
+        self,
+        spec: EvaluatorSpec,
+        mode: Mode,
+        score: Callable[[Trial], Any],
+        needs: frozenset[str] = frozenset(),
+        group: FieldGroup | None = None,
+    ) -> None:
         self.spec = spec
         self.mode: Mode = mode
         self.score = score
+        self.needs = needs
+        self.group = group
 
     def __call__(
         self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /
@@ -65,7 +84,7 @@ class Attached:
     def known_by(self, name: str, uses: str | None = None) -> Attached:
         """The same evaluator, its scores kept under another name."""
         spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
-        return Attached(spec, self.mode, self.score)
+        return Attached(spec, self.mode, self.score, self.needs, self.group)
 
 
 class Terms(NamedTuple):
@@ -173,7 +192,10 @@ def _without_partial(thing: Any, label: str) -> tuple[Any, dict[str, Any]]:
 
 def _from_factory(factory: Any, terms: Terms) -> Attached:
     """Call the factory; what it made is attached under the factory's name, or its own."""
-    options = {**terms.bound, **terms.options}
+    options: dict[str, Any] = {**terms.bound, **terms.options}
+    late: dict[str, Any] = {}
+    if isinstance(factory, type):
+        options, late = _for_evaluate(factory, options)
     product = make(factory, options, terms.name or known_as(factory))
     told = marking_of(product)
     if isinstance(product, Attached) or (told is not None and told.given is not None):
@@ -184,10 +206,26 @@ def _from_factory(factory: Any, terms: Terms) -> Attached:
         terms.uses or _address(factory),
         terms.threshold,
         bound=options,
+        options=late,
         marking=marking_of(factory),
         made_by=factory,
     )
     return _settled(product, settled)
+
+
+def _for_evaluate(kind: type, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options for making an object of a class, and those that its `evaluate` takes."""
+    method = getattr(kind, "evaluate", None)
+    if not inspect.isfunction(method):
+        return dict(options), {}
+    own = options_of_factory(kind, known_as(kind))
+    late = shape_of(method.__get__(kind), known_as(kind))
+    mine: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in options.items():
+        belongs = name in own.known or not (name in late.options or late.any_option)
+        (mine if belongs else rest)[name] = value
+    return mine, rest
 
 
 def _address(thing: Any) -> str:
@@ -211,9 +249,26 @@ def _settled(thing: Any, terms: Terms) -> Attached:
     spec = _spec(terms, terms.made_by or call, live)
     if options:
         call = functools.partial(call, **options)
+    needs = _needs(shape, info)
+    way = Way(
+        [reader(piece, Field(info.field, info.field)) for piece in shape.evidence],
+        shape.expects,
+        threshold,
+        "epochs" in needs,
+    )
     if _is_async(call):
-        return Attached(spec, "async", _async_score(call, shape, threshold))
-    return Attached(spec, "inline" if info.pure else "thread", _score(call, shape, threshold))
+        return Attached(spec, "async", async_score(call, way), needs)
+    if shape.kinds == ("output", "expected") and shape.expects:
+        score = score_of_two(call, threshold)
+    else:
+        score = plain_score(call, way)
+    return Attached(spec, "inline" if info.pure else "thread", score, needs)
+
+
+def _needs(shape: Shape, info: EvaluatorInfo) -> frozenset[str]:
+    """What it looks at beside the trial itself."""
+    epochs = {"epochs"} & set(info.needs)
+    return frozenset({"context", *epochs} if shape.in_context else ())
 
 
 def _spec(terms: Terms, origin: Any, live: Mapping[str, Any]) -> EvaluatorSpec:
@@ -228,74 +283,3 @@ def _is_async(call: Any) -> bool:
     return inspect.iscoroutinefunction(call) or (
         not inspect.isroutine(call) and inspect.iscoroutinefunction(type(call).__call__)
     )
-
-
-def _score(call: Callable[..., Any], shape: Shape, threshold: float) -> Callable[[Trial], Score]:
-    if shape.kinds == ("output", "expected") and shape.expects:
-        return _score_of_two(call, threshold)
-    readers, expects = [_reader(piece) for piece in shape.evidence], shape.expects
-
-    def score(trial: Trial) -> Score:
-        if expects and trial.sample.expected is None:
-            return Score.skipped(NO_EXPECTED)
-        try:
-            return as_score(call(*[read(trial) for read in readers]), threshold)
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
-
-    return score
-
-
-def _score_of_two(call: Callable[..., Any], threshold: float) -> Callable[[Trial], Score]:
-    """The usual shape, written out: this runs once for every evaluator and sample."""
-
-    def score(trial: Trial) -> Score:
-        expected = trial.sample.expected
-        if expected is None:
-            return Score.skipped(NO_EXPECTED)
-        try:
-            return as_score(call(trial.output, expected), threshold)
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
-
-    return score
-
-
-def _async_score(
-    call: Callable[..., Any], shape: Shape, threshold: float
-) -> Callable[[Trial], Any]:
-    readers, expects = [_reader(piece) for piece in shape.evidence], shape.expects
-
-    async def score(trial: Trial) -> Score:
-        if expects and trial.sample.expected is None:
-            return Score.skipped(NO_EXPECTED)
-        try:
-            return as_score(await call(*[read(trial) for read in readers]), threshold)
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
-
-    return score
-
-
-def _reader(piece: Evidence) -> Callable[[Trial], Any]:
-    """How one piece of evidence is read from a trial."""
-    default = piece.default
-
-    def expected(trial: Trial) -> Any:
-        found = trial.sample.expected
-        return default if found is None else found
-
-    readers: dict[str, Callable[[Trial], Any]] = {
-        "output": lambda trial: trial.output,
-        "expected": expected,
-        "sample": lambda trial: trial.sample,
-        "session": lambda trial: (trial.session or Session()).view(trial.usage),
-        "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
-    }
-    return readers[piece.kind]

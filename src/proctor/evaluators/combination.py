@@ -152,18 +152,24 @@ def combine(
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     settled = parts_of(parts, name, "combine([exact_match, contains], function)")
-
-    def rule(scores: Mapping[str, Score]) -> Score:
-        try:
-            return as_score(function(scores))
-        except Exception as error:
-            return as_error(error)
-
+    rule = rule_of(function)
     parameters = {"evaluators": data_of(list(settled.values())), "function": data_of(function)}
     made = _combined("combine", settled, rule, name=name, parameters=parameters)
     identity = identity_of([function, made.spec.identity])
     spec = EvaluatorSpec(name, "combine", parameters, identity)
-    return Attached(spec, made.mode, made.score)
+    return Attached(spec, made.mode, made.score, made.needs)
+
+
+def rule_of(function: Callable[[Mapping[str, Score]], Any]) -> Rule:
+    """A function of the scores as a rule: what it returns is held to what a score is."""
+
+    def rule(scores: Mapping[str, Score]) -> Score:
+        try:
+            return as_score(function(scores))
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return rule
 
 
 def parts_of(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
@@ -199,15 +205,25 @@ def _combined(
     """One evaluator out of several: async if any is, and quick only if all are."""
     data = dict(parameters or {"evaluators": data_of(list(parts.values()))})
     spec = EvaluatorSpec(name or uses, uses, data, identity_of([uses, data]))
+    mode, score = scored_together(parts, rule)
+    return Attached(spec, mode, score, needs_of(parts))
+
+
+def scored_together(parts: Parts, rule: Rule) -> tuple[Mode, Callable[[Trial], Any]]:
+    """How several evaluators are called as one: waiting if any waits, quick only if all are."""
     modes = {part.mode for part in parts.values()}
     if "async" in modes:
-        return Attached(spec, "async", _score_together(parts, rule))
+        return "async", _score_together(parts, rule)
 
     def score(trial: Trial) -> Score:
         return rule({name: part.score(trial) for name, part in parts.items()})
 
-    mode: Mode = "thread" if "thread" in modes else "inline"
-    return Attached(spec, mode, score)
+    return "thread" if "thread" in modes else "inline", score
+
+
+def needs_of(parts: Parts) -> frozenset[str]:
+    """What any of the parts looks at beside the trial."""
+    return frozenset().union(*(part.needs for part in parts.values()))
 
 
 def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:

@@ -11,14 +11,14 @@ from typing import Any, Literal, NamedTuple
 
 from proctor.errors import EvaluatorError
 
-EvidenceKind = Literal["output", "expected", "sample", "session", "nothing"]
+EvidenceKind = Literal["output", "expected", "sample", "session", "context", "nothing"]
 
 SESSION_MARK = "__needs_session__"
 # The names that frameworks give to a session in annotations.
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
 SHAPES_TAKEN = (
-    "write it as (output), (output, expected), (output, sample) or (output, expected, session), "
-    "with options as keyword-only parameters"
+    "write it as (output), (output, expected), (output, sample), (output, expected, session) or "
+    "(field_context), with options as keyword-only parameters"
 )
 
 
@@ -52,14 +52,20 @@ class Shape(NamedTuple):
         """What a sample or trial must have for it, in words for a catalogue."""
         return ("expected",) * self.expects + ("session",) * ("session" in self.kinds)
 
+    @property
+    def in_context(self) -> bool:
+        """True if it is given the context of a field."""
+        return "context" in self.kinds
+
 
 def shape_of(function: Callable[..., Any], label: str) -> Shape:
     """Read what a callable wants, or say which shapes are taken.
 
     Evidence goes by position: the output, the expected value, the session. A parameter called
     `sample` or `example`, or annotated `Sample`, gets the whole sample; one called `session`, or
-    annotated `SessionView` or `Session`, a view of the session; `config` is left alone. A
-    parameter with a default of its own that says none of this is an option.
+    annotated `SessionView` or `Session`, a view of the session; one called `field_context`, or
+    annotated `FieldContext`, the field and its surroundings; `config` is left alone. A parameter
+    with a default of its own that says none of this is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
     >>> shape_of(close_to, "close_to").kinds
@@ -112,7 +118,8 @@ def wants_session(function: Any) -> bool:
 
 
 def _evidence(places: list[Parameter], open_ended: bool, marked: bool) -> tuple[Evidence, ...]:
-    found = [Evidence("output")]
+    in_context = bool(places) and _wants_context(places[0])
+    found = [Evidence("context" if in_context else "output")]
     for position, parameter in enumerate(places[1:3], start=1):
         piece = _piece(parameter, position, marked)
         if piece is None:
@@ -128,6 +135,8 @@ def _piece(parameter: Parameter, position: int, marked: bool) -> Evidence | None
     """What stands at a position, or None for an option that has a default of its own."""
     name, default = parameter.name, parameter.default
     bare = default is Parameter.empty
+    if _wants_context(parameter):
+        return Evidence("context")
     if name in ("sample", "example") or _annotated(parameter, "Sample"):
         return Evidence("sample")
     if name == "session" or _annotated(parameter, SESSION_TYPES):
@@ -137,6 +146,10 @@ def _piece(parameter: Parameter, position: int, marked: bool) -> Evidence | None
     if position == 1 and (bare or default is None or name == "expected"):
         return Evidence("expected", required=bare, default=None if bare else default)
     return Evidence("session") if position == 2 and (bare or marked) else None
+
+
+def _wants_context(parameter: Parameter) -> bool:
+    return parameter.name == "field_context" or _annotated(parameter, "FieldContext")
 
 
 def _annotated(parameter: Parameter, record: str) -> bool:

@@ -25,9 +25,10 @@ CheckOptions = Callable[[Mapping[str, Any]], None]
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An evaluator as the catalogue shows it.
 
-    `needs` names what it has nothing to say without: "expected", "session". `pure` is quick and
-    without input or output. A `factory` makes the evaluator from its parameters; `parts` names
-    the parameter that holds other evaluators. `threshold` is the least number that passes.
+    `needs` names what it has nothing to say without: "expected", "session", "epochs". `pure` is
+    quick and without input or output. A `factory` makes the evaluator from its parameters; `parts`
+    names the parameter that holds other evaluators. `threshold` is the least number that passes,
+    `field` the path of what it looks at where no field is chosen for it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     factory: bool = False
     parts: str = ""
     threshold: float = 0.5
+    field: str = "output"
 
 
 class Marking(NamedTuple):
@@ -61,6 +63,7 @@ def evaluator(
     threshold: float = 0.5,
     needs: tuple[str, ...] | None = None,
     parts: str = "",
+    field: str = "output",
     check: CheckOptions | None = None,
 ) -> Callable[[F], F]: ...
 def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **terms: Any) -> Any:
@@ -69,7 +72,8 @@ def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **t
     Its keyword-only parameters are its options. With `factory=True` all its parameters are, and
     it returns the evaluator; what that needs cannot be read from the factory, so `needs` says it.
     `pure=True` promises that it is quick and neither reads nor writes anything, so that it may
-    run without a thread. `check` looks at given options and raises an `EvaluatorError`.
+    run without a thread. `check` looks at given options and raises an `EvaluatorError`. `field`
+    is the path of what it looks at, `usage.total_tokens` say, where no field is chosen for it.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -157,6 +161,8 @@ def describe(
     needs = terms.pop("needs", None)
     if factory or isinstance(thing, type):
         parameters = options_of_factory(thing, label).describe()
+        if isinstance(thing, type):
+            parameters += _options_of_evaluate(thing, parameters, label)
         factory = True
     else:
         call = call_of(thing, label)
@@ -172,6 +178,19 @@ def describe(
         parts=parts,
         **terms,
     )
+
+
+def _options_of_evaluate(
+    kind: type, before: tuple[ParameterInfo, ...], label: str
+) -> tuple[ParameterInfo, ...]:
+    """What the `evaluate` of a class takes besides what its objects are made with."""
+    method = getattr(kind, "evaluate", None)
+    if not inspect.isfunction(method):
+        return ()
+    bound = method.__get__(kind)
+    names = {parameter.name for parameter in before}
+    found = options_of_function(bound, shape_of(bound, label)).describe()
+    return tuple(parameter for parameter in found if parameter.name not in names)
 
 
 def call_of(thing: Any, label: str) -> Callable[..., Any]:
@@ -203,8 +222,9 @@ def known_as(thing: Any) -> str:
     if isinstance(told, EvaluatorSpec | EvaluatorInfo):
         return told.name
     if isinstance(thing, type):
-        name = getattr(thing, "name", None)
-        return name if isinstance(name, str) and name else thing.__name__
+        return _own_name(thing) or thing.__name__
+    if own := _told_name(thing):
+        return own
     name = name_of(thing)
     owner = getattr(thing, "__self__", None)
     if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
@@ -214,6 +234,20 @@ def known_as(thing: Any) -> str:
         # The usual way to write a factory: the function inside has no name of its own.
         return outside.rpartition(".")[2]
     return "lambda" if name == "<lambda>" else name
+
+
+def _own_name(kind: type) -> str:
+    """The name that a class gives its evaluators."""
+    name = _told_name(kind) or getattr(kind, "name", None)
+    return name if isinstance(name, str) else ""
+
+
+def _told_name(thing: Any) -> str:
+    """What `evaluator_name` says, a text or a method without arguments."""
+    name = getattr(thing, "evaluator_name", None)
+    if callable(name):
+        name = name()
+    return name if isinstance(name, str) else ""
 
 
 def _first_line(thing: Any) -> str:

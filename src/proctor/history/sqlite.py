@@ -188,13 +188,20 @@ class SQLiteHistory:
                 self._connection.executemany(INSERT, rows(run_key, left))
 
     def runs(
-        self, *, limit: int = 20, tags: Mapping[str, str] | None = None
+        self,
+        *,
+        limit: int = 20,
+        tags: Mapping[str, str] | None = None,
+        name: str | None = None,
     ) -> Sequence[RunMetadata]:
-        """Stored runs, newest first; all given tags must match."""
+        """Stored runs, newest first; the name and all given tags must match."""
         if not self.path.exists():
             return []
         query = "SELECT metadata FROM runs"
         values: list[str] = []
+        if name is not None:
+            query += " WHERE name = ?"
+            values.append(name)
         for key, value in (tags or {}).items():
             query += " AND " if values else " WHERE "
             query += "id IN (SELECT run FROM tags WHERE key = ? AND value = ?)"

@@ -73,6 +73,24 @@ def mean_of(column: Column, unit: str = "") -> MetricValue:
     )
 
 
+def any_mean_of(column: Column) -> MetricValue:
+    """The mean of a column of any numbers, which may lie anywhere.
+
+    >>> any_mean_of(Column(array("d", [-2.0, 4.0]))).value
+    1.0
+    """
+    interval, note = _mean_interval(column, is_score=False)
+    return MetricValue(
+        mean(column.values),
+        len(column.values),
+        column.errors,
+        column.skipped,
+        interval,
+        kind="number",
+        note=note,
+    )
+
+
 def _mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
     """The interval of a mean, and what is to be noted of it.
 

@@ -13,11 +13,13 @@ import msgspec
 from proctor.errors import EvaluatorError, nearest
 from proctor.identity import name_of
 from proctor.metrics.costs import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
+from proctor.metrics.fields import FIELD, FieldsMetric
 from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
-from proctor.metrics.scores import MeanScoreMetric, ScoreDistributionMetric
+from proctor.metrics.scores import PERCENTILES, MeanScoreMetric, ScoreDistributionMetric
 from proctor.ports import Metric
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
+from proctor.records.run import EvaluatorSpec
 
 
 class FunctionMetric:
@@ -46,22 +48,43 @@ class MetricRegistry:
             self.register(metric)
 
     @classmethod
-    def standard(cls, evaluator_names: Iterable[str] = ()) -> MetricRegistry:
+    def standard(
+        cls, evaluator_names: Iterable[str] = (), fields: Iterable[str] = ()
+    ) -> MetricRegistry:
         """The metrics every run has: rates, mean scores, their spread, latency, tokens and cost.
+
+        Those of a field's evaluators are called `field.tokens.pass_rate` and so on, for a field
+        may be called as a metric is.
 
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
         """
         registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric()])
         registry.register(MeanScoreMetric())
-        for evaluator in evaluator_names:
-            registry.register(PassRateMetric(evaluator))
-            registry.register(MeanScoreMetric(evaluator))
-            registry.register(ScoreDistributionMetric(evaluator))
+        named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
+        named += [(name, f"{FIELD}.{name}") for name in fields]
+        for name, label in named:
+            registry.register(PassRateMetric(name, label))
+            registry.register(MeanScoreMetric(name, label))
+            registry.register(ScoreDistributionMetric(name, label))
         registry.register(LatencyMetric())
         registry.register(TokensMetric())
         registry.register(CostMetric())
         registry.register(JudgesMetric())
+        return registry
+
+    @classmethod
+    def of_run(
+        cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]
+    ) -> MetricRegistry:
+        """The metrics of a run with these evaluators, and these fields by name."""
+        specs = list(evaluators)
+        evaluated = [spec.name for spec in specs if spec.uses == FIELD]
+        registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD], evaluated)
+        if fields:
+            registry.register(FieldsMetric(fields, evaluated))
+            for spec in specs:
+                _refuse_metrics_name(spec)
         return registry
 
     def register(self, metric: Metric | Callable[[Results], Any]) -> None:
@@ -102,6 +125,18 @@ class MetricRegistry:
                 owners[flat] = name
                 computed[flat] = value
         return computed
+
+
+def _refuse_metrics_name(spec: EvaluatorSpec) -> None:
+    """An evaluator of a field must not be called what the field's own numbers are."""
+    for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD else ():
+        if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
+            raise EvaluatorError(
+                f"the evaluator {part['name']!r} of the field {spec.name!r} is called what the "
+                "field's own numbers are",
+                where=f"{FIELD}.{spec.name}.{part['name']}",
+                fix="give it another name: attach(…, name=…), or `name:` in an eval file",
+            )
 
 
 def _as_metric(given: Any) -> Metric:

@@ -22,9 +22,11 @@ class MeanScoreMetric:
     ('exact_match.mean', 'mean_score')
     """
 
-    def __init__(self, evaluator_name: str | None = None) -> None:
+    def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
-        self.name = "mean_score" if evaluator_name is None else f"{evaluator_name}.mean"
+        # Of a field, whose numbers have a mean of their own, it is called by its full name.
+        own = f"{evaluator_name}.mean" if label is None else f"{label}.score"
+        self.name = "mean_score" if evaluator_name is None else own
 
     def compute(self, results: Results) -> MetricValue:
         """The mean over the verdicts, errors and skips left out and counted."""
@@ -67,9 +69,9 @@ class ScoreDistributionMetric:
     'exact_match'
     """
 
-    def __init__(self, evaluator_name: str) -> None:
+    def __init__(self, evaluator_name: str, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
-        self.name = evaluator_name
+        self.name = label or evaluator_name
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         """The percentiles of the verdicts, interpolated linearly."""

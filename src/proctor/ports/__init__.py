@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from proctor.fields.view import Field
 from proctor.ports.mail import Mailbox, Message
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
@@ -28,6 +29,7 @@ __all__ = [
     "DurableWriter",
     "Embedder",
     "Evaluator",
+    "FieldGroup",
     "History",
     "Kept",
     "Mailbox",
@@ -98,6 +100,8 @@ class AttachedEvaluator(Protocol):
     """An evaluator whose kind is settled: the engine only calls it.
 
     `mode` is how: "inline" is quick and pure, "thread" may block, "async" gives an awaitable.
+    `needs` says what it looks at beside the trial: "context" (the configuration's options, the
+    baseline), "epochs" (all repeats of the sample). A `group` is several evaluators of one field.
     """
 
     @property
@@ -106,9 +110,23 @@ class AttachedEvaluator(Protocol):
     @property
     def mode(self) -> str: ...
 
+    @property
+    def needs(self) -> frozenset[str]: ...
+
+    @property
+    def group(self) -> FieldGroup | None: ...
+
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
         """Judge a trial that has an output. What it raises becomes an error score."""
         ...
+
+
+class FieldGroup(NamedTuple):
+    """The evaluators of one field: each is heard by itself, then `rule` makes one score of all."""
+
+    field: Field
+    parts: Mapping[str, AttachedEvaluator]
+    rule: Callable[[Mapping[str, Score]], Score]
 
 
 class ProviderAdapter(Protocol):
@@ -291,9 +309,13 @@ class History(Protocol):
         ...
 
     def runs(
-        self, *, limit: int = 20, tags: Mapping[str, str] | None = None
+        self,
+        *,
+        limit: int = 20,
+        tags: Mapping[str, str] | None = None,
+        name: str | None = None,
     ) -> Sequence[RunMetadata]:
-        """Newest first."""
+        """Newest first; the name and all given tags must match."""
         ...
 
     def delete(self, run_id: str) -> None: ...

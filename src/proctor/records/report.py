@@ -39,9 +39,9 @@ class EvalReport:
         }
 
     def __repr__(self) -> str:
-        counts = self.counts
+        counts, kind = self.counts, type(self).__name__
         return (
-            f"<EvalReport {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
+            f"<{kind} {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
             f"{self.errors} errors, {counts.skipped} skipped>"
         )
 

@@ -85,7 +85,11 @@ class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Everything about a run but its results; `total` is how many trials were planned, if known."""
+    """Everything about a run but its results; `total` is how many trials were planned, if known.
+
+    `baseline` is the configuration that the others are compared with; `fields` are the fields of
+    its results that were selected, as paths by name.
+    """
 
     run_id: str
     name: str
@@ -103,4 +107,6 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     environment: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
     rescored_from: str | None = None
+    baseline: str | None = None
+    fields: dict[str, str] = {}
     spent: Spent | None = None

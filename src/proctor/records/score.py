@@ -11,6 +11,9 @@ import msgspec
 
 Status = Literal["ok", "error", "skipped"]
 
+# Why an evaluator of repeats says nothing of the others: it is not missing there.
+NOT_LAST = "it is told once a sample, in the last of its epochs"
+
 
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A verdict on one output: a value from 0 to 1, passed or not, and why.
@@ -77,6 +80,22 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return cls(None, False, reason, dict(details or {}), "skipped")
 
 
+def parts_of(score: Score) -> dict[str, Score]:
+    """The scores that a combined one was made of, by name; those that were stored are plain data.
+
+    >>> list(parts_of(combine_all({"a": Score(1.0, True), "b": Score(0.5, False)})))
+    ['a', 'b']
+    """
+    parts = score.details.get("parts")
+    if not isinstance(parts, Mapping):
+        return {}
+    try:
+        return {str(name): msgspec.convert(part, Score) for name, part in parts.items()}
+    except msgspec.ValidationError:
+        # A user's own details may be called so, too.
+        return {}
+
+
 def combine_all(scores: Mapping[str, Score]) -> Score:
     """All must pass; the value is the mean. One rule for `all_of`, `and` and a result's score.
 
@@ -96,7 +115,9 @@ def combine_all(scores: Mapping[str, Score]) -> Score:
     errors = [name for name, score in told.items() if not score.ok]
     verdicts = [score for score in told.values() if score.ok]
     passed = all(score.passed for score in verdicts)
-    reasons, details = _reasons(told, scores), _details(scores, errors)
+    # Who failed is why it did not pass; what the others say is in the details.
+    guilty = told if passed and not errors else {n: s for n, s in told.items() if not s.passed}
+    reasons, details = _reasons(guilty, scores), _details(scores, errors)
     if errors and passed:
         return Score.error(reasons, details)
     values = [score.value for score in verdicts if score.value is not None]
@@ -137,6 +158,8 @@ def _reasons(told: Mapping[str, Score], scores: Mapping[str, Score]) -> str:
     reasons = {name: score.reason for name, score in told.items() if score.reason}
     if len(scores) == 1:
         return "".join(reasons.values())
+    silent = [name for name, score in told.items() if not score.reason and not score.passed]
+    reasons |= dict.fromkeys(silent, "did not pass")
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 
 

@@ -163,8 +163,11 @@ def _repeats(name: str, metrics: Mapping[str, MetricValue]) -> bool:
         return metric.value == 1.0
     stem, _, last = name.rpartition(".")
     twin = {"strict_pass_rate": "pass_rate", "mean_score": "pass_rate"}.get(name)
-    if last == "mean":
+    if last in ("mean", "score"):
         twin = f"{stem}.pass_rate"
+    elif f"{stem}.score" in metrics and last != "pass_rate":
+        # A field with one evaluator has its score.
+        twin = f"{stem}.score"
     other = metrics.get(twin or "")
     return other is not None and (other.value, other.n) == (metric.value, metric.n)
 

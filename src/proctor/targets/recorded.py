@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from proctor.errors import CallFailed, TargetError, nearest
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
-from proctor.records.trial import Reply
+from proctor.records.session import Usage
+from proctor.records.trial import Configuration, Reply
 from proctor.targets.recordings import (
     FiledRecordings,
     HeldRecordings,
@@ -18,16 +21,17 @@ from proctor.targets.recordings import (
     Recordings,
 )
 
-CONFIGURATION, OUTPUT = "configuration", "output"
+CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 
 
 class RecordedTarget:
     """Outputs that are there already: in a JSONL file, in memory, or in the samples themselves.
 
     `outputs` is the path of a file with one `{"id", "output"}` a line, a list of such mappings,
-    or a mapping of id to output; without it every sample's own `metadata["output"]` is taken. A
-    recording may also have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and
-    `error` instead of an output.
+    or a mapping of id to output; without it every sample's own metadata is the recording, or
+    what its `recorded` holds for the configuration. A recording may also have `configuration`,
+    `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an output. With `each_apart`
+    a sample that was recorded once does not stand for every configuration.
 
     Where recordings name several configurations, the option `configuration` says whose are
     wanted (those that name none stand for all). The epochs of a run are those of the recordings.
@@ -45,7 +49,9 @@ class RecordedTarget:
         outputs: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
         *,
         name: str | None = None,
+        each_apart: bool = False,
     ) -> None:
+        self._each_apart = each_apart
         self._recordings = _read(outputs)
         places = self._recordings.places if self._recordings else frozenset()
         self._configurations = frozenset(place.configuration for place in places)
@@ -59,7 +65,9 @@ class RecordedTarget:
         return f"RecordedTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Only `configuration` has a meaning."""
+        """Only `configuration` has a meaning; samples may say more of how theirs were made."""
+        if self._recordings is None:
+            return []
         faults = [
             f"there is no option {name!r} for recordings: {nearest(name, [CONFIGURATION])}"
             for name in options
@@ -72,9 +80,7 @@ class RecordedTarget:
     ) -> Reply:
         """What was recorded for one sample."""
         if self._recordings is None:
-            if OUTPUT not in sample.metadata:
-                raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
-            return Reply(sample.metadata[OUTPUT])
+            return _own(sample, options.get(CONFIGURATION), self._each_apart)
         configuration = options.get(CONFIGURATION, self._default)
         recording = self._find(self._recordings, sample.id, configuration, epoch)
         if recording.error is not None:
@@ -108,6 +114,59 @@ class RecordedTarget:
         return [
             f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"
         ]
+
+
+def chosen_by_name(configuration: Configuration) -> Configuration:
+    """A configuration whose name also tells which recordings are meant."""
+    options = {CONFIGURATION: configuration.name, **configuration.options}
+    return Configuration(configuration.name, options)
+
+
+def _own(sample: Sample[Any, Any], configuration: str | None, each_apart: bool) -> Reply:
+    """What a sample itself records, of one configuration if it records several."""
+    recorded: Mapping[str, Any] = sample.metadata
+    several = sample.metadata.get(RECORDED)
+    if isinstance(several, Mapping):
+        if configuration not in several:
+            raise CallFailed(
+                f"sample {sample.id!r} has nothing recorded for configuration {configuration!r}: "
+                + nearest(str(configuration), map(str, several))
+            )
+        recorded = several[configuration]
+        if not isinstance(recorded, Mapping):
+            raise CallFailed(
+                f"what sample {sample.id!r} records for configuration {configuration!r} is a "
+                f"{type(recorded).__name__}, not a mapping with an output"
+            )
+    elif each_apart:
+        raise CallFailed(
+            f"sample {sample.id!r} was recorded once, not for configuration {configuration!r}: "
+            "give it {'recorded': {configuration: result}}, or run a target"
+        )
+    if recorded.get("error") is not None and OUTPUT not in recorded:
+        raise CallFailed(str(recorded["error"]))
+    if OUTPUT not in recorded:
+        raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
+    told = {key: recorded[key] for key in ("usage", "session", "latency_ms") if key in recorded}
+    usage = _usage(told.pop("usage", None))
+    try:
+        found = msgspec.convert({"id": sample.id, **told}, Recording)
+    except msgspec.ValidationError:
+        # What does not fit our records is still there for whoever asks for the field.
+        return Reply(recorded[OUTPUT], usage)
+    return Reply(recorded[OUTPUT], usage, found.session, found.latency_ms)
+
+
+def _usage(told: Any) -> Usage | None:
+    """The tokens and the cost in a usage of any make, as far as they bear our names."""
+    if not isinstance(told, Mapping):
+        return None
+    names = Usage.__struct_fields__
+    try:
+        usage = msgspec.convert({name: told[name] for name in names if name in told}, Usage)
+    except msgspec.ValidationError:
+        return None
+    return None if usage == Usage() else usage
 
 
 def _read(outputs: Any) -> Recordings | None:

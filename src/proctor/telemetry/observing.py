@@ -198,7 +198,12 @@ class _TracedEvaluator:
     def __init__(self, evaluator: AttachedEvaluator) -> None:
         self.spec = evaluator.spec
         self.mode = evaluator.mode
+        self.needs = evaluator.needs
+        self.group = evaluator.group
         self._score = evaluator.score
+        if self.group is not None:
+            parts = {name: _TracedEvaluator(part) for name, part in self.group.parts.items()}
+            self.group = self.group._replace(parts=parts)
 
     def score(self, trial: Trial) -> Any:
         watching = _watching.get()

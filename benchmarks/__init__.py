@@ -1,0 +1,1 @@
+"""Measurements: what Proctor costs, and how good its evaluators are."""

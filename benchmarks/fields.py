@@ -1,0 +1,58 @@
+"""How long it takes to extract a hundred fields from a result.
+
+    python -m benchmarks.fields [--rounds 200]
+
+The result is a span of a usual size: half of the fields are at the top, a third one mapping down,
+the rest in lists. Each round looks up a hundred different paths, as `compiled` gives them after
+their first use; the median of the rounds is printed beside what is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+from proctor.fields.path import compiled
+
+FIELDS = 100
+ASKED_SECONDS = 100e-6
+TIMES = 20
+
+
+def span() -> tuple[dict[str, Any], list[str]]:
+    """A result, and the paths of a hundred of its fields."""
+    top = {f"field_{number}": number for number in range(50)}
+    usage = {f"part_{number}": number for number in range(33)}
+    items = [{"name": f"item {number}"} for number in range(17)]
+    paths = [*top, *(f"usage.{name}" for name in usage)]
+    paths += [f"items.{number}.name" for number in range(17)]
+    return {**top, "usage": usage, "items": items}, paths
+
+
+def seconds_per_round(times: int = TIMES) -> float:
+    """How long one extraction of all the fields takes, averaged over some."""
+    result, paths = span()
+    assert len({compiled(path).find(result) for path in paths}) > FIELDS // 2
+    began = time.perf_counter()
+    for _ in range(times):
+        for path in paths:
+            compiled(path).find(result)
+    return (time.perf_counter() - began) / times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    rounds = [seconds_per_round() for _ in range(parser.parse_args().rounds)]
+    median = statistics.median(rounds)
+    held = "holds" if median < ASKED_SECONDS else "DOES NOT HOLD"
+    print(
+        f"extracting {FIELDS} fields: {median * 1e6:.1f} µs "
+        f"(median of {len(rounds)}; asked: below {ASKED_SECONDS * 1e6:.0f} µs; {held})"
+    )
+
+
+if __name__ == "__main__":
+    main()

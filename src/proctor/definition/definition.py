@@ -1,0 +1,350 @@
+"""A definition: fields are selected, evaluators attached to them, and spans evaluated by it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, Self, Unpack
+
+from proctor import api, bridge
+from proctor.definition.block import (
+    Block,
+    all_of_them,
+    are_a_series,
+    check_alias,
+    check_conduct,
+    check_listener,
+    name_in_words,
+    no_field,
+)
+from proctor.definition.keeping import Keeping
+from proctor.definition.order import in_turn
+from proctor.definition.report import FieldReport
+from proctor.definition.settings import settings_of
+from proctor.definition.spans import Spans, refuse_unrecorded, spans_of
+from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.field import Combination
+from proctor.fields.path import compiled
+from proctor.ports import ProgressCallback
+from proctor.prepare import Configurations, configurations_from
+from proctor.records.progress import EventKind, ProgressStatus, only_events
+from proctor.records.trial import Configuration
+from proctor.registry import Registry
+
+BuiltIn = Literal[
+    "semantic_similarity", "coherence", "hallucination_detection", "relevance",
+    "token_efficiency", "latency", "throughput",
+    "no_regression", "token_regression", "latency_regression",
+    "bias_detection", "toxicity_detection", "compliance",
+    "consistency", "statistical_significance", "effect_size",
+    "json_validity", "schema_match", "format_compliance",
+    "llm_judge", "quality_score", "rubric_evaluation",
+]  # fmt: skip
+NEAR = 0.8
+
+
+def define(name: str | None = None) -> Definition:
+    """Begin a definition; its name is what its runs are kept under.
+
+    >>> checks = (
+    ...     define("greetings")
+    ...     .select("usage.total_tokens", as_="tokens")
+    ...     .evaluate_field("output").evaluate_with(lambda output: "hello" in output.lower())
+    ...     .evaluate_field("tokens").evaluate_with(lambda tokens: tokens < 100)
+    ... )
+    >>> checks.evaluate({"output": "Hello Ada", "usage": {"total_tokens": 12}}).passed
+    True
+    """
+    return Definition(name)
+
+
+def configuration(name: str, /, **options: Any) -> Configuration:
+    """A named set of options that reach the target.
+
+    >>> configuration("low_temp", temperature=0.3).options
+    {'temperature': 0.3}
+    """
+    return Configuration(name, options)
+
+
+class Definition:
+    """Which fields of a result are looked at, by which evaluators, and what is kept of it.
+
+    Every method gives the definition back, so that they can be chained. What is wrong is said at
+    once; inside `with define(…) as checks:` all faults are said together at its end.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self.history: Keeping[Definition] = Keeping(self)
+        self._registry = Registry.standard()
+        self._selected: dict[str, str] = {}
+        self._blocks: dict[str, Block] = {}
+        self._current: Block | None = None
+        self._callbacks: list[ProgressCallback] = []
+        self._configurations: dict[str, Configuration] = {}
+        self._baseline: str | None = None
+        self._faults: list[UsageError] | None = None
+        if name is not None and not (isinstance(name, str) and name.strip()):
+            raise ConfigError(f"the name of a definition is a word, got {name!r}")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(self._blocks) or "no fields yet"
+        return f"<Definition {self.name or 'without a name'}: {fields}>"
+
+    def __enter__(self) -> Self:
+        self._faults = []
+        return self
+
+    def __exit__(self, kind: Any, _error: Any, _traceback: Any) -> None:
+        faults, self._faults = self._faults or [], None
+        if kind is None and faults:
+            raise all_of_them(faults, self.name)
+        if kind is None:
+            self.check()
+
+    def note(self, fault: UsageError) -> None:
+        """Say what is wrong: now, or at the end of the `with` block."""
+        if self._faults is None:
+            raise fault
+        self._faults.append(fault)
+
+    def select(self, path: str, as_: str | None = None) -> Self:
+        """Select a field by its path, known under a name of its own from here on."""
+        name = as_ or path
+        try:
+            compiled(path)
+            if as_ is not None:
+                check_alias(as_, path)
+            evaluated = self._blocks.get(name)
+            known = self._selected.get(name) or (evaluated.path if evaluated else path)
+            if known != path:
+                raise ConfigError(f"the name {name!r} is taken by the field {known!r}", where=path)
+        except UsageError as fault:
+            self.note(fault)
+            return self
+        self._selected[name] = path
+        return self
+
+    def evaluate_field(
+        self, field: str, *evaluators: Any, combine_with: Combination | None = None
+    ) -> Self:
+        """Go on with the evaluators of a field: one that was selected, or a path.
+
+        Evaluators may be given here or by `evaluate_with`. Where a field comes up again, its
+        evaluators are added to those it has.
+        """
+        self._current = self._block_of(field)
+        for one in evaluators:
+            self.evaluate_with(one)
+        if combine_with is not None:
+            self.combine_with(combine_with)
+        return self
+
+    def evaluate_with(
+        self,
+        evaluator: BuiltIn | str | Callable[..., Any] | Mapping[str, Any] | Any,
+        configure: Callable[[Any], object] | None = None,
+        /,
+        **parameters: Any,
+    ) -> Self:
+        """Attach an evaluator to the field, by name or as it is, with its parameters.
+
+        `configure` is a function that sets parameters on what it is given.
+        """
+        block = self._current
+        try:
+            if block is None:
+                raise no_field(f"evaluate_with({name_in_words(evaluator)})")
+            block.evaluators.append(self._built(evaluator, configure, parameters))
+        except UsageError as fault:
+            self.note(fault)
+        return self
+
+    def combine_with(self, how: Combination) -> Self:
+        """Say when the field passes: "and" (all), "or" (any), or a function of the scores."""
+        block = self._current
+        try:
+            if block is None:
+                raise no_field(f"combine_with({how!r})")
+            block.combine_with(how)
+        except UsageError as fault:
+            self.note(fault)
+        return self
+
+    def register_evaluator(self, evaluator: Any, name: str | None = None) -> Self:
+        """Make an evaluator known by its name, in this definition."""
+        try:
+            self._registry.register(evaluator, name)
+        except UsageError as fault:
+            self.note(fault)
+        return self
+
+    def on_progress(
+        self,
+        callback: ProgressCallback,
+        *,
+        kinds: Collection[EventKind] | None = None,
+        statuses: Collection[ProgressStatus] | None = None,
+        configurations: Collection[str] | None = None,
+    ) -> Self:
+        """Have a function told of every step, or only of some: by kind, status, configuration."""
+        try:
+            check_listener(callback, kinds or (), statuses or ())
+        except UsageError as fault:
+            self.note(fault)
+            return self
+        self._callbacks.append(
+            only_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
+        )
+        return self
+
+    def configuration(self, name: str, /, **options: Any) -> Self:
+        """Evaluate in this configuration too; the options reach the target."""
+        if name in self._configurations:
+            self.note(ConfigError(f"there are two configurations {name!r}"))
+        if not (isinstance(name, str) and name.strip()):
+            self.note(ConfigError(f"the name of a configuration is a word, got {name!r}"))
+            return self
+        self._configurations[name] = Configuration(name, options)
+        return self
+
+    def baseline(self, configuration: str) -> Self:
+        """Compare all other configurations with this one."""
+        self._baseline = configuration
+        return self
+
+    def check(self) -> Self:
+        """Raise what is wrong with the definition as a whole."""
+        problems = [
+            Problem(name, "it has no evaluator: .evaluate_with(…)")
+            for name, block in self._blocks.items()
+            if not block.evaluators
+        ]
+        if not self._blocks:
+            problems.append(Problem("", 'there is no field to evaluate: .evaluate_field("output")'))
+        names = list(self._configurations)
+        if self._baseline is not None and names and self._baseline not in names:
+            what = f"there is no configuration {self._baseline!r}; {nearest(self._baseline, names)}"
+            problems.append(Problem("baseline", what))
+        if self.history.auto_save and not self.name:
+            problems.append(Problem("history", 'runs are kept under a name: define("name")'))
+        if problems:
+            raise ConfigError("the definition is not complete", problems=problems)
+        return self
+
+    async def aevaluate(
+        self,
+        span: Any,
+        *,
+        target: Any = None,
+        configurations: Configurations | None = None,
+        recorded: Mapping[str, Any] | None = None,
+        **how: Unpack[api.Conducted],
+    ) -> FieldReport:
+        """Evaluate a span, or a dataset of spans, in every configuration.
+
+        With a `target` every configuration is run anew; without one the span is looked at as it
+        was recorded, and for several configurations `recorded` holds what each left behind.
+        A dataset is a path, a list of spans, or anything that `evaluate` takes; so are `epochs`,
+        `concurrency`, `resume`, `metrics` and whatever else says how it is to go.
+        """
+        self.check()
+        check_conduct(how)
+        if target is not None and recorded is not None:
+            raise ConfigError("a target is run, or what was recorded is looked at, not both")
+        chosen = self._chosen(configurations, recorded)
+        spans = spans_of(span, recorded)
+        if target is None and spans.single:
+            refuse_unrecorded(spans, [one.name for one in chosen])
+        kept = self.history.opened()
+        # Who wants to see it on the terminal says progress=True, or None where there is one.
+        quiet: api.Conducted = {"progress": False}
+        report = await api.aevaluate(
+            target,
+            spans.source,
+            [block.evaluator(name) for name, block in self._blocks.items()],
+            configurations=chosen or None,
+            baseline=self._baseline,
+            fields=self.fields,
+            name=self.name or "definition",
+            tags=self.history.tags,
+            history=kept,
+            on_progress=self._listeners(spans, chosen),
+            **(quiet | how),
+        )
+        if self.history.auto_save:
+            self.history.prune()
+        found = FieldReport.of(report)
+        if spans.single:
+            found.refuse_missing()
+        return found
+
+    evaluate = bridge.synchronous(aevaluate)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields that are selected or evaluated: paths by name."""
+        evaluated = {name: block.path for name, block in self._blocks.items()}
+        return self._selected | evaluated
+
+    def _block_of(self, field: str) -> Block:
+        """The field's block, the one it has or a new one; a path may be known by a name."""
+        try:
+            compiled(field)
+            by_path = {path: name for name, path in self._selected.items()}
+            name = field if field in self._selected else by_path.get(field, field)
+            if name not in self._blocks:
+                self._refuse_slip(field)
+                self._blocks[name] = Block(self._selected.get(name, field))
+            return self._blocks[name]
+        except UsageError as fault:
+            self.note(fault)
+            return Block(field)
+
+    def _refuse_slip(self, field: str) -> None:
+        """A name close to one that was selected is a slip, not a path of its own."""
+        close = difflib.get_close_matches(field, self._selected, n=1, cutoff=NEAR)
+        if field in self._selected or not close or "." in field or are_a_series(field, close[0]):
+            return
+        raise ConfigError(
+            f"no field {field!r} was selected",
+            fix=f"did you mean {close[0]!r}? If not, select it first: .select({field!r})",
+        )
+
+    def _built(
+        self, evaluator: Any, configure: Callable[[Any], object] | None, given: Mapping[str, Any]
+    ) -> Attached:
+        parameters = dict(given)
+        if configure is not None:
+            parameters |= settings_of(configure, evaluator, self._registry)
+        if isinstance(evaluator, str):
+            return self._registry.build({"uses": evaluator, "parameters": parameters})
+        if isinstance(evaluator, Mapping):
+            if parameters:
+                raise ConfigError(
+                    f"parameters are given twice: in {dict(evaluator)!r} and beside it",
+                    fix="write evaluate_with(name, parameter=value)",
+                )
+            return self._registry.build(evaluator)
+        return attach(evaluator, parameters=parameters)
+
+    def _chosen(
+        self, given: Configurations | None, recorded: Mapping[str, Any] | None
+    ) -> tuple[Configuration, ...]:
+        if given:
+            return configurations_from(given)
+        if self._configurations:
+            return tuple(self._configurations.values())
+        return tuple(Configuration(str(name)) for name in recorded or ())
+
+    def _listeners(
+        self, spans: Spans, configurations: tuple[Configuration, ...]
+    ) -> list[ProgressCallback]:
+        """Of one span, configurations are told of one after another though they run at once."""
+        if not spans.single:
+            return list(self._callbacks)
+        names = [one.name for one in configurations] or [Configuration().name]
+        in_order = sorted(names, key=lambda name: name != self._baseline)
+        return [in_turn(callback, in_order) for callback in self._callbacks]

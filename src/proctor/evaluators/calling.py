@@ -1,0 +1,103 @@
+"""Calling an evaluator: what of a trial it is given, and how what it returns becomes a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from proctor.errors import StopRun
+from proctor.evaluators.evidence import Evidence
+from proctor.evaluators.verdict import as_error, as_score
+from proctor.fields.view import Field, SeenTrial, context_of
+from proctor.records.score import NOT_LAST, Score
+from proctor.records.session import Session
+from proctor.records.trial import Trial
+
+NO_EXPECTED = "the sample has no expected value"
+
+
+class Way(NamedTuple):
+    """How a trial becomes the arguments of an evaluator, and what it returns a score."""
+
+    readers: Sequence[Callable[[Trial], Any]]
+    expects: bool
+    threshold: float
+    once: bool
+
+    def nothing_to_say(self, trial: Trial) -> Score | None:
+        """Why it is not asked about this trial, if it is not."""
+        if self.expects and trial.sample.expected is None:
+            return Score.skipped(NO_EXPECTED)
+        if self.once and isinstance(trial, SeenTrial) and trial.epochs is None:
+            return Score.skipped(NOT_LAST)
+        return None
+
+
+def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
+    """A call that gives its answer at once, as a function of the trial that never raises."""
+
+    def score(trial: Trial) -> Score:
+        try:
+            unasked = way.nothing_to_say(trial)
+            if unasked is not None:
+                return unasked
+            return as_score(call(*[read(trial) for read in way.readers]), way.threshold)
+        except StopRun:
+            raise
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def score_of_two(call: Callable[..., Any], threshold: float) -> Callable[[Trial], Score]:
+    """The usual shape, written out: this runs once for every evaluator and sample."""
+
+    def score(trial: Trial) -> Score:
+        expected = trial.sample.expected
+        if expected is None:
+            return Score.skipped(NO_EXPECTED)
+        try:
+            return as_score(call(trial.output, expected), threshold)
+        except StopRun:
+            raise
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def async_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Any]:
+    """A call to be awaited, as a function of the trial that never raises."""
+
+    async def score(trial: Trial) -> Score:
+        try:
+            unasked = way.nothing_to_say(trial)
+            if unasked is not None:
+                return unasked
+            return as_score(await call(*[read(trial) for read in way.readers]), way.threshold)
+        except StopRun:
+            raise
+        except (Exception, SystemExit) as error:
+            return as_error(error)
+
+    return score
+
+
+def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:
+    """How one piece of evidence is read from a trial."""
+    default = piece.default
+
+    def expected(trial: Trial) -> Any:
+        found = trial.sample.expected
+        return default if found is None else found
+
+    readers: dict[str, Callable[[Trial], Any]] = {
+        "output": lambda trial: trial.output,
+        "expected": expected,
+        "sample": lambda trial: trial.sample,
+        "session": lambda trial: (trial.session or Session()).view(trial.usage),
+        "context": lambda trial: context_of(trial, own_field),
+        "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
+    }
+    return readers[piece.kind]

@@ -1,0 +1,337 @@
+"""What is wrong with a definition is said when it is defined, with the nearest correct name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from proctor import define
+from proctor.errors import UsageError
+
+
+def short(output: Any, *, limit: int = 20) -> bool:
+    return len(output) < limit
+
+
+def fault(wrong: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as caught:
+        wrong()
+    return str(caught.value)
+
+
+def output() -> Any:
+    return define().evaluate_field("output")
+
+
+def test_a_misspelt_evaluator() -> None:
+    """Comes with the nearest one."""
+    assert fault(lambda: output().evaluate_with("semantic_similarty")) == snapshot("""\
+there is no evaluator 'semantic_similarty'
+To mend it: did you mean 'semantic_similarity'?\
+""")
+
+
+def test_a_misspelt_parameter() -> None:
+    """Comes with the nearest one, and with all there are."""
+    assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
+contains: its parameters do not fit
+  - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
+To mend it: it takes case_sensitive: bool = True\
+""")
+
+
+def test_a_parameter_of_the_wrong_type() -> None:
+    """Says what was expected and what was given."""
+    assert fault(lambda: output().evaluate_with(short, limit="long")) == snapshot("""\
+short: its parameters do not fit
+  - limit: expected int, got 'long'
+To mend it: it takes limit: int = 20\
+""")
+
+
+def test_a_misspelt_alias() -> None:
+    """A name close to a selected one is a slip, not a field of its own."""
+    checks = define().select("usage.total_tokens", as_="tokens")
+    assert fault(lambda: checks.evaluate_field("tokns")) == snapshot("""\
+no field 'tokns' was selected
+To mend it: did you mean 'tokens'? If not, select it first: .select('tokns')\
+""")
+
+
+def test_a_bad_path() -> None:
+    """In a selection as in an evaluation."""
+    assert fault(lambda: define().select("usage..total_tokens")) == snapshot("""\
+'usage..total_tokens' is not a path to a field: it has an empty key: a dot too many
+To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name\
+""")
+    assert fault(lambda: define().evaluate_field("items[0]")) == snapshot("""\
+'items[0]' is not a path to a field: a list index is written items.0
+To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name\
+""")
+
+
+def test_a_bad_alias() -> None:
+    """A name has no dots and is not empty."""
+    assert fault(lambda: define().select("usage", as_="us.age")) == snapshot("""\
+'us.age' cannot be the name of a field
+To mend it: a name is a word without dots\
+""")
+
+
+def test_an_alias_that_is_taken() -> None:
+    """By another field, selected or evaluated before."""
+    checks = define().select("usage.total_tokens", as_="tokens")
+    assert fault(lambda: checks.select("usage.input_tokens", as_="tokens")) == snapshot(
+        "usage.input_tokens: the name 'tokens' is taken by the field 'usage.total_tokens'"
+    )
+    late = define().evaluate_field("tokens", short)
+    assert fault(lambda: late.select("usage.total_tokens", as_="tokens")) == snapshot(
+        "usage.total_tokens: the name 'tokens' is taken by the field 'tokens'"
+    )
+
+
+def test_two_combinations_of_one_field() -> None:
+    """They contradict each other."""
+    checks = output().evaluate_with(short).combine_with("and")
+    assert fault(lambda: checks.combine_with("or")) == snapshot("""\
+output: the field is combined by 'and' already, and now by 'or'
+To mend it: say it once\
+""")
+    assert fault(lambda: checks.combine_with(short)) == snapshot("""\
+output: the field is combined by 'and' already, and now by short
+To mend it: say it once\
+""")
+
+
+def test_a_misspelt_combination() -> None:
+    """Comes with the nearest one."""
+    assert fault(lambda: output().combine_with("adn")) == snapshot("""\
+output: evaluators are combined by 'adn', which is no way to do it
+To mend it: did you mean 'and'?; or give a function of the scores\
+""")
+
+
+def test_evaluators_before_a_field() -> None:
+    """They belong to none."""
+    assert fault(lambda: define().evaluate_with("contains")) == snapshot("""\
+evaluate_with('contains') belongs to no field
+To mend it: say which first: .evaluate_field("output")\
+""")
+    assert fault(lambda: define().evaluate_with(short)) == snapshot("""\
+evaluate_with(short) belongs to no field
+To mend it: say which first: .evaluate_field("output")\
+""")
+    assert fault(lambda: define().combine_with("and")) == snapshot("""\
+combine_with('and') belongs to no field
+To mend it: say which first: .evaluate_field("output")\
+""")
+
+
+def test_an_empty_definition() -> None:
+    """It evaluates nothing."""
+    assert fault(lambda: define().evaluate({"output": "x"})) == snapshot("""\
+the definition is not complete
+  - there is no field to evaluate: .evaluate_field("output")\
+""")
+
+
+def test_a_field_without_evaluators() -> None:
+    """It is selected, not evaluated."""
+    assert fault(lambda: output().evaluate({"output": "x"})) == snapshot("""\
+the definition is not complete
+  - output: it has no evaluator: .evaluate_with(…)\
+""")
+
+
+def test_a_history_without_a_name() -> None:
+    """Runs are kept under one."""
+    checks = output().evaluate_with(short).history()
+    assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
+the definition is not complete
+  - history: runs are kept under a name: define("name")\
+""")
+    assert fault(lambda: define().history.last()) == snapshot("""\
+a definition without a name has no history
+To mend it: write define("name")\
+""")
+
+
+def test_limits_and_tags_of_a_history() -> None:
+    """All that is wrong with them at once."""
+    wrong: Any = {"retention_days": -1, "retention_count": True, "tags": {"n": 3}}
+    assert fault(lambda: define("x").history(**wrong)) == snapshot("""\
+the history cannot be kept like this
+  - retention_days: a number above 0, got -1
+  - retention_count: a number above 0, got True
+  - tags.n: a text, got 3\
+""")
+
+
+def test_a_date_without_a_zone() -> None:
+    """Nobody knows when that was."""
+    checks = define("x")
+    ranged = (datetime(2026, 1, 1), None)  # noqa: DTZ001 - that is the point
+    assert fault(lambda: checks.history.query(date_range=ranged)) == snapshot("""\
+date_range: a date without a time zone: 2026-01-01T00:00:00
+To mend it: say which zone is meant: datetime(…, tzinfo=UTC)\
+""")
+
+
+def test_an_unknown_baseline() -> None:
+    """Comes with the nearest configuration."""
+    checks = (
+        output().evaluate_with(short).configuration("low").configuration("high").baseline("lwo")
+    )
+    assert fault(lambda: checks.evaluate({"input": "x"}, target=len)) == snapshot("""\
+the definition is not complete
+  - baseline: there is no configuration 'lwo'; did you mean 'low'?\
+""")
+
+
+def test_two_configurations_of_one_name() -> None:
+    """Only one could be meant."""
+    assert fault(lambda: define().configuration("low").configuration("low")) == snapshot(
+        "there are two configurations 'low'"
+    )
+
+
+def test_several_configurations_with_neither_target_nor_recordings() -> None:
+    """There is nothing to compare."""
+    checks = output().evaluate_with(short)
+    both: Any = {"low": {}, "high": {}}
+    assert fault(lambda: checks.evaluate({"output": "x"}, configurations=both)) == snapshot("""\
+nothing was recorded for the configurations low, high, and there is no target to run them
+To mend it: give target=…, or recorded={configuration: result}\
+""")
+    assert fault(lambda: checks.evaluate([], recorded={"low": {}})) == snapshot("""\
+recorded: recorded results are given by configuration for one span
+To mend it: in a dataset give every span its own: {'recorded': {configuration: result}}\
+""")
+
+
+def test_names_that_are_none() -> None:
+    """Of a definition, and of what is registered."""
+    assert fault(lambda: define(" ")) == snapshot("the name of a definition is a word, got ' '")
+    assert fault(lambda: define().register_evaluator(short, "a:b")) == snapshot("""\
+'a:b' cannot be the name of an evaluator
+To mend it: a name has no colon and does not begin with 'not-'\
+""")
+
+
+def test_an_evaluator_called_like_a_number_of_its_field() -> None:
+    """Found before anything runs, not when the report is made."""
+
+    def score(output: Any) -> bool:
+        return True
+
+    checks = output().evaluate_with(score)
+    assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
+field.output.score: the evaluator 'score' of the field 'output' is called what the field's own numbers are
+To mend it: give it another name: attach(…, name=…), or `name:` in an eval file\
+""")  # noqa: E501
+
+
+def test_parameters_given_twice() -> None:
+    """Only one of them could be meant."""
+    assert fault(
+        lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)
+    ) == snapshot("""\
+parameters are given twice: in {'contains': {}} and beside it
+To mend it: write evaluate_with(name, parameter=value)\
+""")
+
+
+def test_a_listener_that_cannot_listen() -> None:
+    """Filters that let nothing through, and what is no function."""
+    wrong: Any = {"kinds": ["evaluater_end"], "statuses": ["done"]}
+    assert fault(lambda: define().on_progress(print, **wrong)) == snapshot("""\
+the callback waits for events that there are not
+  - on_progress: there are no events 'evaluater_end'; did you mean 'evaluator_end'?
+  - on_progress: there are no events 'done'; known: completed, evaluating, failed, pending, running\
+""")
+    nothing: Any = None
+    assert fault(lambda: define().on_progress(nothing)) == snapshot(
+        "on_progress: a progress callback must be a plain function, got None"
+    )
+
+
+def test_a_block_says_all_at_once() -> None:
+    """Every fault of the block, at its end; what was right before them still stands."""
+
+    def write() -> None:
+        with define("many") as checks:
+            checks.select("usage.total_tokens", as_="tokens").select("a..b")
+            checks.evaluate_with("contains")
+            checks.evaluate_field("tokns")
+            checks.evaluate_field("output").evaluate_with("containz")
+            checks.evaluate_with("contains", case_sensitiv=True).evaluate_with(short, limit="x")
+            checks.combine_with("and").combine_with("or").combine_with("xor")
+            checks.history(retention_days=0)
+            checks.configuration("low").configuration("low")
+            checks.register_evaluator(short, "not-short")
+            checks.on_progress(print, statuses=["done"])  # type: ignore[list-item]
+
+    assert fault(write) == snapshot("""\
+many: the definition has 12 faults
+  - 'a..b' is not a path to a field: it has an empty key: a dot too many
+    To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name
+  - evaluate_with('contains') belongs to no field
+    To mend it: say which first: .evaluate_field("output")
+  - no field 'tokns' was selected
+    To mend it: did you mean 'tokens'? If not, select it first: .select('tokns')
+  - there is no evaluator 'containz'
+    To mend it: did you mean 'contains'?
+  - contains: its parameters do not fit
+      - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
+    To mend it: it takes case_sensitive: bool = True
+  - short: its parameters do not fit
+      - limit: expected int, got 'x'
+    To mend it: it takes limit: int = 20
+  - output: the field is combined by 'and' already, and now by 'or'
+    To mend it: say it once
+  - output: the field is combined by 'and' already, and now by 'xor'
+    To mend it: say it once
+  - the history cannot be kept like this
+      - retention_days: a number above 0, got 0
+  - there are two configurations 'low'
+  - 'not-short' cannot be the name of an evaluator
+    To mend it: a name has no colon and does not begin with 'not-'
+  - the callback waits for events that there are not
+      - on_progress: there are no events 'done'; known: completed, evaluating, failed, pending, running\
+""")  # noqa: E501
+
+
+def test_a_block_with_one_fault_says_just_that() -> None:
+    """And a block that fails otherwise is not talked over."""
+
+    def one() -> None:
+        with define() as checks:
+            checks.evaluate_field("output").evaluate_with("containz")
+
+    assert fault(one).startswith("there is no evaluator 'containz'")
+
+    def otherwise() -> None:
+        with define() as checks:
+            checks.evaluate_with("contains")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        otherwise()
+
+
+def test_a_block_that_is_not_complete_says_so_at_its_end() -> None:
+    """Not only when it is used."""
+
+    def unfinished() -> None:
+        with define() as checks:
+            checks.evaluate_field("output").history()
+
+    assert fault(unfinished) == snapshot("""\
+the definition is not complete
+  - output: it has no evaluator: .evaluate_with(…)
+  - history: runs are kept under a name: define("name")\
+""")

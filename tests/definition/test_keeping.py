@@ -1,0 +1,181 @@
+"""The history of a definition: what is kept, for how long, and how it is found again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import Definition, SQLiteHistory, define
+from proctor.definition.keeping import Keeping, Retention
+from proctor.errors import ConfigError
+from proctor.records.run import RunMetadata
+
+
+class Later:
+    """A clock that is so many days ahead."""
+
+    def __init__(self, days: float) -> None:
+        self.days = days
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(days=self.days)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing sleeps here")
+
+
+def checks(where: Path, name: str = "exam", **limits: Any) -> Definition:
+    definition = define(name).select("usage.total_tokens", as_="tokens")
+    definition.evaluate_field("output", lambda output: True)
+    return definition.history(where=where / "h.db", **limits)
+
+
+def span(tokens: int = 5) -> dict[str, Any]:
+    return {"input": "x", "output": "y", "usage": {"total_tokens": tokens}}
+
+
+def count(where: Path, name: str = "exam") -> int:
+    return len(SQLiteHistory(where / "h.db").runs(limit=1000, name=name))
+
+
+def at(day: float) -> RunMetadata:
+    return RunMetadata(str(day), "exam", NOW - timedelta(days=day))
+
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("days", "most", "left"),
+    [
+        (None, None, [0, 1, 10, 29, 30, 31, 90]),
+        (30, None, [0, 1, 10, 29, 30]),
+        (None, 2, [0, 1]),
+        (10, 5, [0, 1, 10, 29, 30]),
+        (30, 2, [0, 1, 10, 29, 30]),
+        (0.5, 100, [0, 1, 10, 29, 30, 31, 90]),
+    ],
+)
+def test_a_run_stays_while_either_limit_keeps_it(
+    days: float | None, most: int | None, left: list[float]
+) -> None:
+    """Deleted only when both are exceeded; one limit alone rules; none keeps all."""
+    runs = [at(day) for day in (0, 1, 10, 29, 30, 31, 90)]
+    over = Retention(days, most).over(runs, NOW)
+    assert [run for run in runs if run not in over] == [at(day) for day in left]
+
+
+@given(
+    st.lists(st.integers(0, 100), max_size=20, unique=True), st.floats(0.1, 100), st.integers(1, 20)
+)
+def test_nothing_within_a_limit_is_ever_deleted(ages: list[int], days: float, most: int) -> None:
+    """Whatever the ages: what goes is too old, and not among the newest."""
+    runs = [at(age) for age in sorted(ages)]
+    over = Retention(days, most).over(runs, NOW)
+    for place, run in enumerate(runs):
+        old = NOW - run.started_at > timedelta(days=days)
+        assert (run in over) == (old and place >= most)
+
+
+def test_after_a_save_what_is_over_goes(tmp_path: Path) -> None:
+    """Of this definition alone; other runs in the same history stay."""
+    other = checks(tmp_path, "other")
+    other.evaluate(span())
+    definition = checks(tmp_path, retention_count=3)
+    for number in range(5):
+        definition.evaluate(span(number))
+    assert (count(tmp_path), count(tmp_path, "other")) == (3, 1)
+    assert [r.rows()[0]["tokens"] for r in definition.history.last()] == [4, 3, 2]
+
+
+def test_days_are_counted_by_the_clock(tmp_path: Path) -> None:
+    """A month later the old runs go, by command too; within the count they stay."""
+    definition = checks(tmp_path, retention_days=30)
+    first = definition.evaluate(span())
+    definition.history = Keeping(definition, Later(29))
+    definition.history(retention_days=30, where=tmp_path / "h.db")
+    assert definition.history.prune() == []
+    definition.history = Keeping(definition, Later(31))
+    definition.history(retention_days=30, where=tmp_path / "h.db")
+    assert definition.history.prune() == [first.run_id]
+    assert count(tmp_path) == 0
+    kept = checks(tmp_path)
+    kept.evaluate(span())
+    kept.history = Keeping(kept, Later(31))
+    kept.history(retention_days=30, retention_count=1, where=tmp_path / "h.db")
+    assert kept.history.prune() == []
+
+
+def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    """However old: another process still holds it."""
+    definition = checks(tmp_path)
+    run_id = definition.evaluate(span()).run_id
+    definition.history = Keeping(definition, Later(100))
+    definition.history(retention_days=1, where=tmp_path / "h.db")
+    with SQLiteHistory(tmp_path / "h.db").hold(run_id):
+        assert definition.history.prune() == []
+    assert definition.history.prune() == [run_id]
+
+
+def test_without_saving_nothing_is_kept(tmp_path: Path) -> None:
+    """Neither by default nor when it is switched off."""
+    definition = checks(tmp_path, auto_save=False)
+    assert definition.evaluate(span()).passed
+    assert not (tmp_path / "h.db").exists()
+    assert definition.history.tags == {}
+
+
+def test_queries_combine(tmp_path: Path) -> None:
+    """Configuration, dates with both ends, and all tags; newest first."""
+    definition = checks(tmp_path, tags={"environment": "production", "feature": "chat"})
+    runs = [
+        definition.evaluate({"input": "x"}, recorded={name: span(number)})
+        for number, name in enumerate(["low", "high", "low"])
+    ]
+    begun = [run.metadata.started_at for run in runs if run.metadata]
+    history = definition.history
+
+    def found(**asked: Any) -> list[int]:
+        ids = [run.run_id for run in history.query(**asked)]
+        return [next(i for i, run in enumerate(runs) if run.run_id == one) for one in ids]
+
+    assert found() == [2, 1, 0]
+    assert found(configuration="low") == [2, 0]
+    assert found(configuration="mid") == []
+    assert found(date_range=(begun[1], begun[2])) == [2, 1]
+    assert found(date_range=(begun[1], begun[1])) == [1]
+    assert found(date_range=(None, begun[0])) == [0]
+    assert found(tags={"environment": "production", "feature": "chat"}) == [2, 1, 0]
+    assert found(tags={"environment": "production", "feature": "search"}) == []
+    assert found(configuration="low", date_range=(begun[1], None)) == [2]
+    assert len(history.last(2)) == 2
+
+
+def test_a_trend_is_told_run_by_run(tmp_path: Path) -> None:
+    """The oldest first, a point for each configuration asked for, as plain data too."""
+    definition = checks(tmp_path)
+    for number in (500, 450):
+        definition.evaluate(
+            {"input": "x"}, recorded={"low": span(number), "high": span(number + 100)}
+        )
+    trend = definition.history.trend("tokens", configurations=["low"])
+    assert [(one.configuration, one.value, one.n) for one in trend.points] == [
+        ("low", 500.0, 1), ("low", 450.0, 1),
+    ]  # fmt: skip
+    assert [point["value"] for point in trend.data] == [500.0, 450.0]
+    assert trend.data[0]["date"] < trend.data[1]["date"]
+    assert len(definition.history.trend("tokens").points) == 4
+    assert [one.value for one in definition.history.trend("pass_rate").points] == [1.0] * 4
+    with pytest.raises(ConfigError, match="no run has a number for 'nothing'"):
+        definition.history.trend("nothing")
+    single = checks(tmp_path, "single")
+    single.evaluate(span(7))
+    assert [one.value for one in single.history.trend("tokens").points] == [7.0]

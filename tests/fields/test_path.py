@@ -1,0 +1,307 @@
+"""Paths to fields: every kind of thing is walked through alike, and what is missing is named."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import sys
+from collections import namedtuple
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from benchmarks.fields import seconds_per_round
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from proctor.errors import ConfigError, FieldMissing
+from proctor.fields.path import compiled
+
+
+@dataclass
+class Tokens:
+    total: int = 12
+
+    @property
+    def double(self) -> int:
+        return 2 * self.total
+
+
+class Struct(msgspec.Struct):
+    tokens: Tokens = msgspec.field(default_factory=Tokens)
+
+    @property
+    def words(self) -> int:
+        return 7
+
+
+class Model(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    tokens: dict[str, int] = {"total": 12}
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> int:
+        return 7
+
+
+class Slotted:
+    __slots__ = ("tokens",)
+
+    def __init__(self) -> None:
+        self.tokens = {"total": 12}
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.tokens = {"total": 12}
+        self._secret = "hidden"
+
+    @functools.cached_property
+    def words(self) -> int:
+        return 7
+
+
+Pair = namedtuple("Pair", ["tokens", "other"])
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        {"tokens": {"total": 12}},
+        MappingProxyType({"tokens": {"total": 12}}),
+        {"tokens": Tokens()},
+        Struct(),
+        Model(),
+        Slotted(),
+        Plain(),
+        Pair({"total": 12}, None),
+    ],
+)
+def test_everything_with_fields_is_walked_through_alike(thing: Any) -> None:
+    """Mappings, dataclasses, structs, models, slots, plain objects and named tuples."""
+    assert compiled("tokens.total").find(thing) == 12
+    assert compiled("tokens.total").exists(thing)
+    assert not compiled("tokens.totals").exists(thing)
+
+
+def test_properties_are_fields_too() -> None:
+    """Computed on demand, whatever the class; a model's extra fields as well."""
+    assert compiled("tokens.double").find(Struct()) == 24
+    assert [compiled("words").find(thing) for thing in (Struct(), Model(), Plain())] == [7, 7, 7]
+    assert compiled("colour").find(Model(colour="red")) == "red"  # type: ignore[call-arg]
+
+
+def test_what_is_private_is_no_field() -> None:
+    """Neither an attribute with an underscore nor a method can be reached."""
+    for path in ("_secret", "__class__", "model_dump"):
+        assert not compiled(path).exists(Plain())
+        assert not compiled(path).exists(Model())
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("items.0.name", "a"),
+        ("items.-1.name", "c"),
+        ("items.*.name", ["a", "b", "c"]),
+        ("items.*.tags.*", [1, 2, 3]),
+        ("items.*.tags.0", [1, 2, 3]),
+        ("items.*", [{"name": n, "tags": [i]} for i, n in enumerate("abc", 1)]),
+        ("by_name.*.n", [5, 6]),
+        (r"a\.b.c", "dotted"),
+        ("numbers.3", "three"),
+        ("nothing", None),
+        ("pair.1", 2),
+        ("stars.*", "a key of its own"),
+        ("many.*.*", [1, 2]),
+    ],
+)
+def test_indices_stars_and_dots(path: str, found: Any) -> None:
+    """List indices from both ends, every item, items of items, keys with dots, null as a value."""
+    thing = {
+        "items": [{"name": n, "tags": [i]} for i, n in enumerate("abc", 1)],
+        "by_name": {"x": {"n": 5}, "y": {"n": 6}},
+        "a.b": {"c": "dotted"},
+        "numbers": {3: "three"},
+        "nothing": None,
+        "pair": (1, 2),
+        "stars": {"*": "a key of its own", "x": 1},
+        "many": [{"*": 1, "z": 9}, {"*": 2}],
+    }
+    assert compiled(path).find(thing) == found
+
+
+def test_a_star_over_nothing_is_an_empty_list() -> None:
+    """No items are no values, not a missing field."""
+    assert compiled("items.*.name").find({"items": []}) == []
+    assert compiled("items.*.name.*").find({"items": {}}) == []
+
+
+def missing(path: str, thing: Any) -> str:
+    with pytest.raises(FieldMissing) as caught:
+        compiled(path).find(thing)
+    assert isinstance(caught.value, LookupError)
+    return str(caught.value)
+
+
+def test_what_is_missing_is_named_with_what_is_there() -> None:
+    """The error names the path, the key, and the keys that are there."""
+    thing = {"usage": {"total_tokens": 1, "cost": 2}, "items": [{"n": 1}, {"m": 2}], "no": None}
+    assert missing("usage.total_token", thing) == snapshot(
+        """\
+usage.total_token: 'usage' has no field 'total_token'
+To mend it: did you mean 'total_tokens'? (there are: total_tokens, cost)\
+"""
+    )
+    assert missing("latency_ms", thing) == snapshot(
+        """\
+latency_ms: the result has no field 'latency_ms'
+To mend it: there are: usage, items, no\
+"""
+    )
+    assert missing("items.7.n", thing) == snapshot(
+        """\
+items.7.n: 'items' has no item 7
+To mend it: it is a list of 2; use an index from 0, or *\
+"""
+    )
+    assert missing("items.*.n", thing) == snapshot(
+        """\
+items.1.n: 'items.1' has no field 'n'
+To mend it: there are: m\
+"""
+    )
+    assert missing("no.more", thing) == snapshot("no.more: 'no' is null and has no field 'more'")
+    assert missing("usage.cost.*", thing) == snapshot("usage.cost.*: 'usage.cost' has no items")
+    assert missing("usage.cost.cents", thing) == snapshot(
+        "usage.cost.cents: 'usage.cost' has no field 'cents'"
+    )
+    assert missing("x.0", {"x": []}) == snapshot("x.0: 'x' is an empty list and has no item 0")
+
+
+@pytest.mark.parametrize("thing", [datetime(2026, 1, 1, tzinfo=UTC), {1}, object(), len, 3, "text"])
+def test_what_has_no_fields_says_so(thing: Any) -> None:
+    """Never another error than that the field is missing."""
+    assert "has no field 'nothing'" in missing("x.nothing", {"x": thing})
+    assert "has no " in missing("x." + "9" * 5_000, {"x": thing})
+
+
+def test_in_a_mapping_the_key_is_named_where_every_item_is_asked() -> None:
+    """Not the number of the item, which nobody has written."""
+    assert "'runs.b' has no field 'n'" in missing("runs.*.n", {"runs": {"a": {"n": 1}, "b": {}}})
+
+
+def test_many_keys_are_cut() -> None:
+    """Twenty are shown, and that there are more."""
+    told = missing("zzz", {f"key{i}": i for i in range(50)})
+    assert told.count("key") == 20
+    assert told.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("", "it is empty"),
+        ("  ", "it is empty"),
+        (".a", "a dot too many"),
+        ("a.", "a dot too many"),
+        ("a..b", "a dot too many"),
+        ("a. b", "a space at the end of a key"),
+        ("items[0]", "a list index is written items.0"),
+        ("items[0].name", "a list index is written items.0"),
+        (3, "it is a int, not a text"),
+        (["a"], "it is a list, not a text"),
+        (None, "it is a NoneType, not a text"),
+    ],
+)
+def test_what_is_no_path_is_refused(path: Any, words: str) -> None:
+    """With what is wrong, and how paths are written."""
+    with pytest.raises(ConfigError, match=words) as caught:
+        compiled(path)
+    assert "usage.total_tokens" in caught.value.fix
+
+
+def test_a_path_is_read_once() -> None:
+    """Asked for again, the very same object is given."""
+    assert compiled("usage.total_tokens") is compiled("usage.total_tokens")
+
+
+KEYS = st.text(min_size=1).filter(lambda k: k == k.strip() and "\\" not in k and k != "*")
+LEAVES = st.none() | st.booleans() | st.integers() | st.text()
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def leaves(thing: Any, keys: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    if isinstance(thing, dict):
+        return [leaf for key, part in thing.items() for leaf in leaves(part, (*keys, key))]
+    if isinstance(thing, list):
+        return [leaf for at, part in enumerate(thing) for leaf in leaves(part, (*keys, str(at)))]
+    return [(keys, thing)]
+
+
+@given(st.dictionaries(KEYS, TREES, min_size=1, max_size=5))
+def test_every_leaf_is_found_by_its_path(tree: dict[str, Any]) -> None:
+    """Whatever is nested how: the keys on the way to it, dots escaped, lead to each value."""
+    for keys, value in leaves(tree):
+        text = ".".join(key.replace(".", "\\.") for key in keys)
+        if any(key.endswith("]") for key in keys):
+            continue
+        assert compiled(text).find(tree) is value
+        assert compiled(text).exists(tree)
+
+
+@given(st.dictionaries(KEYS, TREES, min_size=1, max_size=5), st.lists(KEYS, min_size=1, max_size=4))
+def test_finding_agrees_with_existing(tree: dict[str, Any], keys: list[str]) -> None:
+    """A path either gives a value or raises FieldMissing; `exists` says which, and nothing else."""
+    text = ".".join(key.replace(".", "\\.") for key in keys)
+    if "]" in text:
+        return
+    way = compiled(text)
+    if way.exists(tree):
+        way.find(tree)
+    else:
+        with pytest.raises(FieldMissing):
+            way.find(tree)
+
+
+@given(st.lists(st.lists(st.integers(), max_size=4), max_size=4))
+def test_two_stars_give_one_flat_list(rows: list[list[int]]) -> None:
+    """Items of items, in order."""
+    assert compiled("rows.*.*").find({"rows": rows}) == [n for row in rows for n in row]
+
+
+def test_a_hundred_fields_are_extracted_quickly() -> None:
+    """The claim is 100 µs for 100 fields; five times that is allowed on a busy machine."""
+    if sys.gettrace() is not None:
+        pytest.skip("every line is being traced")
+    rounds = [seconds_per_round() for _ in range(5)]
+    assert statistics.median(rounds) < 500e-6
+
+
+@dataclass
+class Unread:
+    """Reading one of its fields fails."""
+
+    fine: int = 1
+    more: list[int] = field(default_factory=list)
+
+    @property
+    def broken(self) -> int:
+        raise RuntimeError("not today")
+
+
+def test_a_property_that_fails_says_what_it_said() -> None:
+    """Its own error comes through; it is not told as a missing field."""
+    assert compiled("fine").find(Unread()) == 1
+    with pytest.raises(RuntimeError, match="not today"):
+        compiled("broken").find(Unread())

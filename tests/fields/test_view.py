@@ -1,0 +1,144 @@
+"""A trial as its evaluators see it: one mapping, one field of it, and what stands beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proctor import FieldMissing, Message, Sample, Session, Trial, Usage
+from proctor.fields.direction import higher_is_better
+from proctor.fields.view import Field, context_of, field_values, looking_at, result_of, seen
+from proctor.records.trial import Failure
+
+SAMPLE = Sample("7", "2 + 2?", "4", {"topic": "sums", "baseline_output": "5", "output": "old"})
+
+
+def trial(output: Any = "4", **held: Any) -> Trial:
+    return Trial(SAMPLE, output, **held)
+
+
+def test_a_trial_is_one_mapping() -> None:
+    """What it left behind, the sample, its metadata at the top, and the configuration's options."""
+    left = trial(
+        usage=Usage(3, 4, cost=0.5),
+        latency_ms=12.0,
+        configuration="low",
+        epoch=2,
+        session=Session([Message("user", "hi")]),
+    )
+    whole = result_of(seen(left, options={"temperature": 0.3}))
+    assert {key: whole[key] for key in ("id", "input", "expected", "output", "epoch")} == {
+        "id": "7", "input": "2 + 2?", "expected": "4", "output": "4", "epoch": 2,
+    }  # fmt: skip
+    assert whole["usage"] == {
+        "input_tokens": 3, "output_tokens": 4, "total_tokens": 7, "cost": 0.5,
+    }  # fmt: skip
+    assert whole["configuration"] == {"name": "low", "temperature": 0.3}
+    assert (whole["latency_ms"], whole["topic"], whole["metadata"]) == (
+        12.0,
+        "sums",
+        SAMPLE.metadata,
+    )
+    assert len(whole["session"]) == 1
+
+
+def test_what_is_not_known_is_not_there() -> None:
+    """Unknown usage, time and session are missing fields, not nulls that could be judged."""
+    whole = result_of(trial(usage=Usage(3), latency_ms=None))
+    assert whole["usage"] == {"input_tokens": 3, "total_tokens": 3}
+    assert not {"latency_ms", "session"} & whole.keys()
+    assert "usage" not in result_of(trial())
+
+
+def test_what_a_configuration_recorded_lies_over_the_metadata() -> None:
+    """Fields that we have no record for are found where the configuration recorded them."""
+    recorded = {"low": {"output": "x", "judge": 3, "usage": {"cached": 9, "input_tokens": 0}}}
+    sample: Sample[str, str] = Sample("1", "", metadata={"recorded": recorded, "judge": 1})
+    left = Trial(sample, "x", usage=Usage(5, 6), configuration="low")
+    whole = result_of(left)
+    assert whole["judge"] == 3
+    assert whole["usage"] == {
+        "cached": 9, "input_tokens": 0, "output_tokens": 6, "total_tokens": 11,
+    }  # fmt: skip
+    assert result_of(Trial(sample, "x", configuration="high"))["judge"] == 1
+
+
+def test_looking_at_a_field_makes_it_the_output() -> None:
+    """Its evaluators see the value as the output, and still the whole trial around it."""
+    part = looking_at(trial({"text": "4"}), Field("text", "output.text"))
+    assert part.output == "4"
+    assert result_of(part)["output"] == {"text": "4"}
+    again = looking_at(part, Field("topic", "topic"))
+    assert (again.output, again.whole) == ("sums", trial({"text": "4"}))
+    context = context_of(part, Field("other", "topic"))
+    assert (context.field_name, context.value, context.output) == ("text", "4", {"text": "4"})
+    with pytest.raises(FieldMissing, match=r"output\.words"):
+        looking_at(trial({"text": "4"}), Field("words", "output.words"))
+
+
+def test_by_itself_a_trial_is_seen_in_the_evaluators_own_field() -> None:
+    """With what the sample records as its baseline, and no other epochs."""
+    context = context_of(trial(), Field())
+    assert (context.value, context.baseline_value, context.epochs) == ("4", "5", ())
+
+
+def test_a_baseline_configuration_replaces_what_is_recorded() -> None:
+    """Also where its trial failed: then there is no baseline at all."""
+    other = trial("vier", configuration="base")
+    compared = seen(trial(), is_compared=True, baseline=other)
+    assert context_of(compared, Field()).baseline_value == "vier"
+    failed = trial(None, error=Failure("ValueError", "no"))
+    for baseline in (failed, None):
+        compared = seen(trial(), is_compared=True, baseline=baseline)
+        assert context_of(compared, Field()).baseline_value is None
+
+
+def test_epochs_that_failed_have_no_value() -> None:
+    """All are there in order; where one failed or lacks the field, there is None."""
+    failed = trial(None, error=Failure("ValueError", "no"))
+    repeated = seen(
+        trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),)
+    )
+    context = context_of(repeated, Field())
+    assert (context.epochs, context.baseline_epochs) == (("a", None, "c"), (1,))
+    assert context_of(repeated, Field("tokens", "usage.total_tokens")).epochs == (None,) * 3
+
+
+def test_field_values_never_fail() -> None:
+    """What a trial lacks, or what cannot be read, is left out of the event; of no other epoch."""
+
+    class Odd:
+        @property
+        def broken(self) -> int:
+            raise RuntimeError("not today")
+
+    left = trial(Odd(), usage=Usage(3, 4))
+    repeated = seen(left, epochs=(trial(), left))
+    fields = {
+        "broken": "output.broken",
+        "tokens": "usage.total_tokens",
+        "topic": "topic",
+        "no": "x",
+    }
+    assert field_values(repeated, fields) == ({"tokens": 7, "topic": "sums"}, {})
+    values, deltas = field_values(
+        trial(usage=Usage(3, 4)), {"tokens": "usage.total_tokens", "out": "output"}
+    )
+    assert (values, deltas) == ({"tokens": 7, "out": "4"}, {})
+    numbered = Trial(Sample("1", "", metadata={"baseline_output": 4}), 5)
+    assert field_values(numbered, {"out": "output"})[1]["out"].percentage == 25.0
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("usage.total_tokens", False), ("latency_ms", False), ("totalCost", False),
+        ("error_rate", False), ("latency_score", True), ("tokens_per_second", True),
+        ("cost_per_request", False), ("output.coherence", True), ("f1", True),
+        ("temperature", None), ("output", None), ("", None),
+    ],
+)  # fmt: skip
+def test_which_way_is_better_is_told_from_the_name(name: str, better: bool | None) -> None:
+    """By the last word that tells; None where no word does."""
+    assert higher_is_better(name) is better

@@ -1,0 +1,41 @@
+"""What type checkers and editors see of the front door: checked by mypy, and run."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+from proctor import Definition, FieldContext, FieldReport, Score, configuration, define
+from proctor.comparison.deltas import Comparison
+from proctor.comparison.ranking import Ranking
+from proctor.definition.report import FieldResult
+from proctor.records.trial import Configuration
+
+
+def polite(field_context: FieldContext, *, word: str = "please") -> Score:
+    return Score(1.0, word in field_context.value)
+
+
+def test_a_chain_stays_a_definition_and_ends_in_a_report() -> None:
+    """Every step of a chain is a Definition, what it evaluates is a FieldReport."""
+    checks = (
+        define("letters")
+        .select("output", as_="letter")
+        .evaluate_field("letter")
+        .evaluate_with(polite, word="thanks")
+        .evaluate_with("format_compliance", format="markdown")
+        .combine_with("or")
+        .on_progress(lambda event: event.progress)
+        .history(auto_save=False)
+        .baseline("short")
+    )
+    assert_type(checks, Definition)
+    long, short = configuration("long"), configuration("short")
+    assert_type(short, Configuration)
+    recorded = {"long": {"output": "Many thanks"}, "short": {"output": "Thanks"}}
+    report = checks.evaluate({}, configurations=[long, short], recorded=recorded)
+    assert_type(report, FieldReport)
+    assert_type(report.passed, bool)
+    assert_type(report.field_results["letter"], FieldResult)
+    assert_type(report.compare("long", "short"), Comparison)
+    assert_type(report.rank_by("letter.score", "desc"), Ranking)
+    assert_type(report.rows(), list[dict[str, Any]])
