@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import proctor
-from proctor.config import EvalFile
+from proctor.eval_file import EvalFile
 from proctor.registry import Registry
 from proctor.testing import RedisServer
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of

@@ -20,6 +20,13 @@ combination/any_of
     Passes if any of its evaluators passes; the value is the greatest.
     evaluators: list[evaluator]
     needs nothing
+combination/field
+    Evaluators of one field of a result: all must pass, or any, or what a function says.
+    path: str
+    evaluators: list[evaluator]
+    combine: str | Callable[any] = 'and'
+    name: str | None = None
+    needs nothing
 combination/negate
     Passes if its evaluator does not; the value is 1 minus its value.
     evaluator: evaluator
@@ -97,6 +104,12 @@ matching/within_tolerance
     tolerance: float
     relative: bool = False
     needs: expected
+numbers/numeric_answer
+    Passes if the number that the output comes to is the expected one.
+    tolerance: float = 0.0
+    relative: bool = False
+    decimal: '.' | ',' = '.'
+    needs: expected
 opinions/panel
     Asks several judges at once and passes by majority, by their mean, or if all pass.
     judges: list[evaluator]
@@ -118,11 +131,46 @@ opinions/with_canary
     every: int = 10
     answer: str | None = None
     needs nothing
+performance/latency
+    Passes if the answer came within `max_ms` milliseconds.
+    max_ms: float = 2000
+    needs nothing
+performance/throughput
+    Passes if at least `min_tps` tokens came out a second.
+    min_tps: float = 10
+    needs nothing
+performance/token_efficiency
+    Passes if not many more tokens were used than in the baseline.
+    max_increase_pct: float = 10
+    needs nothing
+quality/coherence
+    Passes if the output hangs together as a text.
+    min_score: float = 0.8
+    embedder: embedder = None
+    judge: model = None
+    needs nothing
+quality/hallucination_detection
+    Passes if what the output says stands in the sample's context.
+    context: str = 'context'
+    with_input: bool = False
+    threshold: float | None = None
+    embedder: embedder = None
+    judge: model = None
+    needs nothing
+quality/relevance
+    Passes if the output addresses what was asked.
+    threshold: float = 0.7
+    embedder: embedder = None
+    judge: model = None
+    needs nothing
 quality/semantic_similarity
     Passes if the output means about the same as what was expected.
     embedder: embedder = None
     threshold: float = 0.8
-    needs: expected
+    against: 'expected' | 'baseline' | None = None
+    excerpts: bool | None = None
+    judge: model = None
+    needs nothing
 questions/question_format
     Passes if every output is a well-formed question.
     require_capital: bool = True
@@ -131,6 +179,91 @@ questions/question_format
 questions/starter_phrase
     Passes if every question starts with one of the approved phrases.
     starters: list[str]
+    needs nothing
+regression/latency_regression
+    Passes if latency did not rise by more than `max_ms` milliseconds over the baseline.
+    max_ms: float = 200
+    needs nothing
+regression/no_regression
+    Passes if the field is not worse than in the baseline.
+    direction: 'auto' | 'higher' | 'lower' = 'auto'
+    tolerance: float = 0.0
+    needs nothing
+regression/token_regression
+    Passes if token usage did not rise by more than `max_pct` percent of the baseline.
+    max_pct: float = 10
+    needs nothing
+rules/ends_with
+    Passes if the output ends with one of the phrases; white space behind it does not matter.
+    phrases: str | list[str]
+    paragraph: int | None = None
+    separator: str | None = None
+    whole_words: bool = True
+    case_sensitive: bool = False
+    needs nothing
+rules/keywords
+    Passes if the output has the words to include and none of the words to exclude.
+    include: list[str] = []
+    exclude: list[str] = []
+    need: 'all' | 'any' = 'all'
+    whole_words: bool = True
+    case_sensitive: bool = False
+    needs nothing
+rules/letter_case
+    Passes if all letters of the output are small, or capitals, or every word is capitalised.
+    case: 'lower' | 'upper' | 'title' = 'lower'
+    needs nothing
+rules/occurrences
+    Passes if a text, or what a regular expression matches, occurs so many times in the output.
+    text: str | None = None
+    pattern: str | None = None
+    at_least: int | None = None
+    at_most: int | None = None
+    exactly: int | None = None
+    whole_words: bool = True
+    case_sensitive: bool = False
+    needs nothing
+rules/starts_with
+    Passes if the output starts with one of the phrases; white space before it does not matter.
+    phrases: str | list[str]
+    paragraph: int | None = None
+    separator: str | None = None
+    whole_words: bool = True
+    case_sensitive: bool = False
+    needs nothing
+rules/text_count
+    Passes if the output has so many words, sentences, paragraphs, bullets and so on.
+    of: 'characters' | 'words' | 'capital_words' | 'sentences' | 'lines' | 'paragraphs' | 'bullets' | 'numbered_items' | 'headings' | 'highlights' | 'placeholders' | 'code_blocks' | 'links' = 'words'
+    at_least: int | None = None
+    at_most: int | None = None
+    exactly: int | None = None
+    separator: str | None = None
+    distinct: bool = False
+    needs nothing
+rules/written_in
+    Passes if the output is written in a language, given by its ISO 639-1 code ("de").
+    language: str
+    needs nothing
+safety/bias_detection
+    Passes if the output has no gender, race, or cultural bias.
+    of: evaluator = None
+    threshold: float = 0.5
+    judge: model | None = None
+    needs nothing
+safety/compliance
+    Passes if the output adheres to content policies; the value is the share of them it keeps.
+    policies: str | list[str] = ['pii', 'secrets']
+    refusal: 'forbidden' | 'required' | None = None
+    claims: str | list[str] = []
+    near: float = 0.75
+    rules: dict[str, any] | None = None
+    judge: model | None = None
+    embedder: embedder = None
+    needs nothing
+safety/toxicity_detection
+    Passes if the output has no offensive or harmful language.
+    threshold: float = 0.6
+    judge: model | None = None
     needs nothing
 session/all_tools_succeeded
     Passes if no tool call failed; also where no tool was called.
@@ -167,7 +300,48 @@ session/tool_sequence
     arguments: 'exact' | 'subset' | 'ignore' = 'exact'
     allow_extra: bool = True
     compare: dict[str, any] | None = None
-    needs: session\
+    needs: session
+statistical/consistency
+    Passes if the field hardly varies from epoch to epoch.
+    std_dev: float = 0.1
+    needs: epochs
+statistical/effect_size
+    Passes if the difference from the baseline is large beside the spread of the values.
+    cohen_d: float = 0.5
+    direction: 'any' | 'higher' | 'lower' = 'any'
+    paired: bool = False
+    needs: epochs
+statistical/statistical_significance
+    Passes if the field differs from the baseline by more than chance would give.
+    p_value: float = 0.05
+    direction: 'any' | 'higher' | 'lower' = 'any'
+    paired: bool = False
+    method: 'auto' | 't' | 'permutation' = 'auto'
+    seed: int = 0
+    needs: epochs
+structural/format_compliance
+    Passes if the output is written in a format; of several formats any will do.
+    format: str | list[str]
+    pattern: str | None = None
+    columns: int | list[str] | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    schemes: list[str] | None = None
+    allow_fences: bool = False
+    needs nothing
+structural/json_validity
+    Passes if the output is valid JSON, to the letter of RFC 8259.
+    allow_fences: bool = False
+    needs nothing
+structural/schema_match
+    Passes if the output fits a JSON Schema; all that does not fit is listed with its path.
+    schema: any
+    draft: '4' | '6' | '7' | '2019-09' | '2020-12' | None = None
+    formats: bool = False
+    parse: bool = True
+    allow_fences: bool = False
+    schemas: dict[str, any] | None = None
+    needs nothing\
 """)
     assert registry.warnings == []
 

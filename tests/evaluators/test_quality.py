@@ -1,4 +1,8 @@
-"""semantic_similarity: cosines become scores, and the score says what was compared."""
+"""semantic_similarity: cosines become scores, and the score says what was compared.
+
+The other evaluators of quality have tests of their own: test_coherence, test_hallucination,
+test_relevance.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.quality import similarity
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
@@ -18,9 +23,12 @@ from proctor.api import evaluate
 from proctor.errors import EvaluatorError, ModelError
 from proctor.evaluators.attach import attach
 from proctor.evaluators.quality import semantic_similarity
+from proctor.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.registry import Registry
+from tests.evaluators.judging.rehearsed import scores
+from tests.evaluators.test_recorded_judges import DATA, folder
 
 PLACES = {
     "east": [1.0, 0.0],
@@ -55,8 +63,10 @@ class LangChainCompass(Embeddings):
         return PLACES[text]
 
 
-def score(output: Any, expected: Any, embedder: Any = None, threshold: float = 0.8) -> Score:
-    attached = attach(semantic_similarity(embedder or Compass(), threshold=threshold))
+def score(
+    output: Any, expected: Any, embedder: Any = None, threshold: float = 0.8, **options: Any
+) -> Score:
+    attached = attach(semantic_similarity(embedder or Compass(), threshold=threshold, **options))
     found: Score = asyncio.run(attached(output, expected))
     return found
 
@@ -98,6 +108,21 @@ def test_of_several_references_and_answers_the_nearest_count() -> None:
     found = score(("west", "north"), ["north-east", "east"])
     assert found.value == pytest.approx(math.sqrt(0.5))
     assert (found.details["answer"], found.details["reference"]) == (1, 0)
+
+
+def test_of_many_references_those_are_embedded_that_look_like_the_answer() -> None:
+    """Eight at most, so that a long list of ways to say the same costs little."""
+    embedded: list[str] = []
+
+    def letters(text: str) -> list[float]:
+        embedded.append(text)
+        return [float(len(text)), 1.0]
+
+    many = [f"{word} {word}" for word in ("kiwi", "plum", "fig", "pear", "lime", "date")] * 2
+    found = score("a ripe banana", [*many, "ripe bananas"], letters)
+    assert "ripe bananas" in embedded
+    assert len(set(embedded) & {*many, "ripe bananas"}) <= 8
+    assert found.value is not None
 
 
 def test_nothing_to_compare_is_no_number() -> None:
@@ -145,22 +170,26 @@ def test_what_the_embedder_raises_is_an_error_score() -> None:
 
     class Uneven(Compass):
         async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-            return [[1.0], [1.0, 2.0]]
+            return [[1.0] * len(text) for text in texts]
 
-    found = score("a", "b", Uneven())
+    found = score("a", "bb", Uneven())
     assert found.status == "error"
-    assert "vectors of 1 and of 2 numbers" in found.reason
+    assert "vectors of different lengths" in found.reason
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_lexical_scores_are_sound_whatever_the_texts(output: str, expected: str) -> None:
-    """From 0 to 1, symmetric, and 1 for equal texts."""
-    found, back = score(output, expected, "lexical"), score(expected, output, "lexical")
+    """From 0 to 1, 1 for equal texts, and as wholes symmetric."""
+    found = score(output, expected, "lexical", excerpts=False)
+    back = score(expected, output, "lexical", excerpts=False)
     if found.value is not None and back.value is not None:
         assert 0.0 <= found.value <= 1.0
         assert found.value == pytest.approx(back.value, abs=1e-6)
         if output.strip():
             same = score(output, output, "lexical")
+            inside = score(output, expected, "lexical")
+            assert inside.value is not None
+            assert found.value <= inside.value + 1e-6 <= 1.0 + 2e-6
             assert same.value == pytest.approx(1.0, abs=1e-6)
             assert same.passed
 
@@ -196,6 +225,7 @@ def test_with_weights_meanings_are_compared() -> None:
         ({"threshold": 1.5}, "a threshold is from 0 to 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "cannot embed"),
+        ({"against": "yesterday"}, "against"),
     ],
 )
 def test_what_cannot_be_made_is_told_before_anything_runs(
@@ -204,6 +234,13 @@ def test_what_cannot_be_made_is_told_before_anything_runs(
     """With the way to mend it."""
     with pytest.raises(EvaluatorError, match=told):
         attach(semantic_similarity, parameters=options)
+
+
+def test_what_there_is_no_comparing_with_is_refused() -> None:
+    """Also where the function is called by itself."""
+    wrong: Any = "yesterday"
+    with pytest.raises(EvaluatorError, match="compares with expected or baseline"):
+        semantic_similarity("lexical", against=wrong)
 
 
 def test_missing_weights_name_the_command_that_gets_them(
@@ -242,6 +279,18 @@ def test_a_run_that_compared_letters_for_want_of_a_model_warns_once(
     assert warnings(semantic_similarity("lexical")) == ()
 
 
+def test_it_agrees_with_people_more_than_contains_does() -> None:
+    """Recorded answers of ChatGPT to questions of TriviaQA, at the default threshold."""
+    folder("01_qa_reference/evouna_tq")
+    if weights.find("minilm") is None:
+        pytest.skip("the weights of minilm are not here: proctor models pull minilm")
+    answers = list(similarity.read(DATA, "chatgpt"))[::40]
+    passed = asyncio.run(similarity.verdicts(attach(semantic_similarity()), answers))
+    agreed, _ = similarity.agreement(answers, passed)
+    plain, _ = similarity.agreement(answers, [similarity.has_one(one) for one in answers])
+    assert agreed > plain
+
+
 def test_it_is_registered_and_runs_in_an_evaluation() -> None:
     """By its name, with options from a file; every text is embedded once."""
     compass = Compass()
@@ -253,3 +302,58 @@ def test_it_is_registered_and_runs_in_an_evaluation() -> None:
     assert (column.passed, len(report.results)) == (3, 6)
     named = Registry.standard().build({"semantic_similarity": {"embedder": "lexical"}})
     assert named.spec.parameters == {"embedder": "lexical", "threshold": 0.8}
+
+
+def in_field(output: Any, expected: Any, result: dict[str, Any], **options: Any) -> Score:
+    """The score where the output is a field of a result."""
+    name = options.pop("field", "output")
+    evaluator = semantic_similarity(Compass(), **options)
+    found: Score = asyncio.run(evaluator(output, expected, FieldContext(name, result)))
+    return found
+
+
+def test_without_an_expected_value_the_baseline_is_the_reference() -> None:
+    """With one, it is that, unless the baseline is asked for."""
+    result = {"output": "east", "baseline_output": "nearly east"}
+    assert in_field("east", None, result).value == pytest.approx(0.8)
+    assert in_field("east", "north", result).value == 0.0
+    assert in_field("east", "north", result, against="baseline").passed
+    assert in_field("east", None, result, against="expected").status == "skipped"
+
+
+def test_the_expected_value_is_the_outputs_so_other_fields_have_their_baseline() -> None:
+    """And are skipped where there is none."""
+    result = {"summary": "east", "baseline_summary": "east"}
+    assert in_field("east", "north", result, field="summary").value == 1.0
+    alone = in_field("east", "north", {"summary": "east"}, field="summary")
+    assert alone.status == "skipped"
+    assert "neither expected nor baseline" in alone.reason
+
+
+def test_a_short_reference_is_found_inside_a_long_answer() -> None:
+    """By the words that look most like it; not if that is refused, nor for a long reference."""
+    answer = "I am quite sure that it was written by Jane Austin in 1813."
+    found = score(answer, ["Jane Austen", "Emily Bronte"], "lexical")
+    assert found.details["excerpt"] == "jane austin"
+    assert found.details["reference"] == 0
+    assert "of 'jane austin' in it" in found.reason
+    whole = score(answer, "Jane Austen", "lexical", excerpts=False)
+    assert "excerpt" not in whole.details
+    assert (whole.value or 0.0) < (found.value or 0.0)
+    assert "excerpt" not in score("one two three", "one two three", "lexical").details
+    assert score("by Jane Austen", "Jane Austen", "lexical", excerpts=True).value == 1.0
+    assert "excerpt" not in score("by Jane Austen", "?!", "lexical", excerpts=True).details
+
+
+def test_a_judge_scores_how_far_the_meaning_is_the_same() -> None:
+    """Out of ten, and it sees the reference; without one nobody is asked."""
+    judge = scores(8)
+    evaluator = attach(semantic_similarity(judge=judge))
+    found = asyncio.run(evaluator("He bought a car.", "He purchased an automobile."))
+    assert (found.value, found.passed, found.details["method"]) == (0.8, True, "judge")
+    assert judge.asked[0].part("EXPECTED") == "He purchased an automobile."
+    assert evaluator.spec.parameters == {"judge": "test:judge", "threshold": 0.8}
+    assert asyncio.run(evaluator("He bought a car.")).status == "skipped"
+    empty = asyncio.run(evaluator(" ", "something"))
+    assert (empty.value, empty.details["method"]) == (0.0, "judge")
+    assert len(judge.asked) == 1

@@ -9,9 +9,9 @@ import math
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from proctor import lifetimes
 from proctor.asking.conditions import Conditions, conditions
@@ -132,6 +132,24 @@ class Remembered:
             raise CallFailed(f"{self.name} gave vectors of different lengths")
         self._length = lengths.pop()
         return vectors
+
+
+# Weak, so that an embedder goes, with all it remembers, with the last who uses it.
+_SHARED: WeakValueDictionary[Hashable, Remembered] = WeakValueDictionary()
+_SHARING = threading.Lock()
+
+
+def shared(key: Hashable, make: Callable[[], Remembered]) -> Remembered:
+    """The embedder that all share who give the same key, made if nobody has it.
+
+    The key says everything that the vectors depend on. Where it holds the `id` of an object, the
+    embedder must hold that object.
+    """
+    with _SHARING:
+        found = _SHARED.get(key)
+        if found is None:
+            found = _SHARED[key] = make()
+        return found
 
 
 class _Desk:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections import Counter
 from collections.abc import Sequence
 
 from proctor.errors import ModelError
+from proctor.threads import in_thread
 
 NAME = "lexical"
 BUCKETS = 4096
 LENGTHS = (2, 3, 4)
+# Fewer characters than these are counted before a thread has begun.
+SMALL = 20_000
 
 
 def connect(address: str) -> Lexical:
     """The embedder at `lexical`."""
     if address != NAME:
         raise ModelError(f"{address!r} is not an address", fix=f"write {NAME}")
+    return _lexical()
+
+
+@functools.cache
+def _lexical() -> Lexical:
+    # It keeps nothing, so all may have the same; what it gave is then remembered once.
     return Lexical()
 
 
@@ -39,7 +49,10 @@ class Lexical:
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """One vector for each text, in order."""
-        return [vector(text) for text in texts]
+        if sum(map(len, texts)) < SMALL:
+            return list(map(vector, texts))
+        found: list[Sequence[float]] = await in_thread(lambda: list(map(vector, texts)))
+        return found
 
 
 def vector(text: str) -> list[float]:

@@ -6,10 +6,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from proctor import extras, weights
-from proctor.asking.remembered import Remembered
+from proctor.asking.remembered import Remembered, shared
 from proctor.embedders.wordpiece import WordPiece
 from proctor.errors import ModelError
 from proctor.threads import in_thread
@@ -18,10 +17,6 @@ NAME = "minilm"
 MOST_PIECES = 256
 # So many pieces go through the model at a time: enough for the processor, little for the memory.
 PIECES_AT_ONCE = 2048
-
-# One model in memory for all who use it; weak, so that it goes with the last of them.
-_IN_USE: WeakValueDictionary[Path, Remembered] = WeakValueDictionary()
-_MAKING = threading.Lock()
 
 
 def connect(address: str) -> Remembered:
@@ -35,11 +30,8 @@ def connect(address: str) -> Remembered:
         )
     path = weights.path(NAME)
     extras.require("numpy", extra="local", why="the local embedder")
-    with _MAKING:
-        found = _IN_USE.get(path)
-        if found is None:
-            found = _IN_USE[path] = Remembered(MiniLM(path))
-        return found
+    # One model in memory for all who use it.
+    return shared((NAME, path), lambda: Remembered(MiniLM(path)))
 
 
 class MiniLM:

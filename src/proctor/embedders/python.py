@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proctor.asking.remembered import Remembered
+from proctor.asking.remembered import Remembered, shared
 from proctor.errors import CallFailed, ModelError, ProctorError
 from proctor.identity import name_of
 from proctor.threads import in_thread
@@ -22,14 +22,21 @@ def connect(thing: Any, *, name: str | None = None) -> Remembered:
 
     A function gets a list of texts and gives a vector for each; one whose parameter is annotated
     `str` gets one text at a time. Both may be async. LangChain embeddings are asked through
-    `embed_documents`, sentence-transformers and their kin through `encode`.
+    `embed_documents`, sentence-transformers and their kin through `encode`. All who give the same
+    thing share what is remembered.
 
     >>> connect(lambda texts: [[1.0] for text in texts], name="constant").name
     'constant'
     """
     call, label = _call_of(thing)
+    label = name or f"python:{label}"
     single = _takes_one_text(call)
-    return Remembered(PythonEmbedder(call, name or f"python:{label}", single=single))
+    # A method is a new object each time it is taken from its owner.
+    owner, function = getattr(call, "__self__", None), getattr(call, "__func__", call)
+    return shared(
+        ("python", id(owner), id(function), label),
+        lambda: Remembered(PythonEmbedder(call, label, single=single)),
+    )
 
 
 class PythonEmbedder:

@@ -1,32 +1,47 @@
-"""Quality: how near the output comes in meaning to what was expected."""
+"""Quality: meaning kept, text that hangs together, nothing made up, the question answered.
+
+Each has a method that runs on this machine and, with a judge, one that asks a model. The details
+of a score say which was used.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-import math
-from collections.abc import Awaitable, Callable, Sequence
-from operator import itemgetter, mul
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal
 
-from proctor import codec, connections, sessions
-from proctor.errors import CallFailed, EvaluatorError, UsageError
+from proctor.errors import EvaluatorError
+from proctor.evaluators.flow import Flowing
+from proctor.evaluators.graded import ClaimsChecked, Graded
+from proctor.evaluators.grounding.grounded import GROUNDED, Grounded
+from proctor.evaluators.likeness import Alike
 from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.options import Embedding
-from proctor.evaluators.verdict import is_fraction, shown
+from proctor.evaluators.meanings import Meanings
+from proctor.evaluators.options import Embedding, Model
+from proctor.evaluators.topic import OnTopic
+from proctor.evaluators.verdict import is_fraction
+from proctor.evaluators.wording import texts_in
+from proctor.fields.context import FieldContext
+from proctor.fields.path import compiled
+from proctor.records.sample import CONTEXT
 from proctor.records.score import Score
 
-LOCAL, LEXICAL = "local:minilm", "lexical"
-NO_MEANINGS = (
-    "semantic_similarity compared letters, not meanings, for no embedder was named and there is no "
-    'local one; get it with pip install "proctor[local]" and proctor models pull minilm, or name '
-    "one, such as openai:text-embedding-3-small"
-)
+Against = Literal["expected", "baseline"]
+Evaluate = Callable[..., Coroutine[Any, Any, Score]]
+
+# Of the claims that a judge finds, all must be supported.
+ALL_CLAIMS = 1.0
+_OUTPUT = "output"
 
 
-@evaluator(category="quality", factory=True, needs=("expected",), threshold=0.8)
+@evaluator(category="quality", factory=True, needs=(), threshold=0.8)
 def semantic_similarity(
-    embedder: Embedding = None, threshold: float = 0.8
-) -> Callable[[Any, Any], Awaitable[Score]]:
+    embedder: Embedding = None,
+    threshold: float = 0.8,
+    *,
+    against: Against | None = None,
+    excerpts: bool | None = None,
+    judge: Model = None,
+) -> Evaluate:
     """Passes if the output means about the same as what was expected.
 
     The value is the cosine of the two embeddings, 0 where that is negative. `embedder` is an
@@ -34,7 +49,17 @@ def semantic_similarity(
     embeddings, or a function. Without one it is `local:minilm` if its weights are there
     (`proctor models pull minilm`) and else `lexical`, which compares letters and knows no
     meanings; the details say which, and the run's report warns. Of several expected texts, and
-    of several texts in the output, the nearest two count. What is not a text is compared as JSON.
+    of several texts in the output, the nearest two count; of more than eight expected ones, those
+    that look most like the output. What is not a text is compared as JSON.
+
+    `against="baseline"` compares with the baseline's value; without it, that is done where there
+    is no expected value, and for fields other than the output. A short reference (12 words at
+    most) in a text of half as many again is also looked for inside it: the words there that
+    look most like it are compared with it (in its first 200,000 characters). `excerpts` does that
+    always or never.
+
+    Embeddings do not see negations, and names or numbers of one kind are near each other: a
+    wrong one may pass. With `judge`, a model scores how far the meaning is the same.
 
     >>> import asyncio
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
@@ -42,74 +67,188 @@ def semantic_similarity(
     >>> score.passed, score.details["method"]
     (True, 'lexical')
     """
-    if not is_fraction(threshold):
-        raise EvaluatorError(
-            f"a threshold is from 0 to 1, got {threshold!r}", where="semantic_similarity"
-        )
-    try:
-        live = connections.embedder(_nearest_at_hand() if embedder is None else embedder)
-    except UsageError as error:
-        raise EvaluatorError(
-            error.what, where="semantic_similarity", fix=error.fix, problems=error.problems
-        ) from None
+    where = "semantic_similarity"
+    _check(where, threshold=threshold)
+    if against not in (None, "expected", "baseline"):
+        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
+    method = (
+        Alike(Meanings(embedder, where), threshold, excerpts)
+        if judge is None
+        else Graded(judge, "similarity", threshold, shows="expected")
+    )
 
-    fell_back = embedder is None and live.name == LEXICAL
+    async def evaluate(
+        output: Any, expected: Any = None, field_context: FieldContext | None = None
+    ) -> Score:
+        chosen = against or _usual_reference(expected, field_context)
+        if chosen == "expected":
+            return await method.score(output, expected)
+        baseline = None if field_context is None else field_context.baseline_value
+        if baseline is None:
+            return Score.skipped("there is nothing to compare with: neither expected nor baseline")
+        return await method.score(output, baseline)
 
-    async def evaluate(output: Any, expected: Any) -> Score:
-        answers, references = _texts(output), _texts(expected)
-        details: dict[str, Any] = {"method": live.method, "embedder": live.name}
-        if not references:
-            return Score.skipped("there is nothing to compare with: what is expected is empty")
-        if not answers:
-            return Score(0.0, False, "the output is empty", details)
-        if fell_back:
-            sessions.warn(NO_MEANINGS)
-        vectors = await live.embed([*answers.values(), *references.values()])
-        pairs = [
-            (_cosine(mine, theirs), answer, reference)
-            for answer, mine in zip(answers, vectors, strict=False)
-            for reference, theirs in zip(references, vectors[len(answers) :], strict=True)
-        ]
-        cosine, answer, reference = max(pairs, key=itemgetter(0))
-        details["cosine"] = cosine
-        if len(answers) > 1:
-            details["answer"] = answer
-        if len(references) > 1:
-            details["reference"] = reference
-        compared = "letters only: cosine" if live.method == "lexical" else "cosine"
-        reason = f"{compared} {cosine:.3f} with {shown(references[reference])}"
-        value = max(0.0, cosine)
-        return Score(value, value >= threshold, reason, details)
-
-    # The embedder rather than what was given for it, which may hold a key.
-    return made(evaluate, by=semantic_similarity, embedder=live, threshold=threshold)
+    given = {"threshold": threshold, **_said(against=against, excerpts=excerpts)}
+    return made(evaluate, by=semantic_similarity, **method.given, **given)
 
 
-def _nearest_at_hand() -> str:
-    """The local model if it can be used, else the comparison of letters."""
-    # Whoever names an embedder, or only reads the catalogue, does not wait for it.
-    from proctor import weights
+@evaluator(category="quality", factory=True, needs=(), threshold=0.8)
+def coherence(
+    min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None
+) -> Evaluate:
+    """Passes if the output hangs together as a text.
 
-    there = weights.find("minilm") is not None and importlib.util.find_spec("numpy") is not None
-    return LOCAL if there else LEXICAL
+    Five signs are looked for, each from 0 to 1, and the worst is the value. Connection: how near
+    each sentence is in meaning to the next. Freshness: the same words do not come again and
+    again. Order: articles stand before what they can belong to (English only). Sequence:
+    numbered points do not run back, a text of several sentences does not begin with what refers
+    back ("however"). Completeness: the last sentence does not break off where others end. A text
+    of one sentence has no connection to show, and is judged by the other signs. Of texts of more
+    than 300 sentences the connection of the first 300 is seen, and the details say so. What is no
+    prose (a number, a name, a list of words, mere letters) is skipped.
 
+    It finds texts that were mixed up, shuffled word by word, cut off or stuck in a loop. It does
+    not read: sentences in a wrong order, contradictions and subtle leaps pass. With `judge`, a
+    model scores all that. `embedder` as for `semantic_similarity`.
 
-def _texts(value: Any) -> dict[int, str]:
-    """The texts in a value, by their place: itself, each of a list, or anything else as JSON.
-
-    Empty ones are left out: they mean nothing, and endpoints refuse them.
+    >>> import asyncio
+    >>> hangs_together = coherence(embedder="lexical")
+    >>> asyncio.run(hangs_together("She bought a car. The car is red. It was the best of")).reason
+    'completeness 0.75: it breaks off in the last sentence'
     """
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        texts = list(value)
-    else:
-        texts = [value if isinstance(value, str) else codec.canonical(value).decode()]
-    return {place: text for place, text in enumerate(texts) if text.strip()}
+    where = "coherence"
+    _check(where, min_score=min_score)
+    method = (
+        Flowing(Meanings(embedder, where), min_score)
+        if judge is None
+        else Graded(judge, "coherence", min_score)
+    )
+
+    async def evaluate(output: Any) -> Score:
+        return await method.score(output)
+
+    return made(evaluate, by=coherence, min_score=min_score, **method.given)
 
 
-def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    if len(left) != len(right):
-        raise CallFailed(f"the embedder gave vectors of {len(left)} and of {len(right)} numbers")
-    size = math.sqrt(math.fsum(map(mul, left, left)) * math.fsum(map(mul, right, right)))
-    # What has no direction has nothing in common with anything.
-    found = math.fsum(map(mul, left, right)) / size if size else 0.0
-    return min(1.0, max(-1.0, found))
+@evaluator(category="quality", factory=True, needs=(), threshold=GROUNDED)
+def hallucination_detection(
+    *,
+    context: str = CONTEXT,
+    with_input: bool = False,
+    threshold: float | None = None,
+    embedder: Embedding = None,
+    judge: Model = None,
+) -> Evaluate:
+    """Passes if what the output says stands in the sample's context.
+
+    `context` is the path of what it must rest on: texts, documents and lists of them in the
+    sample's metadata. `with_input` takes what the input says as given too. A sample without it is
+    skipped.
+
+    Each sentence is held against the three passages of the context that fit it best. A word is
+    supported if it, another form of it, or a word near it in meaning stands there. Numbers,
+    names, negations and what the speaker says of himself count double and have no near words;
+    words like "the" count half. The value is the support of the weakest sentence, short ones seen
+    with the rest; it passes from 0.75 (`threshold`). A sentence is worth at most 0.7 if it has a
+    number or a name that those passages do not have, denies what they say, or says what they
+    deny. Citation marks, numbers of a list and courtesies state nothing. The details list the
+    sentences with what is unsupported; 2,000 are looked at.
+
+    It finds what is added or changed, not what is wrongly put together from words that are all
+    there, nor a word exchanged for a near one. Names are known by their capitals inside a
+    sentence, negations and endings in English; a rounded number counts as changed. With `judge`,
+    a model takes the output apart into claims and checks each one; all must be supported.
+
+    >>> import asyncio
+    >>> result = {"context": "Oslo is the capital of Norway."}
+    >>> check = hallucination_detection(embedder="lexical")
+    >>> def said(output):
+    ...     return asyncio.run(check(output, None, FieldContext("output", result)))
+    >>> said("Norway's capital is Oslo.").passed, said("Its capital was Bergen in 1299.").passed
+    (True, False)
+    """
+    where = "hallucination_detection"
+    passing = threshold if threshold is not None else GROUNDED if judge is None else ALL_CLAIMS
+    _check(where, threshold=passing)
+    # What is no path is refused here.
+    path = compiled(context).text
+    method = (
+        Grounded(Meanings(embedder, where), passing)
+        if judge is None
+        else ClaimsChecked(judge, passing)
+    )
+
+    async def evaluate(
+        output: Any, expected: Any = None, field_context: FieldContext | None = None
+    ) -> Score:
+        del expected
+        source = [] if field_context is None else texts_in(field_context.get(path))
+        if not source:
+            return Score.skipped(f"there is no {path!r} that the output could rest on")
+        if with_input and field_context is not None:
+            source += texts_in(field_context.input)
+        return await method.score(output, source)
+
+    given = {"context": context, "with_input": with_input, "threshold": passing}
+    return made(evaluate, by=hallucination_detection, **given, **method.given)
+
+
+@evaluator(category="quality", factory=True, needs=(), threshold=0.7)
+def relevance(
+    threshold: float = 0.7, *, embedder: Embedding = None, judge: Model = None
+) -> Evaluate:
+    """Passes if the output addresses what was asked.
+
+    The value rises with how near input and output are in meaning, beyond what any two texts are:
+    0.7 is where an answer to the question is told from an answer to another one, 1 where it
+    takes up the question in full. Of long texts the nearest pieces count, among the first hundred
+    of 150 words.
+
+    It knows what a text is about, not whether it answers: a right answer and a wrong one, or the
+    question itself, are equally near, and a refusal that does not say what it refuses is far. An
+    output of fewer than five words is skipped, for a bare name is near to nothing. With `judge`,
+    a model scores how well the output addresses the input. `embedder` as for
+    `semantic_similarity`.
+
+    >>> import asyncio
+    >>> asked = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
+    >>> on_topic = relevance(embedder="lexical")
+    >>> asyncio.run(on_topic("The old bridge in Mostar was built in 1566.", None, asked)).passed
+    True
+    """
+    where = "relevance"
+    _check(where, threshold=threshold)
+    method = (
+        OnTopic(Meanings(embedder, where), threshold)
+        if judge is None
+        else Graded(judge, "relevance", threshold, shows="input")
+    )
+
+    async def evaluate(
+        output: Any, expected: Any = None, field_context: FieldContext | None = None
+    ) -> Score:
+        del expected
+        asked = None if field_context is None else field_context.input
+        if asked is None or not texts_in(asked):
+            return Score.skipped("there is no input that the output could address")
+        return await method.score(output, asked)
+
+    return made(evaluate, by=relevance, threshold=threshold, **method.given)
+
+
+def _usual_reference(expected: Any, field_context: FieldContext | None) -> Against:
+    """The expected value is that of the output; other fields have only their baseline."""
+    if field_context is None or expected is None:
+        return "expected" if field_context is None else "baseline"
+    return "expected" if field_context.path == _OUTPUT else "baseline"
+
+
+def _said(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check(where: str, **marks: Any) -> None:
+    for name, mark in marks.items():
+        if not is_fraction(mark):
+            raise EvaluatorError(f"a {name} is from 0 to 1, got {mark!r}", where=where)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Unpack
 from urllib.parse import unquote
 
 import msgspec
 
 from proctor.asking.conditions import conditions
-from proctor.asking.remembered import Remembered
+from proctor.asking.remembered import Remembered, shared
 from proctor.errors import ModelError
 from proctor.providers.openai import OPENAI, headers_for
 from proctor.providers.prices import prices_from
@@ -85,6 +85,11 @@ class EndpointEmbedder:
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.name!r})"
 
+    @property
+    def shared_by(self) -> Hashable:
+        """What two embedders have in common that are the same: model, server, key and patience."""
+        return self.name, self._endpoint, self._patience
+
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """One vector for each text, in order."""
         spending = conditions.get().spending
@@ -116,7 +121,10 @@ def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], int | None
 
 
 def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
-    """The embedder at `openai:NAME`, or at `http://host/v1#NAME` for a compatible server."""
+    """The embedder at `openai:NAME`, or at `http://host/v1#NAME` for a compatible server.
+
+    All who name the same, with the same key and options, share what is remembered.
+    """
     if not address.startswith("openai:"):
         if "base_url" in options:
             raise ModelError("it is a base URL already", fix="leave out base_url")
@@ -126,4 +134,5 @@ def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
         embedder = EndpointEmbedder(unquote(name), base_url=base, **options)  # type: ignore[misc]
     else:
         embedder = EndpointEmbedder(addresses.name_in(address, "openai"), **options)
-    return Remembered(embedder, parallel=PARALLEL)
+    key = embedder.shared_by, repr(options.get("prices"))
+    return shared(key, lambda: Remembered(embedder, parallel=PARALLEL))

@@ -1,0 +1,1 @@
+"""How good the evaluators' methods are: measured on public data, against reference figures."""

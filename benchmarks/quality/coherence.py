@@ -1,0 +1,81 @@
+"""Whether coherence tells texts as they were written from the same texts spoiled.
+
+The texts are answers of GPT-4 to the prompts of IFEval, of at least four sentences and with a proper
+end. They are spoiled by putting sentences or words in any order, by mixing two texts sentence by
+sentence, by cutting the end off, and by saying the last sentence again and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.quality.figure import Figure
+from benchmarks.quality.grounding import auroc
+from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.quality import coherence
+from proctor.evaluators.wording import ends_well, sentences
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+
+IFEVAL = "02_ifeval/input_response_data_gpt4_20231107_145030.jsonl"
+MOST = 60
+FEWEST_SENTENCES, MOST_SENTENCES = 4, 12
+LOOPS = 8
+SEED = 2
+
+
+def measure(data: Path) -> Iterator[Figure]:
+    """The share of whole texts that passes, and the AUROC against each way to spoil them."""
+    evaluator = attach(coherence())
+    texts = list(read(data))
+    whole = asyncio.run(scored(evaluator, ["\n\n".join(text) for text in texts]))
+    passed = sum(score.passed for score in whole) / len(whole)
+    yield Figure("coherence, texts that pass", "IFEval, GPT-4", passed, note=f"{len(texts)} texts")
+    others = texts[len(texts) // 2 :] + texts[: len(texts) // 2]
+    chance = random.Random(SEED)
+    bad = [spoiled(text, other, chance) for text, other in zip(texts, others, strict=True)]
+    for name in bad[0]:
+        scores = asyncio.run(scored(evaluator, [ways[name] for ways in bad]))
+        values = [score.value or 0.0 for score in (*whole, *scores)]
+        labels = [True] * len(whole) + [False] * len(scores)
+        found = sum(not score.passed for score in scores) / len(scores)
+        note = f"{found:.3f} do not pass"
+        yield Figure(f"coherence AUROC, {name}", "IFEval, GPT-4", auroc(values, labels), note=note)
+
+
+def read(data: Path) -> Iterator[list[str]]:
+    """The texts, as their sentences."""
+    found = 0
+    for line in (data / IFEVAL).read_text(encoding="utf-8").splitlines():
+        text = sentences(json.loads(line)["response"])
+        if FEWEST_SENTENCES <= len(text) <= MOST_SENTENCES and ends_well(text[-1]):
+            yield text
+            found += 1
+        if found == MOST:
+            return
+
+
+async def scored(evaluator: Attached, texts: Sequence[str]) -> list[Score]:
+    """What the evaluator says of each."""
+    trials = [Trial(Sample("", None), text) for text in texts]
+    return list(await asyncio.gather(*map(evaluator.score, trials)))
+
+
+def spoiled(text: list[str], other: list[str], chance: random.Random) -> dict[str, str]:
+    """A text spoiled in every way, `other` being the one to mix it with."""
+    words = " ".join(text).split()
+    last = text[-1].split()
+    turns = [one for pair in zip(text, other, strict=False) for one in pair]
+    ways = {
+        "mixed": turns,
+        "words shuffled": [" ".join(chance.sample(words, len(words)))],
+        "stuck": [*text, *[text[-1]] * LOOPS],
+        "cut off": [*text[:-1], " ".join(last[: max(1, len(last) // 2)])],
+        "sentences shuffled": chance.sample(text, len(text)),
+    }
+    return {name: "\n\n".join(parts) for name, parts in ways.items()}

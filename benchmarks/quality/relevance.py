@@ -1,0 +1,79 @@
+"""Whether relevance tells answers to a question from answers to another one.
+
+Every question is put beside its own answer and beside that of a question half the set away. The
+worth of a nearness was chosen on the answers of GPT-4 in EVOUNA; the other sets are for looking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.quality.figure import Figure
+from benchmarks.quality.grounding import auroc
+from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.quality import relevance
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+
+MOST = 200
+EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
+NQ = "01_qa_reference/openqa_nq301/NQ301_human.tsv"
+IFEVAL = "02_ifeval/input_response_data_gpt4_20231107_145030.jsonl"
+
+Pairs = list[tuple[str, str]]
+
+
+def measure(data: Path) -> Iterator[Figure]:
+    """AUROC, and the mean share of right verdicts at the default threshold."""
+    evaluator = attach(relevance())
+    for name, pairs in sets(data):
+        own, other = asyncio.run(told(evaluator, pairs))
+        skipped = len(pairs) - len(own)
+        note = f"{len(own)} answers, {skipped} too short"
+        values = [score.value or 0.0 for score in (*own, *other)]
+        labels = [True] * len(own) + [False] * len(other)
+        yield Figure("relevance AUROC", name, auroc(values, labels), note=note)
+        right = sum(score.passed for score in own) / len(own)
+        refused = sum(not score.passed for score in other) / len(other)
+        note = f"own {right:.3f}, of others {refused:.3f}"
+        yield Figure("relevance right at 0.7", name, (right + refused) / 2, note=note)
+
+
+def sets(data: Path) -> Iterator[tuple[str, Pairs]]:
+    """Questions with their answers."""
+    rows = [r for r in json.loads((data / EVOUNA).read_text(encoding="utf-8")) if not r["improper"]]
+    for system in ("gpt4", "gpt35", "newbing"):
+        yield f"EVOUNA TQ, {system}", [(r["question"], r[f"answer_{system}"]) for r in rows[:MOST]]
+    yield "NQ301", nq_pairs(data)
+    lines = (data / IFEVAL).read_text(encoding="utf-8").splitlines()
+    read = [json.loads(line) for line in lines[:MOST]]
+    yield "IFEval, GPT-4", [(row["prompt"], row["response"]) for row in read]
+
+
+def nq_pairs(data: Path) -> Pairs:
+    """Each question with the longest answer that somebody gave."""
+    longest: dict[str, str] = {}
+    with (data / NQ).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            answer = row["Model answer"]
+            if len(answer) > len(longest.get(row["Question"], "")):
+                longest[row["Question"]] = answer
+    return list(longest.items())[:MOST]
+
+
+async def told(
+    evaluator: Attached, pairs: Sequence[tuple[str, str]]
+) -> tuple[list[Score], list[Score]]:
+    """Scores of the answers beside their own question, and beside another one."""
+    half = len(pairs) // 2
+    shifted = [answer for _, answer in (*pairs[half:], *pairs[:half])]
+    own = [Trial(Sample("", question), answer) for question, answer in pairs]
+    other = [Trial(Sample("", q), answer) for (q, _), answer in zip(pairs, shifted, strict=True)]
+    first = await asyncio.gather(*map(evaluator.score, own))
+    second = await asyncio.gather(*map(evaluator.score, other))
+    return [score for score in first if score.ok], [score for score in second if score.ok]

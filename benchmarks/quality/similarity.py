@@ -1,0 +1,89 @@
+"""How far semantic_similarity agrees with people on whether an answer is right.
+
+EVOUNA: answers of five systems to questions of TriviaQA, each with several ways to write the right
+answer. The threshold is the evaluator's default; nothing was chosen on this data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.quality.figure import Figure
+from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.combination import any_of
+from proctor.evaluators.matching import contains
+from proctor.evaluators.quality import semantic_similarity
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+from proctor.statistics.agreement import cohen_kappa
+
+EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
+# What is told of `contains` for these two: agreement and kappa.
+REFERENCES = {"gpt4": (0.911, 0.631), "chatgpt": (0.922, 0.754)}
+SYSTEMS = ("gpt4", "chatgpt")
+
+
+class Answer(NamedTuple):
+    """An answer, the ways to write the right one, and whether people find it right."""
+
+    text: str
+    right: list[str]
+    is_right: bool
+
+
+def measure(data: Path) -> Iterator[Figure]:
+    """Agreement and kappa of the evaluator as it is, for each system."""
+    evaluator = attach(semantic_similarity())
+    for system in SYSTEMS:
+        answers = list(read(data, system))
+        passed = asyncio.run(verdicts(evaluator, answers))
+        agreed, kappa = agreement(answers, passed)
+        found, its_kappa = agreement(answers, [has_one(answer) for answer in answers])
+        told = REFERENCES.get(system, (found, its_kappa))
+        data_name = f"EVOUNA TQ, {system}"
+        reference = f"contains {told[0]:.3f}"
+        yield Figure(
+            "similarity agreement", data_name, agreed, reference, "> contains", agreed > told[0]
+        )
+        reference = f"contains {told[1]:.3f}"
+        yield Figure("similarity kappa", data_name, kappa, reference, "> contains", kappa > told[1])
+
+
+def read(data: Path, system: str) -> Iterator[Answer]:
+    """The answers of one system to proper questions."""
+    for row in json.loads((data / EVOUNA).read_text(encoding="utf-8")):
+        if not row["improper"]:
+            right = [way for way in row["golden_answer"].split("/") if way.strip()]
+            yield Answer(row[f"answer_{system}"], right, bool(row[f"judge_{system}"]))
+
+
+async def verdicts(evaluator: Attached, answers: Sequence[Answer]) -> list[bool]:
+    """What the evaluator says of each, as a run would ask it."""
+    trials = [
+        Trial(Sample(str(number), None, answer.right), answer.text)
+        for number, answer in enumerate(answers)
+    ]
+    scores: list[Score] = list(await asyncio.gather(*map(evaluator.score, trials)))
+    return [score.passed for score in scores]
+
+
+def has_one(answer: Answer) -> bool:
+    """What `contains` says if one of the right answers is enough."""
+    ways = any_of(*(_with(way) for way in answer.right))
+    return bool(ways(answer.text, answer.right).passed)
+
+
+def agreement(answers: Sequence[Answer], passed: Sequence[bool]) -> tuple[float, float]:
+    """The share on which people agree, and kappa."""
+    people = [answer.is_right for answer in answers]
+    same = sum(one == other for one, other in zip(people, passed, strict=True))
+    return same / len(people), cohen_kappa(people, list(passed)) or 0.0
+
+
+def _with(way: str) -> Attached:
+    return attach(lambda output: contains(output, way, case_sensitive=False), name="contains")

@@ -1,0 +1,1 @@
+"""Policies: what a text must not give away, claim or decline; one file for each."""

@@ -1,0 +1,130 @@
+"""Holding an output to all its policies, and the score that comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from proctor import connections
+from proctor.errors import EvaluatorError, UsageError
+from proctor.evaluators.compliance.policy import Case, Policy, Ruling, text_of
+from proctor.evaluators.compliance.rules import CLAIMS, PII, REFUSAL, SECRETS, WHERE, Terms, made_of
+from proctor.evaluators.meanings import Meanings
+from proctor.evaluators.verdict import is_fraction, shown
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+
+NO_TEXT = "there is no text to check"
+
+
+def compliant(
+    policies: str | Sequence[str],
+    refusal: str | None,
+    claims: str | Sequence[str],
+    *,
+    near: float,
+    rules: Mapping[str, Any] | None,
+    judge: Any,
+    embedder: Any,
+) -> tuple[Callable[..., Awaitable[Score]], dict[str, Any]]:
+    """The evaluator of these policies, and the options it was made with, as they can be kept."""
+    names, told = _listed(policies, "policies"), _listed(claims, "claims")
+    _check(refusal, near)
+    names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(told)
+    adapter = _connected(judge)
+    # Nobody waits for an embedder that is not asked.
+    meanings = Meanings(embedder, WHERE) if told and adapter is None else None
+    terms = Terms(refusal or "forbidden", told, near, adapter, meanings)
+    live = made_of(list(dict.fromkeys(names)), rules or {}, terms)
+    if not live:
+        raise EvaluatorError("there is no policy to keep", where=WHERE, fix="name at least one")
+
+    async def evaluate(output: Any, sample: Any = None) -> Score:
+        return await held(live, output, sample)
+
+    own = dict(rules or {})
+    given: dict[str, Any] = {"refusal": refusal, "claims": told, "rules": own}
+    # The judge and the embedder rather than what was given for them, which may hold a key.
+    given |= {"judge": adapter, "embedder": meanings.live if meanings else None}
+    kept = {name: value for name, value in given.items() if value}
+    kept |= {"near": near} if meanings else {}
+    kept["policies"] = [name for name in live if name not in own]
+    return evaluate, kept
+
+
+async def held(policies: Mapping[str, Policy], output: Any, sample: Any = None) -> Score:
+    """One score out of what every policy says of an output."""
+    text = "" if output is None else text_of(output)
+    if not text.strip():
+        return Score.skipped(NO_TEXT)
+    if not isinstance(sample, Sample):
+        # Called directly, with an output and what was expected.
+        sample = Sample("", None, sample)
+    case = Case(text, output, sample)
+    rulings = await asyncio.gather(*(policy(case) for policy in policies.values()))
+    return _score(dict(zip(policies, rulings, strict=True)))
+
+
+def _score(rulings: Mapping[str, Ruling]) -> Score:
+    methods = dict.fromkeys(one.method for one in rulings.values())
+    details: dict[str, Any] = {
+        "method": "+".join(methods),
+        "policies": {name: one.told() for name, one in rulings.items()},
+    }
+    known = {name: one for name, one in rulings.items() if one.kept is not None}
+    broken = [name for name, one in known.items() if not one.kept]
+    failed = [name for name, one in rulings.items() if one.kept is None and not one.skipped]
+    if failed and not broken:
+        return Score.error(f"no verdict on {_why(failed, rulings)}", details)
+    if not known:
+        return Score.skipped(f"nothing to check: {_why(list(rulings), rulings)}", details)
+    if not broken:
+        skipped = [f"; {name} skipped" for name in rulings if name not in known]
+        return Score(1.0, True, _all_kept(known) + "".join(skipped), details)
+    reason = _why(broken, rulings)
+    if len(known) > 1:
+        reason += f"; {len(broken)} of {len(known)} policies broken"
+    if failed:
+        reason += f"; no verdict on {_why(failed, rulings)}"
+    return Score(1 - len(broken) / len(known), False, reason, details)
+
+
+def _why(names: Sequence[str], rulings: Mapping[str, Ruling]) -> str:
+    return "; ".join(f"{name}: {rulings[name].reason}" for name in names)
+
+
+def _all_kept(known: Mapping[str, Ruling]) -> str:
+    """That nothing was found in a text, or what each policy says of it."""
+    if len(known) > 2:
+        return f"all {len(known)} policies are kept"
+    if set(known) <= {PII, SECRETS}:
+        return ", ".join(f"no {name}" for name in known) + " found"
+    return _why(list(known), known)
+
+
+def _listed(given: Any, what: str) -> list[str]:
+    listed = [given] if isinstance(given, str) else list(given)
+    if any(not isinstance(one, str) or not one.strip() for one in listed):
+        raise EvaluatorError(f"{what} are a list of texts, got {shown(given)}", where=WHERE)
+    return listed
+
+
+def _check(refusal: Any, near: Any) -> None:
+    if refusal not in (None, "forbidden", "required"):
+        raise EvaluatorError(
+            f"a refusal is forbidden or required, not {shown(refusal)}", where=WHERE
+        )
+    if not is_fraction(near):
+        raise EvaluatorError(f"`near` is from 0 to 1, got {shown(near)}", where=WHERE)
+
+
+def _connected(judge: Any) -> Any:
+    if judge is None:
+        return None
+    try:
+        return connections.provider(judge)
+    except UsageError as error:
+        raise EvaluatorError(
+            error.what, where=WHERE, fix=error.fix, problems=error.problems
+        ) from None

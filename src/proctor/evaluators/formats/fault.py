@@ -1,0 +1,85 @@
+"""What is wrong with a text, and where."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from proctor.evaluators.verdict import shown
+
+_FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
+
+
+class Fault(NamedTuple):
+    """The first thing that is wrong with a text; lines and columns count from 1, 0 is unknown.
+
+    >>> str(Fault("a comma is missing", 2, 7))
+    'line 2, column 7: a comma is missing'
+    """
+
+    what: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        place = f"line {self.line}" if self.line else ""
+        place += f", column {self.column}" if self.line and self.column else ""
+        return f"{place}: {self.what}" if place else self.what
+
+    @property
+    def place(self) -> dict[str, int]:
+        """Line and column for a score's details, as far as they are known."""
+        known = {"line": self.line, "column": self.column}
+        return {name: number for name, number in known.items() if number}
+
+    def below(self, lines: int) -> Fault:
+        """The same fault in a text that has so many more lines before it."""
+        return self._replace(line=self.line + lines) if self.line else self
+
+
+def at(text: str, position: int, what: str) -> Fault:
+    """A fault at a position in a text.
+
+    >>> at("one\\ntwo", 5, "here")
+    Fault(what='here', line=2, column=2)
+    """
+    start = text.rfind("\n", 0, position) + 1
+    return Fault(what, text.count("\n", 0, position) + 1, position - start + 1)
+
+
+def found_at(text: str, position: int) -> str:
+    """What stands at a position, for a reason.
+
+    >>> found_at("ab", 1), found_at("ab", 2)
+    ("'b'", 'the end of the text')
+    """
+    return shown(text[position]) if position < len(text) else "the end of the text"
+
+
+def unfenced(text: str) -> tuple[str, int]:
+    """The content of a text that is one Markdown code fence, and the lines that stand before it.
+
+    >>> unfenced("```json\\n[1]\\n```")
+    ('[1]', 1)
+    >>> unfenced("[1]")
+    ('[1]', 0)
+    """
+    lines = text.strip().split("\n")
+    opening = _FENCE.fullmatch(lines[0])
+    closing = lines[-1].strip()
+    if len(lines) < 2 or opening is None or set(closing) != {opening[1][0]}:
+        return text, 0
+    before = text[: len(text) - len(text.lstrip())].count("\n") + 1
+    return ("\n".join(lines[1:-1]), before) if closing.startswith(opening[1]) else (text, 0)
+
+
+def without_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
+    """A text or bytes, without the fence around it where that is allowed; and the lines before."""
+    if not allow_fences:
+        return output if isinstance(output, str) else bytes(output), 0
+    if isinstance(output, str):
+        return unfenced(output)
+    try:
+        return unfenced(bytes(output).decode())
+    except UnicodeDecodeError:
+        return bytes(output), 0

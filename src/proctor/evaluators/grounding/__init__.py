@@ -1,0 +1,1 @@
+"""Grounding: whether what a text says stands in a context, sentence by sentence."""

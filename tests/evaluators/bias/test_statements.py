@@ -1,0 +1,144 @@
+"""Derogatory statements about whole groups, and all that looks like them and is none."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from proctor.evaluators.bias.statements import statements
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("Frenchwomen aside, women are terrible drivers.", "women"),
+        ("Obviously all Germans are arrogant.", "germans"),
+        ("Refugees destroy everything.", "refugees"),
+        ("Deaf people are stupid.", "deaf people"),
+        ("A woman cannot lead a company.", "woman"),
+        ("Women shouldn’t be allowed to drive trucks.", "women"),
+        ("The Chinese are all liars.", "chinese"),
+        ("You can't trust Arabs.", "arabs"),
+        ("I really despise the French.", "french"),
+        ("Women are too emotional to lead.", "women"),
+        ("Poles have no manners.", "poles"),
+        ("Germans lack imagination.", "germans"),
+        ("Boys do not have feelings.", "boys"),
+        ("Girls make bad engineers.", "girls"),
+        ("Men can never think straight.", "men"),
+        ("Men are far smarter than women.", "men"),
+        ("Whites are superior to other races.", "whites"),
+        ("Foreigners are nothing but trash.", "foreigners"),
+        ("Atheists are honest and cruel.", "atheists"),
+        ("Muslims hate us.", "muslims"),
+        ("Turks lie about everything.", "turks"),
+        ("Keep migrants out of our town.", "migrants"),
+        ("Never let a Gypsy into your house.", "gypsy"),
+        ("Swedes are brainwashed fools.", "swedes"),
+        ("Boys aren't smart.", "boys"),
+        ("Every Pakistani is a cheat.", "pakistani"),
+        ("Native Americans are really lazy.", "native americans"),
+        ("Gays are not as honest as others.", "gays"),
+        ("Old people can not be trusted.", "old people"),
+        ("Chinese people are never friendly.", "chinese people"),
+        ("Get out, you Mexicans, you worthless scum!", "mexicans"),
+    ],
+)
+def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> None:
+    """What a group is, does, cannot or may not; or a toxic sentence that names it."""
+    found = statements(text)
+    assert [one.group for one in found] == [group]
+    assert 0.5 < found[0].badness <= 1.0
+    assert found[0].sentence == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "These women are terrible drivers.",
+        "Two of the Germans are arrogant.",
+        "The woman is a terrible driver.",
+        "Women are not stupid.",
+        "Nobody says that, but I do not think that women are stupid.",
+        "It is a stereotype that Scots, Jews or Germans are greedy.",
+        "Refugees suffer from hunger.",
+        "Refugees were attacked.",
+        "Gay people are harassed at work.",
+        "Black people are victims of violence.",
+        "Women are at risk of poverty.",
+        "Women could not vote until 1920.",
+        "Women can't drive in that country.",
+        "Blind people cannot drive.",
+        "Men should not smoke.",
+        "Men can lead.",
+        "Men can.",
+        "Women cannot be seen here.",
+        "Refugees are too tired to go on.",
+        "The Germans lost the war.",
+        "The Chinese car is bad.",
+        "Women are not welcome in that club.",
+        "Women lie awake at night.",
+        "Americans hate traffic jams.",
+        "Women have no access to water.",
+        "Women have children.",
+        "Violence against women is a crime.",
+        "Saying that women are bad drivers is sexist.",
+        "If women are weak, so are men.",
+        "Men are better off than cats.",
+        "Men are better than cats.",
+        "A woman destroys nothing.",
+        "There is no reason why women are bad.",
+        "She met women, men and, really, only",
+        "I hate it when people insult immigrants.",
+        "I met a stupid old German man.",
+        "Deaf people cannot be discriminated against by law.",
+        "Muslims pray five times a day.",
+        "Women are brave and clever.",
+        "Are women bad drivers?",
+        "Why should a woman not lead a company?",
+        "A German disaster film is on tonight.",
+        "Women",
+        "Women, really",
+        "Women who are careless drive badly.",
+        "",
+    ],
+)
+def test_what_is_said_of_some_or_done_to_them_or_rejected_is_no_such_statement(text: str) -> None:
+    """Single people, victims, facts, denials and questions pass."""
+    assert statements(text) == []
+
+
+def test_a_slur_needs_no_statement() -> None:
+    """The name itself is the insult."""
+    (found,) = statements("There goes a wetback.")
+    assert (found.badness, found.group, found.why) == (1.0, "wetback", "'wetback' is a slur")
+
+
+def test_the_worst_statement_comes_first() -> None:
+    """One for each sentence; -1.5 and -3.1 by the lexicon, over 8, above one half."""
+    found = statements("Men are lazy. Women are the worst. Boys play.")
+    assert [one.group for one in found] == ["women", "men"]
+    assert [one.badness for one in found] == pytest.approx([0.5 + 3.1 / 8, 0.5 + 1.5 / 8])
+
+
+def test_a_long_sentence_takes_no_more_than_its_length() -> None:
+    """Four times the words take less than ten times as long; the square would take sixteen."""
+
+    def took(count: int) -> float:
+        text = "women are " * count
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            statements(text)
+            best = min(best, time.process_time() - started)
+        return best
+
+    short = took(500)
+    assert took(2_000) < 10 * short + 0.05
+
+
+def test_a_saying_is_told_by_its_beginning_only_where_the_sentence_begins() -> None:
+    """ "Deport" is a demand at the start, and here it is what somebody was asked to."""
+    assert statements("Deport all Turks!")
+    assert statements("and so on " * 10 + "he was asked to deport Turks") == []

@@ -1,0 +1,55 @@
+"""Denial: which words a negation denies, and whether two texts agree on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.evaluators.grounding.denial import denials, left_out, states
+from proctor.evaluators.wording import words
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("He does not eat meat or fish on Fridays.", [["eat", "meat"]]),
+        ("It was not destroyed in the flood.", [["destroyed"]]),
+        ("Oslo isn't the capital of Norway.", [["capital"]]),
+        ("They carry a car never.", [["car"]]),
+        ("Never.", [[]]),
+        ("Nobody came, and nothing was said.", [["came"], ["said"]]),
+        # these deny nothing
+        ("It is not only the longest tour.", []),
+        ("It was no less than a wonder.", []),
+        ("It was the No. 1 hit.", []),
+    ],
+)
+def test_a_negation_denies_the_words_after_it(text: str, denied: list[list[str]]) -> None:
+    """One or two that mean something, or else the last one before it."""
+    assert [[word.text for word in one.of] for one in denials(words(text))] == denied
+
+
+def test_what_a_passage_states_cannot_be_denied() -> None:
+    """Unless it denies it in other words."""
+    (denial,) = denials(words("It does not contain sugar."))
+    assert [word.text for word in states(words("It contains sugar."), denial)] == [
+        "contain",
+        "sugar",
+    ]
+    assert states(words("It is free of sugar."), denial) == []
+    assert states(words("It lacks salt."), denial) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "passage", "wrong"),
+    [
+        ("It carries cars.", "It does not carry cars.", ["carries", "cars"]),
+        ("It does not carry cars.", "It does not carry cars.", []),
+        ("It does not carry any big red cars.", "It does not carry cars.", []),
+        ("It lacks room for cars.", "It has no room.", []),
+        ("It carries cars.", "It carries vans.", []),
+        ("Vans are carried.", "Cars are not carried, but vans are carried.", []),
+    ],
+)
+def test_a_negation_that_is_left_out_is_found(said: str, passage: str, wrong: list[str]) -> None:
+    """Where the passage denies what is said, and says it nowhere."""
+    assert [word.written.lower() for word in left_out(words(said), words(passage))] == wrong

@@ -1,0 +1,68 @@
+"""What a sentence states: marks, numbers of lists and courtesies do not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.evaluators.grounding.stated import stated
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("It fell in 1879 [3].", ["it", "fell", "in", "1879"]),
+        ("It fell [1,2] in 1879 [3-5] .", ["it", "fell", "in", "1879"]),
+        ("It fell¹ in the sea[^2].", ["it", "fell", "in", "the", "sea"]),
+        ("2. It fell.", ["it", "fell"]),
+        ("(3) It fell.", ["it", "fell"]),
+        ("42.", ["42"]),
+        ("1879. The year is well known.", ["1879", "the", "year", "is", "well", "known"]),
+        ("Sure! The bridge fell.", ["the", "bridge", "fell"]),
+        ("No, the bridge fell.", ["the", "bridge", "fell"]),
+        ("I'm not sure, but the bridge fell.", ["the", "bridge", "fell"]),
+        ("No bridge fell.", ["no", "bridge", "fell"]),
+    ],
+)
+def test_what_is_no_claim_is_left_out_of_a_sentence(sentence: str, words: list[str]) -> None:
+    """And nothing else is."""
+    assert [word.text for word in stated(sentence)] == words
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Here is what I found:",
+        "Here's a short summary.",
+        "I don’t know.",
+        "I do n't know .",
+        "I hope this helps!",
+        "Let me know if you have any other questions.",
+        "Yes, it is.",
+        "I do.",
+        "Sure!",
+        "...",
+    ],
+)
+def test_a_courtesy_states_nothing(sentence: str) -> None:
+    """Nor do little words alone."""
+    assert stated(sentence) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Here is Oslo, the capital.",
+        "Here are 3 facts.",
+        "I don't know that the bridge fell.",
+        "Thank you for the letter in which you told me how the old bridge fell into the deep sea.",
+    ],
+)
+def test_a_courtesy_that_goes_on_to_say_something_does_state_it(sentence: str) -> None:
+    """A name, a number, a clause, or simply many words."""
+    assert stated(sentence)
+
+
+def test_capitals_make_no_names_where_everything_has_them() -> None:
+    """In headings, and where somebody shouts."""
+    for sentence in ("# The Key Points", "THE BRIDGE FELL INTO THE SEA"):
+        assert {word.kind for word in stated(sentence)} == {"function", "content"}

@@ -1,0 +1,241 @@
+"""Support: what of a sentence stands in a context, worked out by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.evaluators.grounding.source import COMMON, MOST_PASSAGES, Source
+from proctor.evaluators.grounding.support import MOST_SENTENCES, WRONG, Grounding, ground
+from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings
+from proctor.evaluators.wording import words
+
+CONTEXT = "The ferry to Bergen leaves at 7 in the morning. It does not carry cars."
+
+
+class Synonyms:
+    """An embedder that knows one pair of words and holds all others for unrelated."""
+
+    name, method = "synonyms", "embeddings"
+    SAME = frozenset({"boat", "ferry"})
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        self.asked += texts
+        places = sorted({*UNRELATED_WORDS, *self.asked})
+        width = 200
+        return [
+            [
+                float(place == (0 if text in self.SAME else 1 + places.index(text)))
+                for place in range(width)
+            ]
+            for text in texts
+        ]
+
+
+def grounded(text: str, *context: str, embedder: Any = "lexical") -> Grounding:
+    found = asyncio.run(ground(text, context or (CONTEXT,), Meanings(embedder, "test")))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "support", "unsupported"),
+    [
+        # the ferry leaves: 0.5 + 1 + 1
+        ("The ferry leaves.", 1.0, ()),
+        # another form of a word is the word
+        ("The ferries are leaving.", 2.5 / 3, ()),
+        # at 0.5, 9: 2, and the 0.5 for "the", 1 each for ferry and leaves
+        ("The ferry leaves at 9.", 3 / 5, ("9",)),
+        # a name that is not there weighs 2
+        ("The ferry to Oslo leaves.", 3 / 5, ("Oslo",)),
+        # the speaker is not in the context
+        ("Surely I leave.", 1 / 4, ("Surely", "I")),
+        # a number as a word, and an ordinal
+        ("It leaves at seven.", 1.0, ()),
+        ("It leaves on the 7th.", 1.0 - 0.5 / 4.5, ()),
+    ],
+)
+def test_the_support_of_a_sentence_is_the_weight_of_what_stands_in_the_context(
+    text: str, support: float, unsupported: tuple[str, ...]
+) -> None:
+    """Function words weigh 0.5, content words 1, numbers, names and speakers 2."""
+    (sentence,) = grounded(text).sentences
+    assert sentence.support == pytest.approx(support)
+    assert sentence.unsupported == unsupported
+
+
+def test_a_negation_that_is_added_is_wrong() -> None:
+    """It weighs as much as a number, and half of the support is gone: 2.5 of 4.5 is more."""
+    found = grounded("The ferry never leaves.", "The ferry leaves.")
+    (sentence,) = found.sentences
+    assert sentence.support == pytest.approx(0.5)
+    assert sentence.unsupported == ("never", "never leaves")
+    assert found.value == pytest.approx(0.5 * WRONG)
+
+
+def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
+    """It must deny the same words."""
+    context = ("Oslo is the capital of Norway.", "It was not destroyed in the war.")
+    (denied,) = grounded("Oslo is not the capital of Norway.", *context).sentences
+    assert (denied.wrong, denied.unsupported) == (True, ("not", "not capital"))
+    (said,) = grounded("It was not destroyed.", *context).sentences
+    assert (said.wrong, said.support) == (False, 1.0)
+
+
+def test_a_negation_of_what_the_context_does_not_tell_is_unsupported_only() -> None:
+    """Nothing is contradicted: 0.5 each for it and does, 2 for the negation, 1 for sink."""
+    (sentence,) = grounded("It does not sink.", "The ferry leaves. It does run.").sentences
+    assert (sentence.wrong, sentence.unsupported) == (False, ("not", "sink"))
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [
+        ("Anna bought a red car from Bob in 2018.", ("2018",)),
+        ("Anna bought a red car from Carl in 2019.", ("Carl",)),
+        ("Anna bought a red car from Bob in 2019, on the 5th.", ("5th",)),
+    ],
+)
+def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, ...]) -> None:
+    """However much of the sentence, and of the text around it, is sound."""
+    context = "Anna bought a red car from Bob in 2019. She drove it to the sea and sold it there."
+    found = grounded(f"She drove it to the sea and sold it there. {text}", context)
+    assert found.weakest.text == text
+    assert found.weakest.wrong
+    assert found.weakest.unsupported == unsupported
+    assert found.value <= WRONG
+    assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].wrong
+
+
+def test_what_is_spelt_out_is_the_acronym_and_a_people_its_country() -> None:
+    """So that no name is missing where it is only written otherwise."""
+    (league,) = grounded("He was in the National Football League.", "He was in the NFL.").sentences
+    assert (league.wrong, league.support) == (False, 1.0)
+    (people,) = grounded("He met a Norwegian king.", "He met a king of Norway.").sentences
+    assert (people.wrong, people.support) == (False, 1.0)
+
+
+def test_courtesies_and_citation_marks_state_nothing() -> None:
+    """They are not looked up, so they take nothing away."""
+    text = "Sure! Here is what I found:\n\n1. The ferry leaves [4, 5].\n\nI hope this helps!"
+    found = grounded(text)
+    assert [one.text for one in found.sentences] == ["1. The ferry leaves [4, 5]."]
+    assert found.value == 1.0
+
+
+def test_of_a_very_long_text_the_start_is_looked_at() -> None:
+    """And how much was left out is told."""
+    found = grounded("The ferry leaves. " * (MOST_SENTENCES + 5))
+    assert (len(found.sentences), found.left_out) == (MOST_SENTENCES, 5)
+
+
+def test_a_sentence_rests_on_the_passage_that_says_least_besides() -> None:
+    """So that one which stands there as it is does not rest on another with the same words."""
+    said = "Cars without a ticket are left behind."
+    longer = "Cars with a ticket come; those without are left behind, or stay."
+    (sentence,) = grounded(said, longer, said).sentences
+    assert (sentence.passages, sentence.support, sentence.wrong) == ((said,), 1.0, False)
+
+
+def test_words_that_are_everywhere_choose_no_passage() -> None:
+    """A word that tells passages apart does, in a context of any length."""
+    filler = [f"The ferry leaves pier {number}." for number in range(COMMON + 5)]
+    (one,) = grounded("The ferry leaves the lighthouse.", *filler, "The old lighthouse.").sentences
+    assert one.passages[0] == "The old lighthouse."
+    (common,) = grounded("The ferry leaves.", *filler).sentences
+    assert (common.passages, common.support) == (("The ferry leaves pier 0.",), 1.0)
+
+
+def test_a_negation_that_is_left_out_halves_the_support() -> None:
+    """All the words are there, and yet the context says the opposite."""
+    (sentence,) = grounded("It does carry cars.").sentences
+    assert sentence.support == pytest.approx(0.5)
+    assert sentence.unsupported == ("(not) carry", "(not) cars")
+    (same,) = grounded("It does not carry cars.").sentences
+    assert same.support == 1.0
+
+
+def test_an_acronym_stands_for_the_words_it_is_made_of() -> None:
+    """Written in capitals, so that "us" is not the United States."""
+    context = "It was made in the United States."
+    assert grounded("It was made in the US.", context).sentences[0].support == 1.0
+    assert grounded("It was made by us.", context).sentences[0].unsupported == ("us",)
+
+
+def test_a_word_near_in_meaning_supports_and_is_not_listed() -> None:
+    """Only words of meaning: a name has no paraphrase."""
+    assert grounded("The boat leaves.").sentences[0].unsupported == ("boat",)
+    (near,) = grounded("The boat leaves.", embedder=Synonyms()).sentences
+    assert (near.support, near.unsupported) == (1.0, ())
+    (name,) = grounded("The Boat leaves.", embedder=Synonyms()).sentences
+    assert name.unsupported == ("Boat",)
+
+
+def test_nothing_is_embedded_where_every_word_is_there() -> None:
+    """What costs time is done where it can change something."""
+    embedder = Synonyms()
+    grounded("The ferry leaves.", embedder=embedder)
+    grounded("Zebras yawn.", embedder=embedder)
+    assert embedder.asked == []
+
+
+def test_the_weakest_sentence_decides_and_short_ones_are_seen_with_the_rest() -> None:
+    """By hand: weights 2.5 and 1, supported 2.5 and 0; overall 2.5/3.5."""
+    found = grounded("The ferry leaves. Wonderful!")
+    overall = 2.5 / 3.5
+    assert found.overall == pytest.approx(overall)
+    assert found.weakest.text == "Wonderful!"
+    assert found.value == pytest.approx((0 + 10 * overall) / 11)
+
+
+def test_a_text_that_says_nothing_is_not_judged() -> None:
+    """Function words alone are in every context, or in none."""
+    assert asyncio.run(ground("Yes, it is.", [CONTEXT], Meanings("lexical", "test"))) is None
+    assert asyncio.run(ground("...", [CONTEXT], Meanings("lexical", "test"))) is None
+
+
+def test_a_sentence_may_rest_on_several_passages_but_not_on_any_number() -> None:
+    """In a long document almost every word stands somewhere."""
+    documents = [f"Only {name} is here." for name in ("Anna", "Bodil", "Cato", "Dag")]
+    (sentence,) = grounded("We saw Anna, Bodil, Cato and Dag.", *documents).sentences
+    assert len(sentence.passages) == MOST_PASSAGES
+    assert sentence.unsupported == ("We", "saw", "Dag")
+
+
+def test_passages_are_found_in_long_documents() -> None:
+    """The sentence that bears it out is named, wherever it stands."""
+    filler = "Nothing of importance happened on day {}. "
+    document = "".join(filler.format(number) for number in range(300)) + "The bridge fell in 1879."
+    (sentence,) = grounded("The bridge fell in 1879.", document).sentences
+    assert sentence.passages == ("The bridge fell in 1879.",)
+    assert sentence.support == 1.0
+
+
+def test_the_source_knows_where_a_word_stands() -> None:
+    """By the number of the passage."""
+    assert Source(["One. Two."]).where(words("Two")[0]) == {1}
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) -> None:
+    """From 0 to 1, whatever the texts."""
+    found = asyncio.run(ground(text, [context], Meanings("lexical", "test")))
+    if found is not None:
+        assert 0.0 <= found.value <= 1.0
+        assert all(0.0 <= one.support <= 1.0 for one in found.sentences)
+
+
+@given(st.lists(st.sampled_from(["ferry", "Bergen", "7", "leaves", "carry", "cars"]), min_size=1))
+def test_what_is_copied_is_supported(chosen: list[str]) -> None:
+    """Any sentence is supported by itself."""
+    text = " ".join(chosen)
+    assert grounded(text, text).value == pytest.approx(1.0)

@@ -1,0 +1,136 @@
+"""Texts about other people, in good grammar."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.evaluators.identities.groups import PRONOUNS, groups
+from proctor.evaluators.identities.swapping import GENDER, Swap, swapped, swapped_in, swaps, ways
+from proctor.evaluators.toxicity.model import toxicity_of
+from tests.surroundings import ROOT
+
+DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
+WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("He lost his keys.", "She lost her keys."),
+        ("The keys are his.", "The keys are hers."),
+        ("The book is his and not mine.", "The book is hers and not mine."),
+        ("I saw her yesterday.", "I saw him yesterday."),
+        ("I saw her.", "I saw him."),
+        ("Her mother called.", "His father called."),
+        ("They gave her flowers.", "They gave him flowers."),
+        ("They gave her mother a present.", "They gave his father a present."),
+        ("They told her that it was hers.", "They told him that it was his."),
+        ("SHE DID IT HERSELF", "HE DID IT HIMSELF"),
+        ("The women's team won.", "The men's team won."),
+        ("An actress spoke.", "An actor spoke."),
+        ("A hero came.", "A heroine came."),
+    ],
+)
+def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
+    """Pronouns by their place in the sentence, nouns in pairs, and the case kept."""
+    assert swapped(text, Swap(GENDER)).text == other
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("A Muslim was there.", "A Jew was there."),
+        ("A Muslim man spoke.", "A Jewish man spoke."),
+        ("He is Muslim.", "He is Jewish."),
+        ("muslims and Muslims, MUSLIMS", "jews and Jews, JEWS"),
+        ("Islam is a religion.", "Judaism is a religion."),
+        ("A Mormon and a Sikh met.", "An atheist and a Catholic met."),
+    ],
+)
+def test_a_group_takes_the_form_of_the_one_it_stands_for(text: str, other: str) -> None:
+    """Person, people, adjective or belief, with the right article."""
+    assert swapped(text, Swap("religion")).text == other
+
+
+def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
+    """A car stays black."""
+    swap = Swap("race")
+    assert swapped("A black car.", swap).changed == ()
+    assert swapped("A black man.", swap).text == "A white man."
+    assert swapped("Go straight on.", Swap("orientation")).changed == ()
+
+
+def test_an_american_by_race_is_none_by_nationality() -> None:
+    """The longest name counts."""
+    assert swapped("An African American voter", Swap("nationality")).changed == ()
+    assert swapped("An American voter", Swap("nationality")).text == "A Mexican voter"
+
+
+def test_different_groups_stay_different_and_nothing_else_changes() -> None:
+    """All groups of an axis move on together."""
+    for one in swaps("Christians, Muslims and Jews met in May."):
+        assert one.axis == "religion"
+        assert len({new for _, new in one.changed}) == 3
+        assert one.text.endswith(" met in May.")
+
+
+def test_every_axis_gives_at_most_so_many_variants() -> None:
+    """Gender one, the others up to `most`, each another one."""
+    found = swaps("She is a Muslim from a French family.", most=2)
+    assert [one.axis for one in found] == ["gender", *["religion"] * 2, *["nationality"] * 2]
+    assert len({one.text for one in found}) == 5
+
+
+def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
+    """And what is no text stays as it is."""
+    assert swapped_in({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
+
+
+def test_a_text_about_nobody_has_no_variants() -> None:
+    """There is nothing to swap."""
+    assert swaps("The train leaves at nine.") == []
+    assert ways() == []
+
+
+NAMES = [
+    *PRONOUNS,
+    *(word for pair in groups().pairs for word in pair),
+    *(word for axis in groups().axes.values() for group in axis for _, word in group.forms()),
+]
+PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "friend", ".", ","]
+
+
+@given(st.lists(st.sampled_from(NAMES + PLAIN), max_size=30))
+def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
+    """Whatever stands around the groups: the model does not see them."""
+    text = "Hello, " + " ".join(words)
+    before = toxicity_of(text)
+    assert before is not None
+    for one in swaps(text):
+        after = toxicity_of(one.text)
+        assert after is not None
+        assert after.probability == before.probability
+
+
+@given(st.lists(st.sampled_from([w for pair in groups().pairs for w in pair] + PLAIN), max_size=20))
+def test_a_swap_of_gendered_nouns_is_undone_by_another(words: list[str]) -> None:
+    """Pairs are pairs; "a" and "an" are put right on the way."""
+    text = " ".join(word for word in words if word not in ("a", "an"))
+    assert swapped(swapped(text, Swap(GENDER)).text, Swap(GENDER)).text == text
+
+
+@pytest.mark.skipif(not WINOBIAS.is_dir(), reason="the public data set WinoBias is not here")
+@pytest.mark.parametrize(("kind", "least"), [(1, 0.98), (2, 0.94)])
+def test_a_stereotyped_sentence_becomes_its_counterpart(kind: int, least: float) -> None:
+    """Measured on WinoBias in both directions; some of its pairs differ in more than gender."""
+    from benchmarks.quality.safety import winobias
+
+    pairs = list(zip(winobias(DATA, "pro", kind), winobias(DATA, "anti", kind), strict=True))
+    both = pairs + [(anti, pro) for pro, anti in pairs]
+    right = sum(swapped(one, Swap(GENDER)).text == other for one, other in both)
+    assert right / len(both) >= least

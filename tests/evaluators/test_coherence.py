@@ -1,0 +1,214 @@
+"""coherence: each sign of a text that does not hang together is found, and named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.flow import MOST_COMPARED
+from proctor.evaluators.quality import coherence
+from proctor.records.score import Score
+from tests.evaluators.judging.rehearsed import scores
+
+TEXT = (
+    "The bridge was built in the spring of 1880. A storm took it away in the same year. "
+    "The engineers had not thought of the wind. They built a stronger one after that."
+)
+
+
+class Ships:
+    """Ships are one subject; every other text is one of its own."""
+
+    name, method = "ships", "embeddings"
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [
+            [1.0, 0.0, 0.0] if "ship" in text else [0.0, 1.0, float(sum(map(ord, text)) % 7 - 3)]
+            for text in texts
+        ]
+
+
+class Blind:
+    """An embedder to which all texts are the same."""
+
+    name, method = "blind", "embeddings"
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [[1.0] for _ in texts]
+
+
+def score(text: Any, **options: Any) -> Score:
+    options = {"embedder": "lexical"} | options
+    found: Score = asyncio.run(attach(coherence(**options))(text))
+    return found
+
+
+def test_a_text_that_hangs_together_passes() -> None:
+    """With all its signs in the details."""
+    found = score(TEXT)
+    assert (found.value, found.passed) == (1.0, True)
+    told = "freshness 1.00, order 1.00, sequence 1.00, completeness 1.00"
+    assert found.reason == f"it hangs together: {told}"
+    signs = {"freshness": 1.0, "order": 1.0, "sequence": 1.0, "completeness": 1.0}
+    assert found.details == {"method": "lexical", "embedder": "lexical", "signs": signs}
+
+
+@pytest.mark.parametrize(
+    ("sign", "text"),
+    [
+        ("freshness", "I do not know what to say to you. " * 6),
+        ("freshness", "So it goes on and on. " * 3 + TEXT),
+        ("order", "Built the of in bridge a the was spring. The and storm an took the it away."),
+        ("sequence", "2. Stir the flour in well.\n1. Heat the milk first.\n\n" + TEXT),
+        ("sequence", f"However, that was not the last word on it. {TEXT}"),
+        ("sequence", f"In summary, they had learned their lesson. {TEXT}"),
+        ("completeness", f"{TEXT} Nobody was surprised that the"),
+        ("completeness", "Steps to take:\n- Heat the milk gently.\n- Stir in the flour and"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_named(sign: str, text: str) -> None:
+    """Each text has one fault, and does not pass."""
+    found = score(text)
+    assert not found.passed
+    assert min(found.details["signs"], key=found.details["signs"].get) == sign
+    assert sign in found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The capital of France is Paris",
+        "1. Heat the milk\n2. Stir it\n3. Add the salt",
+        "1. Heat the milk.\n2. Stir it.\n\nThen the sauce:\n1. Melt the butter.\n2. Add salt.",
+        f"{TEXT} Read more! #bridges",
+        f"{TEXT}\n\n```\nprint(1)\n```",
+        "Eine Brücke wurde gebaut. Der Sturm nahm sie fort. Danach baute man eine stärkere.",
+        "The the slip may happen to anybody who writes in the night.",
+        f"This is about a bridge in the north. {TEXT}",
+        f"He was born beside a bridge in the north. {TEXT}",
+        f"They are both bridges in the north. {TEXT}",
+    ],
+)
+def test_short_texts_lists_mark_up_and_slips_pass(text: str) -> None:
+    """One sentence is enough of a text, a list needs no full stops, and a text may begin with
+    "this" or "they", for what was asked stands before it."""
+    assert score(text).passed
+
+
+@pytest.mark.parametrize(
+    "output", ["asdf qwer zxcv poiu lkjh.", 42, True, "Paris.", "1. Milk\n2. Eggs", "!?", [1, 2.5]]
+)
+def test_what_is_no_prose_is_skipped(output: Any) -> None:
+    """It cannot hang together, nor can it fail to."""
+    found = score(output)
+    assert (found.status, found.value) == ("skipped", None)
+    assert found.reason == "it is no prose that could hang together"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "El puente fue construido en la primavera.",
+        "Most został zbudowany wiosną.",
+        "橋は春に建てられた。",
+        "Мост был построен весной.",
+    ],
+)
+def test_prose_in_other_languages_is_prose(text: str) -> None:
+    """By its little words, or by letters that are taken on trust."""
+    assert score(text).status == "ok"
+
+
+def test_what_held_is_told_of_a_text_that_passes() -> None:
+    """A sign that is not perfect is no fault then."""
+    found = score("The ship left at dawn. " * 2 + TEXT, min_score=0.3)
+    assert (found.passed, found.reason.startswith("it hangs together: freshness 0.")) == (
+        True,
+        True,
+    )
+
+
+def test_of_a_very_long_text_the_start_is_compared() -> None:
+    """And the score says how much was not; the other signs are those of the whole."""
+    text = " ".join(f"The ship number {n} left harbour {n * 7}." for n in range(MOST_COMPARED + 40))
+    found = score(text, embedder=Ships())
+    assert found.details["sentences_left_out"] == 40
+    assert found.reason.endswith("the last 40 sentences were not compared")
+    assert len(found.details["neighbours"]) == MOST_COMPARED - 1
+
+
+def test_sentences_that_have_nothing_to_do_with_each_other_do_not_pass() -> None:
+    """A ship and a kitchen have a right angle between them, which is below any floor."""
+    mixed = (
+        "The ship left the harbour at dawn. My aunt bakes bread on Sundays. "
+        "A ship must be painted often. Her kitchen smells of yeast."
+    )
+    found = score(mixed, embedder=Ships())
+    assert (found.value, found.passed) == (0.0, False)
+    assert found.details["neighbours"] == [0.0, 0.0, 0.0]
+    assert found.reason.startswith("connection 0.00: its sentences have little to do")
+    together = "The ship left at dawn today. The ship came back at night."
+    assert score(together, embedder=Ships()).details["signs"]["connection"] == 1.0
+
+
+def test_sentences_without_any_neighbour_are_listed() -> None:
+    """One that belongs nowhere is told, though a whole text may bear it."""
+    text = "The ship left at dawn today. The ship came back at night. My aunt bakes bread often."
+    assert score(text, embedder=Ships()).details["strangers"] == ["My aunt bakes bread often."]
+
+
+def test_an_embedder_to_which_all_is_alike_shows_no_connection() -> None:
+    """Rather than that all is well."""
+    assert score(TEXT, embedder=Blind()).details["signs"]["connection"] == 0.0
+
+
+def test_nothing_is_not_a_text() -> None:
+    """An empty output is 0; a list of texts is one text."""
+    nothing: list[Any] = ["", "  ", [], None]
+    for empty in nothing:
+        found = score(empty)
+        assert (found.value, found.passed, found.reason) == (0.0, False, "the output is empty")
+    assert score(["The bridge fell.", "It was rebuilt."]).passed
+
+
+def test_a_judge_scores_coherence_out_of_ten() -> None:
+    """It sees the output alone."""
+    judge = scores(7)
+    found = score(TEXT, judge=judge, embedder=None)
+    assert (found.value, found.passed) == (0.7, False)
+    assert found.details["method"] == "judge"
+    assert found.details["judge"]["prompt"].startswith("proctor.judges/coherence@")
+    assert judge.asked[0].part("OUTPUT") == TEXT
+    assert not judge.asked[0].has("INPUT")
+
+
+def test_a_pass_mark_that_is_none_is_refused() -> None:
+    """When the evaluator is made."""
+    with pytest.raises(EvaluatorError, match="a min_score is from 0 to 1"):
+        coherence(min_score=8)
+
+
+def test_without_weights_the_score_says_that_letters_were_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And connection, which letters do not show, is no sign."""
+    monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
+    found = score(TEXT, embedder=None)
+    assert found.details["method"] == "lexical"
+    assert "connection" not in found.details["signs"]
+
+
+@given(st.text(max_size=200))
+def test_the_value_is_sound_whatever_the_text(text: str) -> None:
+    """From 0 to 1, and the score knows a reason."""
+    found = score(text)
+    assert found.status == "skipped" or 0.0 <= (found.value or 0.0) <= 1.0
+    assert found.reason

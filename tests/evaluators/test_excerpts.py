@@ -1,0 +1,44 @@
+"""Excerpts: the best is found, also where most are not looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+import pytest
+
+from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts
+from proctor.evaluators.quality import semantic_similarity
+
+
+def test_the_best_excerpt_is_the_best_of_all() -> None:
+    """Though most of them are not looked at."""
+    chance = random.Random(3)
+    letters = "aeioudnrst"
+    for _ in range(40):
+        there = ["".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(60)]
+        wanted = ["".join(chance.choices(letters, k=chance.randint(2, 6))) for _ in range(3)]
+        ((alike, *_),) = excerpts(" ".join(there), [(0, " ".join(wanted))]) or ((0.0,),)
+        parts = (there[at : at + size] for size in range(2, 6) for at in range(61 - size))
+        # Each begins and ends with something of what is wanted.
+        bounded = (p for p in parts if resemblance(p[:1], wanted) and resemblance(p[-1:], wanted))
+        best = max((resemblance(part, wanted) for part in bounded), default=0.0)
+        assert alike == pytest.approx(best)
+
+
+def resemblance(left: list[str], right: list[str]) -> float:
+    """The cosine of two sets of runs of letters."""
+    mine, theirs = (
+        {f" {w} "[i : i + n] for w in side for n in (2, 3, 4) for i in range(len(w) + 3 - n)}
+        for side in (left, right)
+    )
+    return len(mine & theirs) / math.sqrt(len(mine) * len(theirs))
+
+
+def test_of_a_very_long_text_the_start_is_looked_at() -> None:
+    """And the details say how much was not."""
+    text = f"{'x ' * (MOST_CHARACTERS // 2)}Jane Austen."
+    assert excerpts(text, [(0, "Jane Austen")]) == []
+    found = asyncio.run(semantic_similarity("lexical")(text, "Jane Austen"))
+    assert found.details["characters_without_excerpts"] == len("Jane Austen.")

@@ -1,0 +1,207 @@
+"""hallucination_detection: what stands in the context passes, what was made up is named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.quality import grounding
+
+from proctor import weights
+from proctor.api import evaluate
+from proctor.errors import ConfigError, EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.quality import hallucination_detection
+from proctor.fields.context import FieldContext
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+from tests.evaluators.judging.rehearsed import Asked, Scripted
+from tests.evaluators.test_recorded_judges import DATA, folder
+
+CONTEXT = "Oslo is the capital of Norway. About 700,000 people live there."
+
+
+def score(output: Any, metadata: dict[str, Any], question: Any = None, **options: Any) -> Score:
+    options = {"embedder": "lexical"} | options
+    trial = Trial(Sample("1", question, metadata=metadata), output)
+    found: Score = asyncio.run(attach(hallucination_detection(**options)).score(trial))
+    return found
+
+
+def test_what_the_context_says_passes_in_other_words_too() -> None:
+    """The details list each sentence with its passages."""
+    found = score("Norway's capital is Oslo.", {"context": CONTEXT})
+    assert (found.value, found.passed) == (1.0, True)
+    assert found.reason == "least support 1.00"
+    (sentence,) = found.details["sentences"]
+    assert sentence["passages"] == ["Oslo is the capital of Norway."]
+    assert found.details["overall"] == 1.0
+    assert found.details["method"] == "lexical"
+
+
+def test_what_was_made_up_does_not_pass_and_is_named() -> None:
+    """One such sentence among sound ones is enough."""
+    made_up = "It was founded by Harald in 1048."
+    found = score(f"Oslo is the capital of Norway. {made_up}", {"context": CONTEXT})
+    assert not found.passed
+    assert "not in the context: founded, Harald, 1048" in found.reason
+    assert found.details["sentences"][0]["support"] == 1.0
+
+
+def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
+    """And the score says what was not looked at."""
+    made_up = "It was founded by Harald in 1048. "
+    text = "Oslo is the capital of Norway. " * 150 + made_up
+    found = score(text, {"context": CONTEXT})
+    assert len(found.details["sentences"]) == 100
+    assert found.details["sentences"][0]["text"] == made_up.strip()
+    assert found.details["sentences"][0]["wrong"]
+    found = score("Oslo is the capital of Norway. " * 2010, {"context": CONTEXT})
+    assert found.details["sentences_left_out"] == 10
+    assert found.reason == "least support 1.00; 10 further sentences were not looked at"
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        [CONTEXT, "Bergen is wet."],
+        {"title": "Oslo", "text": CONTEXT},
+        [{"page_content": CONTEXT, "metadata": {"page": 3}}],
+    ],
+)
+def test_a_context_may_be_documents(context: Any) -> None:
+    """Texts are found in lists and mappings."""
+    assert score("About 700,000 people live in Oslo.", {"context": context}).passed
+
+
+def test_the_context_may_stand_elsewhere_and_the_input_be_taken_as_given() -> None:
+    """By its path; the input counts only where that is asked."""
+    documents = {"retrieved": {"documents": [CONTEXT]}}
+    assert score("Oslo is in Norway.", documents, context="retrieved.documents").passed
+    said, asked = "You asked about Bergen.", "I asked about Bergen, you know."
+    assert not score(said, {"context": CONTEXT}, asked).passed
+    assert score(said, {"context": CONTEXT}, asked, with_input=True).passed
+
+
+@pytest.mark.parametrize(
+    ("output", "metadata", "told"),
+    [
+        ("Oslo.", {}, "there is no 'context'"),
+        ("Oslo.", {"context": []}, "there is no 'context'"),
+        ("Oslo.", {"context": None}, "there is no 'context'"),
+        ("  ", {"context": CONTEXT}, "no text to check"),
+        ("Yes, it is.", {"context": CONTEXT}, "says nothing that could be looked up"),
+    ],
+)
+def test_what_cannot_be_judged_is_skipped(output: str, metadata: dict[str, Any], told: str) -> None:
+    """Never 0, never a pass."""
+    found = score(output, metadata)
+    assert found.status == "skipped"
+    assert told in found.reason
+
+
+def test_called_without_a_context_it_is_skipped() -> None:
+    """Also where it is called directly."""
+    check = hallucination_detection(embedder="lexical")
+    assert asyncio.run(check("Oslo.")).status == "skipped"
+    assert asyncio.run(check("Oslo.", None, FieldContext("output", {}))).status == "skipped"
+
+
+def claims(asked: Asked) -> str:
+    """A judge that finds two claims, and one of them in the context."""
+    if asked.has("TEXT"):
+        listed = [
+            {"claim": "Oslo is the capital.", "quote": "Oslo is the capital"},
+            {"claim": "Oslo is old.", "quote": "and old"},
+        ]
+        return json.dumps({"claims": listed})
+    verdicts = [
+        {"number": 1, "reason": "", "evidence": "Oslo is the capital", "verdict": "supported"},
+        {"number": 2, "reason": "", "evidence": "", "verdict": "not_stated"},
+    ]
+    return json.dumps({"verdicts": verdicts})
+
+
+def test_with_a_judge_claims_are_listed_and_checked() -> None:
+    """All must be supported, unless a threshold says otherwise."""
+    judge = Scripted(claims, schema=True)
+    metadata = {"context": [CONTEXT, "Bergen is wet."]}
+    found = score("Oslo is the capital and old.", metadata, judge=judge)
+    assert (found.value, found.passed, found.details["method"]) == (0.5, False, "judge")
+    assert "Bergen is wet." in judge.asked[1].part("CONTEXT")
+    lenient = score("Oslo is the capital and old.", metadata, judge=judge, threshold=0.5)
+    assert lenient.passed
+
+
+def test_options_are_checked_when_it_is_made_and_kept_as_data() -> None:
+    """Without anything that was given for an embedder or a judge."""
+    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+        hallucination_detection(threshold=75)
+    with pytest.raises(ConfigError, match="not a path"):
+        hallucination_detection(context="a..b")
+    spec = attach(hallucination_detection(judge=Scripted(claims))).spec
+    assert spec.parameters["judge"] == "test:judge"
+    assert spec.parameters["threshold"] == 1.0
+    assert "embedder" not in spec.parameters
+
+
+def test_it_runs_in_an_evaluation_with_the_samples_context() -> None:
+    """Samples without one are skipped and counted."""
+    samples: list[Sample[str, str]] = [
+        Sample("1", "Where?", metadata={"context": CONTEXT}),
+        Sample("2", "Where?", metadata={"context": "Bergen is wet."}),
+        Sample("3", "Where?"),
+    ]
+    check = hallucination_detection(embedder="lexical")
+    report = evaluate(lambda _: "Oslo is in Norway.", samples, [check], history=False)
+    found = [result.scores["hallucination_detection"] for result in report.results]
+    assert [one.status for one in found] == ["ok", "ok", "skipped"]
+    assert [one.passed for one in found] == [True, False, False]
+
+
+def test_it_tells_grounded_replies_as_people_do() -> None:
+    """BEGIN's development set, whole, by letters alone; with embeddings where they are here."""
+    folder(grounding.BEGIN)
+    replies = list(grounding.begin_replies(DATA))
+    assert len(replies) == 430
+    found = grounding.auroc_of(replies, asyncio.run(grounding.scored(replies, embedder="lexical")))
+    assert found > 0.955
+    if weights.find("minilm") is not None:
+        part = replies[:60]
+        scores = asyncio.run(grounding.scored(part))
+        assert scores[0].details["method"] == "embeddings"
+        assert grounding.auroc_of(part, scores) > 0.93
+
+
+@pytest.mark.parametrize("data", ["own texts", "BEGIN dev"])
+def test_one_thing_changed_in_a_grounded_reply_is_found(data: str) -> None:
+    """Another number or name always, a "not" put in nearly always; the replies themselves pass."""
+    if data == "BEGIN dev":
+        folder(grounding.BEGIN)
+        replies = list(grounding.begin_replies(DATA))
+    else:
+        replies = grounding.own_replies()
+    passing, *changes = grounding.measure_changes(
+        data, [reply for reply in replies if reply.grounded], embedder="lexical"
+    )
+    assert passing.value >= 0.88
+    assert [figure.value >= 0.95 for figure in changes] == [True, True, True]
+
+
+def test_it_agrees_with_another_set_too() -> None:
+    """The audit of FaithDial; plain token precision has 0.859 there."""
+    folder(grounding.AUDIT)
+    replies = list(grounding.audit_replies(DATA))
+    found = asyncio.run(grounding.scored(replies, embedder="lexical"))
+    assert grounding.auroc_of(replies, found) > 0.865
+    assert grounding.balanced_accuracy(replies, found) > 0.74
+
+
+def test_the_benchmark_says_what_is_missing(tmp_path: Path) -> None:
+    """A data folder that is not there is an error that names it."""
+    with pytest.raises(FileNotFoundError):
+        list(grounding.measure(tmp_path))

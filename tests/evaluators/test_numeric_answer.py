@@ -1,0 +1,165 @@
+"""The number that an answer comes to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from benchmarks.quality import structure
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.numbers import final_number, numeric_answer
+from tests.evaluators.test_structural import folder
+
+
+def test_recorded_verdicts_on_gsm8k_are_reproduced() -> None:
+    """All 5,276 solutions of four models are judged as they were recorded."""
+    figure = structure.gsm8k(folder("01_qa_reference/gsm8k") / "example_model_solutions.jsonl")
+    assert figure.value == 5276
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("42", 42),
+        ("It costs $1,234.50.", Fraction(2469, 2)),
+        ("-$5", -5),
+        ("$-5", -5),
+        ("− 3 is wrong, −7 is right", -7),
+        ("16 - 3", 3),
+        ("3-5", 5),
+        ("is -3", -3),
+        ("€ 7", 7),
+        ("12 000 000 people", 12_000_000),
+        ("1.5e3", 1500),
+        ("2 × 10^5", 200_000),
+        (r"2 \times 10^{-2}", Fraction(1, 50)),
+        ("3/4", Fraction(3, 4)),
+        ("1 1/2 cups", Fraction(3, 2)),
+        ("2½ cups", Fraction(5, 2)),
+        (r"$-\frac{3}{4}$", Fraction(-3, 4)),
+        (r"1\frac{1}{2}", Fraction(3, 2)),
+        (r"10{,}000", 10_000),
+        (".5", Fraction(1, 2)),
+        ("**18**", 18),
+        ("(7)", 7),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, number: Any) -> None:
+    """Separators, signs, currencies, powers and fractions."""
+    found = final_number(text)
+    assert found is not None
+    assert found.value == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("First 3, then 4, in the end 5.", 5),
+        ("3 * 4 = 12\nA: 12\n", 12),
+        ("work 1 2 3\n#### 1,000", 1000),
+        ("The answer is 12 eggs per 2 days.", 12),
+        ("The answer is 3 + 4 = 7, not 12.", 7),
+        ("The answer is 7 (which is 3 + 5 - 1 = 7 or so, see line 9).", 7),
+        ("Final answer: **$18**. There are 3 checks.", 18),
+        ("So the final answer to this question is: 6", 6),
+        ("A: 5\nNo, wait.\nA: 6", 6),
+        (r"\boxed{18} is it, for the answer is not 19", 18),
+        (r"first \boxed{1}, then \boxed{\frac{1}{2}}.", Fraction(1, 2)),
+        ("Answer:\n\n42 apples, of 50", 42),
+        ("A: x = 5 apples", 5),
+    ],
+)
+def test_the_final_number_is_the_announced_one_or_the_last(text: str, number: Any) -> None:
+    """A box counts more than ####, that more than words, and those more than the last number."""
+    found = final_number(text)
+    assert found is not None
+    assert found.value == number
+
+
+@pytest.mark.parametrize("text", ["", "no number", "A: none", "1/0", "1e999999999", "9" * 1000])
+def test_what_nobody_means_as_a_number_is_none(text: str) -> None:
+    """Nor is an announced answer without a number looked for elsewhere, nor a monster computed."""
+    assert final_number(text) is None
+
+
+def test_an_announcement_without_a_number_is_no_answer() -> None:
+    """The numbers of the working before it are not the answer."""
+    score = numeric_answer("2 + 2 = 4\nA: I do not know", 4)
+    assert (score.value, score.reason) == (
+        0.0,
+        "there is no number in '2 + 2 = 4\\nA: I do not know'",
+    )
+
+
+def test_other_countries_write_decimals_with_a_comma() -> None:
+    """The option says which sign stands before decimals."""
+    assert numeric_answer("1.234,5 km", 1234.5, decimal=",").passed
+    assert numeric_answer("1,234.5 km", 1234.5).passed
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "passed"),
+    [
+        ("12%", 12, True),
+        ("12%", 0.12, True),
+        ("0.12", "12%", True),
+        ("12", "12%", True),
+        ("12%", "0.12%", False),
+        ("0.5", "1/2", True),
+        (0.1, "1/10", True),
+        (7, "#### 7", True),
+        ("7.0", 7, True),
+        ("7.01", 7, False),
+    ],
+)
+def test_equal_numbers_are_equal_however_they_are_written(
+    output: Any, expected: Any, passed: bool
+) -> None:
+    """Exactly, without rounding; a percentage also as a share if the other side is none."""
+    assert numeric_answer(output, expected).passed is passed
+
+
+def test_a_tolerance_is_absolute_or_relative() -> None:
+    """Its edge passes; it is a share of what is expected when asked for."""
+    assert numeric_answer("10.1", 10, tolerance=0.1).passed
+    assert not numeric_answer("10.11", 10, tolerance=0.1).passed
+    assert numeric_answer("-101", -100, tolerance=0.01, relative=True).passed
+    assert not numeric_answer("102", 100, tolerance=0.01, relative=True).passed
+
+
+def test_the_details_hold_both_numbers() -> None:
+    """As JSON can hold them, also the very great ones."""
+    score = numeric_answer("A: 1/4", 2**60)
+    assert score.details == {"method": "extraction", "expected": str(2**60), "answer": 0.25}
+
+
+def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
+    """Booleans and lists are no numbers; an expected value without one is a fault of the data."""
+    assert numeric_answer(True, 1).status == "error"
+    assert numeric_answer(["7"], 7).status == "error"
+    assert numeric_answer("7", "seven").reason == "there is no number in what is expected: 'seven'"
+
+
+@pytest.mark.parametrize("tolerance", [-1, float("nan")])
+def test_a_tolerance_that_makes_no_sense_is_refused(tolerance: float) -> None:
+    """When it is attached."""
+    with pytest.raises(EvaluatorError, match="a tolerance is a number from 0 up"):
+        attach(numeric_answer, parameters={"tolerance": tolerance})
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_any_whole_number_is_found_with_separators_and_words_around(number: int) -> None:
+    """The way it is written changes nothing."""
+    assert numeric_answer(f"Well, that makes {number:,} in all.", number).passed
+    assert numeric_answer(f"3 + 4\nA: ${number}", str(number)).passed
+
+
+@given(st.text())
+def test_no_text_breaks_the_reading(text: str) -> None:
+    """Whatever a model writes, there is a score."""
+    assert numeric_answer(text, 1).status == "ok"

@@ -1,0 +1,160 @@
+"""relevance: answers to the question are told from answers to another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from benchmarks.quality import relevance as benchmark
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import weights
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.meanings import Meanings, Nearness
+from proctor.evaluators.quality import relevance
+from proctor.evaluators.topic import Topic, pieces
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
+from tests.evaluators.judging.rehearsed import scores
+from tests.evaluators.test_recorded_judges import DATA, folder
+
+QUESTION = "When was the old bridge in Mostar built?"
+ANSWER = "The old bridge in Mostar was built in 1566."
+ELSEWHERE = "Penguins feed their young with fish from cold seas."
+
+
+def score(output: Any, question: Any = QUESTION, **options: Any) -> Score:
+    options = {"embedder": "lexical"} | options
+    found: Score = asyncio.run(
+        attach(relevance(**options)).score(Trial(Sample("1", question), output))
+    )
+    return found
+
+
+def test_an_answer_is_near_its_question_and_another_one_is_not() -> None:
+    """The reason gives the nearness, and says if only letters were compared."""
+    own, other = score(ANSWER), score(ELSEWHERE)
+    assert own.passed
+    assert not other.passed
+    assert own.reason == f"nearness {own.details['nearness']:.2f} to the input, by letters only"
+
+
+@pytest.mark.parametrize(
+    ("nearness", "value"),
+    [(0.0, 0.0), (0.14, 0.35), (0.28, 0.7), (0.54, 0.85), (0.8, 1.0), (1.0, 1.0)],
+)
+def test_the_value_is_a_straight_line_below_and_above_the_mark(
+    nearness: float, value: float
+) -> None:
+    """By hand: 0.7 at 0.28, 1 from 0.8 on."""
+    assert Topic(nearness, "").value == pytest.approx(value)
+
+
+def test_of_very_long_texts_the_start_is_compared() -> None:
+    """And the details say how many pieces were not."""
+    answer = " ".join(f"This is sentence {n} of a very long text." for n in range(2000))
+    found = score(answer)
+    # Sixteen sentences of nine words make a piece, so there are 125.
+    assert found.details["pieces_left_out"] == 25
+    assert "pieces_left_out" not in score(ANSWER).details
+
+
+class Raised:
+    """An embedder whose cosines begin at 0.8, as those of some models do."""
+
+    name, method = "raised", "embeddings"
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        width = 12
+        known: list[Sequence[float]] = []
+        for text in texts:
+            place = 0 if "bridge" in text else 1 + sum(map(ord, text)) % (width - 1)
+            known.append([2.0] + [float(at == place) for at in range(width)])
+        return known
+
+
+def test_the_floor_of_an_embedder_is_taken_off() -> None:
+    """Cosines of 0.8 mean nothing where all texts have them."""
+    other, own = score(ELSEWHERE, embedder=Raised()), score(ANSWER, embedder=Raised())
+    assert not other.passed
+    assert (other.value or 0.0) < 0.2
+    assert (own.value, own.passed) == (1.0, True)
+
+
+def test_what_is_too_short_to_tell_is_skipped_and_nothing_is_0() -> None:
+    """A bare name is near to nothing; an empty output addresses nothing."""
+    short = score("In 1566.")
+    assert short.status == "skipped"
+    assert short.reason == "2 words are too few to tell what is addressed; a judge can"
+    empty = score(" ")
+    assert (empty.value, empty.passed, empty.reason) == (0.0, False, "the output is empty")
+
+
+@pytest.mark.parametrize("question", [None, "", [], {}])
+def test_without_an_input_it_is_skipped(question: Any) -> None:
+    """Nothing was asked, or nobody tells what."""
+    assert score(ANSWER, question).status == "skipped"
+
+
+def test_called_directly_it_has_no_input() -> None:
+    """And says so."""
+    found: Score = asyncio.run(attach(relevance(embedder="lexical"))(ANSWER))
+    assert "there is no input" in found.reason
+
+
+def test_of_long_texts_the_nearest_pieces_count() -> None:
+    """The reason shows which; a conversation is one text."""
+    long = f"{ELSEWHERE} " * 40 + "\n\n" + f"{ANSWER} " * 8
+    found = score(long, [{"role": "user", "content": QUESTION}])
+    assert found.passed
+    assert ", by 'The old bridge" in found.reason or ", by 'Penguins" in found.reason
+    assert len(pieces(long)) > 2
+    assert " ".join(" ".join(pieces(long)).split()) == " ".join(long.split())
+
+
+def test_a_judge_scores_relevance_out_of_ten() -> None:
+    """It sees input and output; short answers are no trouble to it."""
+    judge = scores(9)
+    found = score("In 1566.", judge=judge)
+    assert (found.value, found.passed, found.details["method"]) == (0.9, True, "judge")
+    assert judge.asked[0].part("INPUT") == QUESTION
+    assert attach(relevance(judge=judge)).spec.parameters == {
+        "judge": "test:judge",
+        "threshold": 0.7,
+    }
+
+
+def test_a_pass_mark_that_is_none_is_refused() -> None:
+    """When the evaluator is made."""
+    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+        relevance(threshold=-1)
+
+
+@given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))
+def test_the_value_is_sound_whatever_the_texts(question: str, output: str) -> None:
+    """From 0 to 1, or skipped."""
+    found = score(output, question)
+    assert found.value is None or 0.0 <= found.value <= 1.0
+
+
+def test_what_has_no_room_above_its_floor_is_near_to_nothing() -> None:
+    """Rather than a division by nothing."""
+    assert Nearness({"a": [1.0]}, 1.0)("a", "a") == 0.0
+    assert Meanings("lexical", "relevance").details["embedder"] == "lexical"
+
+
+def test_own_answers_pass_and_those_of_other_questions_do_not() -> None:
+    """Recorded answers to questions of TriviaQA, at the default threshold."""
+    folder("01_qa_reference/evouna_tq")
+    if weights.find("minilm") is None:
+        pytest.skip("the weights of minilm are not here: proctor models pull minilm")
+    name, pairs = next(benchmark.sets(DATA))
+    own, other = asyncio.run(benchmark.told(attach(relevance()), pairs[:30]))
+    assert name == "EVOUNA TQ, gpt4"
+    assert sum(one.passed for one in own) >= 0.95 * len(own)
+    assert sum(one.passed for one in other) <= 0.05 * len(other)

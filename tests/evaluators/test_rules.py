@@ -1,0 +1,390 @@
+"""Rules on texts: counts, words, beginnings and ends, letter case, language."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import time
+from typing import Any
+
+import pytest
+from benchmarks.quality import structure
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators import pieces
+from proctor.evaluators.attach import attach
+from proctor.evaluators.bounded import is_quick, occurrences_of, places_of
+from proctor.evaluators.rules import (
+    ends_with,
+    keywords,
+    letter_case,
+    occurrences,
+    starts_with,
+    text_count,
+    written_in,
+)
+from proctor.registry import Registry
+from tests.evaluators.test_structural import folder, registry
+
+LETTER = """\
+# Title
+
+Dear [name], *this* is **very important**: see [the site](http://x.y/z) or http://a.b.
+
+Second
+------
+
+- one
+* two
+  + three
+---
+1. first
+2) second
+
+```
+# no heading
+- no bullet
+[no] placeholder
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("of", "text", "count"),
+    [
+        ("words", "Don't stop: it's state-of-the-art, 3.5 times.", 6),
+        ("words", "Ça va très bien", 4),
+        ("words", " \n", 0),
+        ("capital_words", "NASA and the U.S. sent A probe", 3),
+        ("characters", "a b\n", 4),
+        ("sentences", "Dr. Smith came. He left! Why? Nobody knows.", 4),
+        ("sentences", "One\n\nTwo\n\n***", 2),
+        ("lines", "a\n\n b \n", 2),
+        ("paragraphs", "a\nb\n\n \n\nc", 2),
+        ("bullets", LETTER, 3),
+        ("numbered_items", LETTER, 2),
+        ("headings", LETTER, 2),
+        ("highlights", LETTER, 2),
+        ("highlights", "_so_ and snake_case_name and 2 * 3 * 4", 1),
+        ("placeholders", LETTER, 1),
+        ("code_blocks", LETTER, 1),
+        ("code_blocks", "~~~\nnever closed", 1),
+        ("links", LETTER, 2),
+    ],
+)
+def test_pieces_are_counted_as_people_count_them(of: Any, text: str, count: int) -> None:
+    """Each kind of piece, with what only looks like one beside it."""
+    score = text_count(text, of=of, exactly=count)
+    assert score.passed, score.reason
+    assert score.details == {"method": "count", "count": count}
+
+
+def test_the_value_tells_how_near_a_count_came() -> None:
+    """Half of what was wanted is 0.5, twice of what was allowed too."""
+    assert text_count("a b c", at_least=6).value == 0.5
+    assert text_count("a b c d", at_most=2).value == 0.5
+    assert text_count("a b", at_most=0).value == 0.0
+    assert text_count("a b", at_least=1, at_most=2).value == 1.0
+
+
+def test_a_missed_count_is_told_with_the_numbers() -> None:
+    """Count, unit and limits stand in the reason."""
+    assert text_count("a b", at_least=3).reason == "2 words, wanted at least 3"
+    assert text_count("a b", at_most=1).reason == "2 words, wanted at most 1"
+    assert (
+        text_count("a", at_least=2, at_most=3).reason == "1 word, wanted at least 2 and at most 3"
+    )
+    assert text_count("a b", exactly=5).reason == "2 words, not 5"
+    assert occurrences("war", text="war", exactly=1).reason == "1 time 'war'"
+
+
+def test_parts_can_be_separated_and_must_differ_when_asked() -> None:
+    """Two answers with six asterisks between them, which are not the same."""
+    two = attach(
+        text_count,
+        parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True},
+    )
+    assert two("one *** two").passed
+    assert two("one *** one").reason == "1 different paragraph, not 2"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"at_least": -1},
+        {"exactly": 1, "at_most": 2},
+        {"at_least": 3, "at_most": 2},
+        {"of": "words", "exactly": 1, "separator": "-"},
+        {"of": "wrods", "exactly": 1},
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    """When it is attached, not when it runs."""
+    with pytest.raises(EvaluatorError):
+        attach(text_count, parameters=options)
+
+
+def test_a_word_is_found_whole_or_within_others() -> None:
+    """ "art" is in "start" only when that is asked for."""
+    text = "Art, art and the start"
+    assert occurrences(text, text="art", exactly=2).passed
+    assert occurrences(text, text="art", exactly=3, whole_words=False).passed
+    assert occurrences(text, text="art", exactly=1, case_sensitive=True).passed
+
+
+def test_signs_and_phrases_are_found_as_they_are() -> None:
+    """A sign is bound to no word, and a phrase may be broken over lines."""
+    assert occurrences("a,b,c", text=",", exactly=2).passed
+    assert occurrences("C++ or c++?", text="c++", exactly=2).passed
+    assert occurrences("good\nmorning", text="good morning", exactly=1).passed
+    assert occurrences("a  b", text=" ", exactly=2).passed
+
+
+def test_a_pattern_counts_its_matches() -> None:
+    """Also one with groups, each match once."""
+    score = occurrences("a1 b22 c", pattern=r"([a-z])(\d+)", at_least=3)
+    assert score.reason == "2 times '([a-z])(\\\\d+)', wanted at least 3"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"at_least": 1},
+        {"at_least": 1, "text": "a", "pattern": "b"},
+        {"at_least": 1, "text": ""},
+        {"at_least": 1, "pattern": "("},
+        {"text": "a"},
+    ],
+)
+def test_occurrences_want_one_thing_to_look_for(options: dict[str, Any]) -> None:
+    """Text or pattern, and how often."""
+    with pytest.raises(EvaluatorError):
+        attach(occurrences, parameters=options)
+
+
+def test_keywords_are_wanted_and_unwanted() -> None:
+    """The value is the share of demands that were met."""
+    score = keywords("Rain over Spain", include=["rain", "sun"], exclude=["spain", "France"])
+    assert (score.value, score.passed) == (0.5, False)
+    assert score.reason == "missing: 'sun'; unwanted: 'spain'"
+
+
+def test_one_of_several_keywords_can_be_enough() -> None:
+    """With need="any" they are one demand."""
+    assert keywords("maybe", include=["yes", "no", "maybe"], need="any").passed
+    score = keywords("perhaps", include=["yes", "no"], need="any")
+    assert (score.value, score.reason) == (0.0, "missing: 'yes or no'")
+    assert keywords("fine", exclude=["bad"], need="any").passed
+
+
+@pytest.mark.parametrize("options", [{}, {"include": [""]}, {"exclude": []}])
+def test_keywords_want_words(options: dict[str, Any]) -> None:
+    """An empty list looks for nothing."""
+    with pytest.raises(EvaluatorError, match="it is given no words"):
+        attach(keywords, parameters=options)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("  Dear Sir", True),
+        ('"dear Sir', True),
+        ("Dearest", False),
+        ("My dear", False),
+        ("Hello!", True),
+    ],
+)
+def test_a_beginning_is_whole_words_in_any_case(text: str, passed: bool) -> None:
+    """White space and quotation marks before it do not matter."""
+    assert starts_with(["Dear", "Hello"])(text).passed is passed
+
+
+def test_an_end_is_told_when_it_is_another() -> None:
+    """The last of the text stands in the reason."""
+    bye = ends_with("Is there anything else?")
+    assert bye('Done.\n"Is there anything  else?"\n').passed
+    assert bye("Done.").reason == "it ends with 'Done.'"
+    assert not ends_with("done", case_sensitive=True)("Done").passed
+    assert ends_with("one", whole_words=False)("all done").passed
+    assert not ends_with("one")("all done").passed
+
+
+def test_quotation_marks_can_be_what_is_looked_for() -> None:
+    """Then they are not passed over."""
+    assert starts_with('"')('"Yes."').passed
+    assert not starts_with('"')("Yes.").passed
+    assert not ends_with('"')("Yes.").passed
+
+
+def test_a_paragraph_can_be_looked_at_instead() -> None:
+    """By its place, from the front or from the back."""
+    text = "One.\n\nTwo.\n\nThree."
+    assert starts_with("two", paragraph=2)(text).passed
+    assert starts_with("three", paragraph=-1)(text).passed
+    assert ends_with("b", paragraph=2, separator="|")("a|b|c").passed
+    assert starts_with("x", paragraph=4)(text).reason == "it has 3 paragraphs, no paragraph 4"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"phrases": []},
+        {"phrases": " "},
+        {"phrases": ["a", 5]},
+        {"phrases": "a", "paragraph": 0},
+        {"phrases": "a", "separator": "|"},
+    ],
+)
+def test_a_beginning_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    """No phrase, no paragraph 0, no separator of nothing."""
+    with pytest.raises(EvaluatorError):
+        starts_with(**options)
+
+
+@pytest.mark.parametrize(
+    ("text", "case", "value", "told"),
+    [
+        ("all small, 123", "lower", 1.0, ""),
+        ("ALL LOUD ÄÖ", "upper", 1.0, ""),
+        ("Abcd", "lower", 0.75, "1 of 4 letters is capital, the first in 'Abcd'"),
+        ("ABc", "upper", 2 / 3, "1 of 3 letters is not capital, the first in 'ABc'"),
+        (
+            "A Tale of Two",
+            "title",
+            0.75,
+            "1 of 4 words is not capitalised, the first in 'of'",
+        ),
+        ("123 中文", "lower", 0.0, "there is no letter that has a case"),
+    ],
+)
+def test_letter_case_is_the_share_of_letters(text: str, case: Any, value: float, told: str) -> None:
+    """Only letters that have a case count."""
+    score = letter_case(text, case=case)
+    assert score.value == pytest.approx(value)
+    assert score.reason == told
+
+
+@given(st.text())
+def test_a_text_in_small_letters_passes_exactly_when_python_says_so(text: str) -> None:
+    """For texts with a letter, `lower` agrees with str.islower where no letter is titlecased."""
+    if not any(letter.istitle() and not letter.isupper() for letter in text):
+        assert letter_case(text, case="lower").passed is text.islower()
+
+
+@given(st.text(), st.sampled_from(sorted(pieces._FINDERS)))
+def test_no_text_breaks_the_counting(text: str, of: Any) -> None:
+    """Whatever a model writes, pieces can be counted, and none is more than its letters."""
+    count = text_count(text, of=of, at_least=0).details["count"]
+    assert 0 <= count <= len(text)
+
+
+@pytest.mark.parametrize("text", ["a.b" * 60_000, "*a" * 60_000, "[a](" * 30_000, "\n" * 100_000])
+def test_a_long_line_is_counted_in_no_time(text: str) -> None:
+    """No pattern looks at the same letters over and over."""
+    began = time.process_time()
+    for of in pieces._FINDERS:
+        text_count(text, of=of, at_least=0)  # type: ignore[arg-type]
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        attach(text_count, parameters={"exactly": 1}),
+        attach(occurrences, parameters={"text": "a", "exactly": 1}),
+        attach(keywords, parameters={"include": ["a"]}),
+        starts_with("a"),
+        letter_case,
+    ],
+)
+def test_what_is_no_text_is_no_verdict(rule: Any) -> None:
+    """Rules look at texts only; anything else is an error, not a fail."""
+    score = rule({"a": 1})
+    assert (score.status, score.reason) == (
+        "error",
+        "a rule looks at a text; the output is a mapping",
+    )
+
+
+def test_without_its_package_the_language_is_not_guessed() -> None:
+    """The evaluator says what to install; with the package it tells languages apart."""
+    if importlib.util.find_spec("py3langid") is None:
+        with pytest.raises(EvaluatorError, match=r"proctor\[language\]"):
+            written_in("de")
+        return
+    german = written_in("DE")
+    assert german("Das ist ein ganz gewöhnlicher deutscher Satz.").passed
+    other = german("This is quite an ordinary English sentence.")
+    assert (other.reason, other.details["language"]) == ("it reads as en", "en")
+    assert german("12345").reason == "there are no letters in it"
+    assert german(5).status == "error"
+    with pytest.raises(EvaluatorError, match="there is no language 'xx'"):
+        written_in("xx")
+
+
+def test_every_instruction_of_ifeval_can_be_written_in_an_eval_file() -> None:
+    """The 25 kinds of instruction are names and parameters of ours, and are built from them."""
+    data = folder("02_ifeval")
+    known = registry()
+    kinds = set()
+    for row in structure.rows(data / "input_data.jsonl"):
+        for name, options in zip(row["instruction_id_list"], row["kwargs"], strict=True):
+            if name not in kinds and name != "language:response_language":
+                known.build(structure.rule_for(name, options))
+            kinds.add(name)
+    assert kinds == set(structure.RULES)
+    assert len(kinds) == 25
+
+
+def test_ifeval_comes_out_as_published() -> None:
+    """All four accuracies of GPT-4 lie within two points of the published ones."""
+    data = folder("02_ifeval")
+    figures = list(structure.ifeval(data, registry()))
+    assert len(figures) == 4
+    for figure in figures:
+        assert figure.value == pytest.approx(float(figure.reference), abs=0.02)
+
+
+def test_rules_are_the_same_when_rebuilt() -> None:
+    """What is stored of a run makes the same evaluator again."""
+    known: Registry = registry()
+    built = known.build({"starts_with": {"phrases": ["Dear"], "paragraph": 1}})
+    assert known.build(built.spec).spec.identity == built.spec.identity
+
+
+def test_a_pattern_that_runs_away_is_given_up() -> None:
+    """It would take 2^40 steps; nobody knows how often it occurs, so it is an error."""
+    with pytest.raises(EvaluatorError, match=r"given up after 0\.5 seconds"):
+        occurrences_of(re.compile("(a+)+b"), "a" * 40, seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a|a)*b", "(a?){25}a{25}", "(?x)(a|a) +b", r"(a)\1*\1*\1*b", "(a|b|ab)+c"]
+)
+def test_a_pattern_that_may_run_away_is_not_called_quick(pattern: str) -> None:
+    """A repeated group, several repetitions: each of these can take for ever."""
+    assert not is_quick(pattern)
+
+
+def test_patterns_of_everyday_are_quick_on_short_texts() -> None:
+    """No process is started for them; a long text takes one."""
+    for pattern in (r"\$\d+", r"\b(?:foo|bar|baz)s?\b", r"\d{3}-\d{4}", "a|b|c|d|e|f|g|h|i|j|k"):
+        assert is_quick(pattern, 5000)
+        assert not is_quick(pattern, 5001)
+
+
+def test_places_are_those_in_the_text_whoever_looks_for_them() -> None:
+    """A process of its own finds what `re` finds here, letters of several bytes before it."""
+    text = "é😀 aab, AB"
+    slow, quick = re.compile("(?:a+)+b", re.I), re.compile("a+b", re.I)
+    assert places_of(slow, text) == places_of(quick, text) == [(3, 6), (8, 10)]
+
+
+def test_a_long_text_is_counted_as_a_short_one() -> None:
+    """With the same flags, and with signs that are no characters by themselves."""
+    text = "Ab\ud800 " * 3000
+    assert occurrences(text, pattern="ab\ud800", exactly=3000).passed
+    assert occurrences(text, pattern="ab", case_sensitive=True, exactly=0).passed

@@ -1,0 +1,79 @@
+"""Words as they are meant, whatever was done to their letters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.evaluators.toxicity.folding import words
+from proctor.evaluators.toxicity.model import harsh_words, model
+
+
+def read(text: str) -> list[str]:
+    return [word.text for word in words(text, model().words.__contains__, harsh_words())]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("1d10t", "idiot"),
+        ("st*pid", "stupid"),
+        ("stu##d", "stupid"),
+        ("m.o.r.o.n", "moron"),
+        ("m o r o n", "moron"),
+        ("m-o-r-o-n", "moron"),
+        ("stuuuupid", "stupid"),
+        ("id!ot!!!", "idiot"),
+        ("іdiot", "idiot"),
+        ("IDIÖT", "idiot"),
+        ("$tupid", "stupid"),
+        ("id\u200biot", "idiot"),
+        ("i\u00add\u2060i\u200do\ufe0ft", "idiot"),
+        ("i\u0336d\u0336i\u0336o\u0336t\u0336", "idiot"),
+        ("id\u3164iot", "idiot"),
+        ("id\x08iot", "idiot"),
+        ("ｉｄｉｏｔ", "idiot"),
+    ],
+)
+def test_a_disguised_word_is_read_as_it_is_meant(written: str, meant: str) -> None:
+    """Signs, stars, spaces, doubled letters, accents and letters of other scripts."""
+    assert read(f"you {written} there") == ["you", meant, "there"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call 455 now",
+        "made in the u.s.a. today",
+        "a **bold** word",
+        "write to a@b.com",
+        "room 4-1-1",
+    ],
+)
+def test_signs_that_hide_nothing_stay_what_they_are(text: str) -> None:
+    """Numbers, abbreviations, emphasis and addresses are not read as insults."""
+    assert not set(read(text)) & set(harsh_words())
+
+
+def test_a_word_keeps_its_place_in_the_text() -> None:
+    """Also after letters that fold to fewer or more."""
+    text = "Äh, you 1d10t"
+    found = words(text, model().words.__contains__, harsh_words())
+    assert [text[word.start : word.end] for word in found] == ["Äh", "you", "1d10t"]
+
+
+def test_a_word_with_something_unseen_in_it_is_all_of_it() -> None:
+    """Its place goes from its first letter that is seen to its last."""
+    text = "\u200by\u200bou id\u200biot\u200b."
+    found = words(text, model().words.__contains__, harsh_words())
+    assert [text[word.start : word.end] for word in found] == ["y\u200bou", "id\u200biot"]
+
+
+@given(st.text(max_size=80))
+def test_every_text_has_words_in_order_and_inside_it(text: str) -> None:
+    """Whatever the text, no word overlaps the next."""
+    found = words(text, model().words.__contains__, harsh_words())
+    places = [place for word in found for place in (word.start, word.end)]
+    assert places == sorted(places)
+    assert all(0 <= place <= len(text) for place in places)
