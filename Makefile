@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs generate bench chaos lock clean demo-env dev-env
+.PHONY: help demo test test-all check format lint types docs generate bench quality simulations chaos lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,14 @@ bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges,
 	@$(BIN)/python benchmarks/overhead.py
 	@$(BIN)/python benchmarks/judges.py
 	@$(BIN)/python benchmarks/mailboxes.py
+	@$(BIN)/python -m benchmarks.fields
+
+quality: dev-env ## Measure the evaluators on public data, against reference figures.
+	@$(BIN)/proctor models pull minilm
+	@$(BIN)/python -m benchmarks.quality
+
+simulations: dev-env ## Let chance decide: false alarms, coverage and power of the statistics.
+	@$(BIN)/python -m benchmarks.simulations
 
 chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from proctor import codec, config
+from proctor import codec, eval_file
 from proctor.cli.main import COMMANDS, proctor
 from proctor.evaluators.marking import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
@@ -161,13 +161,13 @@ def _code(text: str) -> str:
 
 def schema() -> str:
     """The JSON Schema of eval files."""
-    return codec.encode_pretty(config.schema()).decode() + "\n"
+    return codec.encode_pretty(eval_file.schema()).decode() + "\n"
 
 
 WRITTEN = {
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
-    f"src/proctor/schemas/{config.SCHEMA_FILE}": schema,
+    f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
 }
 
 

@@ -1,0 +1,121 @@
+"""Write the word data of toxicity and bias anew out of the wheels that publish it.
+
+Usage: python tools/toxicity_words.py alt_profanity_check-….whl vaderSentiment-….whl
+
+The wheels are read as data: nothing of them is installed, imported or run. The linear model is in
+pickles; of what they name, only numbers, texts, lists and mappings are built, and every class is
+an empty stand-in. The sha256 of both wheels is printed for the NOTICE files beside the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pickle
+import re
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+EVALUATORS = Path(__file__).parent.parent / "src/proctor/evaluators"
+NUMBERS = {
+    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy._core.multiarray", "scalar"): lambda dtype, raw: np.frombuffer(raw, dtype)[0],
+}
+
+
+class Empty:
+    """What stands in for every class: it keeps its state and does nothing."""
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+    def __setstate__(self, state: Any) -> None:
+        vars(self).update(state if isinstance(state, dict) else {"state": state})
+
+
+class Reader(pickle._Unpickler):
+    """Reads a pickle in which arrays follow their description as raw bytes."""
+
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+
+    def __init__(self, content: bytes) -> None:
+        self.content = io.BytesIO(content)
+        super().__init__(self.content)
+
+    def find_class(self, module: str, name: str) -> Any:
+        return NUMBERS.get((module, name)) or type(name, (Empty,), {})
+
+    def load_build(self) -> None:
+        pickle._Unpickler.load_build(self)  # type: ignore[attr-defined]
+        top = self.stack[-1]
+        if type(top).__name__ == "NumpyArrayWrapper":
+            self.stack[-1] = self._array(top)
+
+    def _array(self, told: Any) -> Any:
+        if told.dtype.hasobject:
+            raise SystemExit("an array of objects is not read")
+        if getattr(told, "numpy_array_alignment_bytes", None):
+            self.content.read(self.content.read(1)[0])
+        size = int(np.prod(told.shape, dtype=int)) * told.dtype.itemsize
+        return np.frombuffer(self.content.read(size), told.dtype).reshape(told.shape)
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+
+def main(linear: Path, valence: Path) -> None:
+    words = model_of(zipfile.ZipFile(linear))
+    _write(EVALUATORS / "toxicity/words.json", words)
+    _write(EVALUATORS / "bias/valence.json", valence_of(zipfile.ZipFile(valence)))
+    for wheel in (linear, valence):
+        print(hashlib.sha256(wheel.read_bytes()).hexdigest(), wheel.name)
+
+
+def model_of(wheel: zipfile.ZipFile) -> dict[str, Any]:
+    """The vocabulary, and the means of the calibrated linear models that were fitted to it."""
+    model = Reader(wheel.read("profanity_check/data/model.joblib")).load()
+    vectors = Reader(wheel.read("profanity_check/data/vectorizer.joblib")).load()
+    fits = model.calibrated_classifiers_
+    weights = np.mean([fit.estimator.coef_[0] for fit in fits], axis=0)
+    idf = np.asarray(_idf(vectors))
+    sigmoids = [fit.calibrators[0] for fit in fits]
+    return {
+        "intercept": round(float(np.mean([fit.estimator.intercept_[0] for fit in fits])), 4),
+        "slope": round(-float(np.mean([one.a_ for one in sigmoids])), 4),
+        "offset": round(-float(np.mean([one.b_ for one in sigmoids])), 4),
+        "words": {
+            word: [round(float(idf[place]), 3), round(float(weights[place]), 3)]
+            for word, place in sorted(vectors.vocabulary_.items())
+        },
+    }
+
+
+def _idf(vectors: Any) -> Any:
+    inner = vectors._tfidf
+    return inner.idf_ if hasattr(inner, "idf_") else inner._idf_diag.data
+
+
+def valence_of(wheel: zipfile.ZipFile) -> dict[str, float]:
+    """Words with how people rated them, from -4 to 4; what is not a word is left out."""
+    lines = wheel.read("vaderSentiment/vader_lexicon.txt").decode().splitlines()
+    rated = (line.split("\t") for line in lines)
+    return {
+        word: float(value) for word, value, *_ in rated if re.fullmatch("[a-z]{2,}(-[a-z]+)*", word)
+    }
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # One word a line, so that a change can be read.
+    path.write_text(re.sub(r'(?<=[]0-9]),(?=")', ",\n", text) + "\n", encoding="utf-8")
+    print(f"{path.stat().st_size:,} bytes, {len(data.get('words', data)):,} words: {path.name}")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
