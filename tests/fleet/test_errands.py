@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +189,14 @@ def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> N
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    def interrupt() -> None:
+        # Only when all is sent does the run surely listen to Ctrl-C.
+        while requests.approximate_count() < 3:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(RunInterrupted) as interrupted:
         asyncio.run(execute(evaluation, history, Conduct(place=Workers(requests))))
     assert history.find("exam").status == "interrupted"
