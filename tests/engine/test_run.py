@@ -26,6 +26,7 @@ from proctor import (
     exact_match,
     record,
 )
+from proctor.engine.run import on_interrupt
 from proctor.errors import ConfigError, DatasetError, RunStopped
 from tests.surroundings import samples, shout
 
@@ -477,9 +478,32 @@ def test_two_runs_in_one_loop_leave_ctrl_c_as_it_was() -> None:
         )
 
     asyncio.run(both())
-    with pytest.raises(KeyboardInterrupt):
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_is_for_the_runs_that_go_on() -> None:
+    """One that is over lies under one that is not: it does not raise in the midst of that one."""
+    import signal
+
+    before = signal.getsignal(signal.SIGINT)
+    told: list[str] = []
+
+    async def nested() -> None:
+        first = on_interrupt(lambda: told.append("first"))
+        second = on_interrupt(lambda: told.append("second"))
+        with first:
+            second.__enter__()
         signal.raise_signal(signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
+        await asyncio.sleep(0)
+        assert told == ["second"]
+        with on_interrupt(lambda: told.append("third")):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+        second.__exit__(None, None, None)
+
+    asyncio.run(nested())
+    assert told[1:] == ["third", "second"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_empty_dataset_is_refused() -> None:

@@ -131,7 +131,11 @@ class Sitting:
 
 
 class _Interrupts:
-    """What Ctrl-C does while a run lasts. Runs side by side in one loop are all told."""
+    """What Ctrl-C does while a run lasts. Runs side by side in one loop are all told.
+
+    Runs need not end in the order in which they began, so one that is over may lie under one that
+    is not. It says nothing then: only when all are over does what was there before them hold.
+    """
 
     def __init__(self, tell: Callable[[], object], before: Any) -> None:
         self._tell = tell
@@ -139,15 +143,23 @@ class _Interrupts:
         self._over = False
 
     def __call__(self, number: int, frame: Any) -> None:
-        if not self._over:
-            self._tell()
-        if callable(self._before) and (self._over or isinstance(self._before, _Interrupts)):
-            self._before(number, frame)
+        under: Any = self
+        told = False
+        while isinstance(under, _Interrupts):
+            if not under._over:
+                under._tell()
+                told = True
+            under = under._before
+        if not told and callable(under):
+            under(number, frame)
 
     def end(self) -> Any:
-        """The run is over: what was there before holds again, also if others came in between."""
+        """The run is over: what is to hold if nobody has come in between."""
         self._over = True
-        return self._before
+        under: Any = self
+        while isinstance(under, _Interrupts) and under._over:
+            under = under._before
+        return under
 
 
 @contextlib.contextmanager
