@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from proctor.comparison.report import FieldReport
 from proctor.engine.finish import aggregate
-from proctor.errors import RunNotFound, UsageError, nearest
+from proctor.errors import ConfigError, RunNotFound, UsageError, nearest
+from proctor.history.postgres import SCHEMES, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.records.report import EvalReport
@@ -18,22 +21,36 @@ from proctor.records.trial import EvalResult, Outcome
 
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
 DEFAULT_HISTORY = Path(".proctor") / "history.db"
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def open_history(where: History | str | Path | bool | None = None) -> History:
-    """The history that is meant: a given one, a file, none that lasts, or the usual one."""
+    """The history that is meant: a given one, a file, a server, none that lasts, or the usual one.
+
+    A text that begins with `postgresql://` is the address of a server; other addresses are refused,
+    and what is none is a file.
+    """
     if where is False:
         return SQLiteHistory.temporary()
     if where is None or where is True:
         where = os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY
+    if isinstance(where, str) and where.startswith(SCHEMES):
+        return PostgresHistory(where)
+    if isinstance(where, str) and (address := ADDRESS.match(where)):
+        # The rest is not shown: there may be a password in it.
+        raise ConfigError(
+            f"a history cannot lie at {address[0]}…",
+            where="history",
+            fix="give a file, or postgresql://user:password@host/database",
+        )
     return SQLiteHistory(where) if isinstance(where, str | Path) else where
 
 
 def run_to_resume(history: History, reference: str | bool, name: str) -> RunMetadata:
     if isinstance(reference, str):
         return history.find(reference)
-    for run in history.runs(limit=1000):
-        if run.name == name and run.status != "completed" and run.rescored_from is None:
+    for run in history.runs(limit=1000, name=name):
+        if run.status != "completed" and run.rescored_from is None:
             return run
     raise RunNotFound(
         f"there is no unfinished run of {name!r} to resume",
@@ -41,16 +58,16 @@ def run_to_resume(history: History, reference: str | bool, name: str) -> RunMeta
     )
 
 
-def look_up(history: History, reference: str) -> EvalReport:
+def look_up(history: History, reference: str) -> FieldReport:
     """A stored run as it stands; one that did not come to its end gets its metrics now."""
     report = history.report(reference)
     if report.metadata is None:
-        return report
+        return FieldReport.of(report)
     run = standing(history, report.metadata)
     metrics, by_configuration = report.metrics, report.by_configuration
     if not metrics:
         metrics, by_configuration = aggregate(report.results, run)
-    return EvalReport(report.results, run, metrics, by_configuration)
+    return FieldReport(report.results, run, metrics, by_configuration)
 
 
 def standing(history: History, run: RunMetadata) -> RunMetadata:

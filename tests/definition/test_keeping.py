@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proctor import Definition, SQLiteHistory, define
-from proctor.definition.keeping import Keeping, Retention
+from proctor.definition.keeping import Keeping
 from proctor.errors import ConfigError
-from proctor.records.run import RunMetadata
 
 
 class Later:
@@ -44,45 +41,6 @@ def span(tokens: int = 5) -> dict[str, Any]:
 
 def count(where: Path, name: str = "exam") -> int:
     return len(SQLiteHistory(where / "h.db").runs(limit=1000, name=name))
-
-
-def at(day: float) -> RunMetadata:
-    return RunMetadata(str(day), "exam", NOW - timedelta(days=day))
-
-
-NOW = datetime(2026, 6, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("days", "most", "left"),
-    [
-        (None, None, [0, 1, 10, 29, 30, 31, 90]),
-        (30, None, [0, 1, 10, 29, 30]),
-        (None, 2, [0, 1]),
-        (10, 5, [0, 1, 10, 29, 30]),
-        (30, 2, [0, 1, 10, 29, 30]),
-        (0.5, 100, [0, 1, 10, 29, 30, 31, 90]),
-    ],
-)
-def test_a_run_stays_while_either_limit_keeps_it(
-    days: float | None, most: int | None, left: list[float]
-) -> None:
-    """Deleted only when both are exceeded; one limit alone rules; none keeps all."""
-    runs = [at(day) for day in (0, 1, 10, 29, 30, 31, 90)]
-    over = Retention(days, most).over(runs, NOW)
-    assert [run for run in runs if run not in over] == [at(day) for day in left]
-
-
-@given(
-    st.lists(st.integers(0, 100), max_size=20, unique=True), st.floats(0.1, 100), st.integers(1, 20)
-)
-def test_nothing_within_a_limit_is_ever_deleted(ages: list[int], days: float, most: int) -> None:
-    """Whatever the ages: what goes is too old, and not among the newest."""
-    runs = [at(age) for age in sorted(ages)]
-    over = Retention(days, most).over(runs, NOW)
-    for place, run in enumerate(runs):
-        old = NOW - run.started_at > timedelta(days=days)
-        assert (run in over) == (old and place >= most)
 
 
 def test_after_a_save_what_is_over_goes(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import HistoryError
-from proctor.history import database
-from proctor.history.database import migrations, open_database, transaction
+from proctor.history import sqlite_database as database
+from proctor.history.database import migrations
 from proctor.history.sqlite import SQLiteHistory
+from proctor.history.sqlite_database import open_database
 from tests.records.examples import run_of
 
 
@@ -32,7 +33,7 @@ def refusal(path: Path) -> HistoryError:
 def test_a_new_file_has_the_newest_schema_and_our_settings(tmp_path: Path) -> None:
     """Folders are made; readers go on while one writes; every commit is synced."""
     connection = open_database(tmp_path / "a" / "b" / "h.db")
-    assert version(connection) == migrations()[-1][0]
+    assert version(connection) == migrations("sqlite")[-1][0]
     settings = ("journal_mode", "synchronous", "foreign_keys")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
     assert found == ["wal", 2, 1]
@@ -143,7 +144,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert versions == [migrations()[-1][0]] * 20
+    assert versions == [migrations("sqlite")[-1][0]] * 20
 
 
 def test_a_step_forward_is_taken_as_a_whole_or_not_at_all(
@@ -151,16 +152,16 @@ def test_a_step_forward_is_taken_as_a_whole_or_not_at_all(
 ) -> None:
     """A schema step that fails leaves the version before it; the next try goes on from there."""
     path = tmp_path / "h.db"
-    first = migrations()[:1]
+    first = migrations("sqlite")[:1]
     broken = [*first, (2, "CREATE TABLE extra (a INTEGER);\nCREATE TABLE runs (id INTEGER);\n")]
-    monkeypatch.setattr(database, "migrations", lambda: broken)
+    monkeypatch.setattr(database, "migrations", lambda kind: broken)
     assert "table runs already exists" in refusal(path).what
-    monkeypatch.setattr(database, "migrations", lambda: first)
+    monkeypatch.setattr(database, "migrations", lambda kind: first)
     connection = open_database(path)
     assert version(connection) == 1
     connection.close()
     better = [*first, (2, "-- a comment; with a semicolon\nCREATE TABLE extra (a INTEGER);\n")]
-    monkeypatch.setattr(database, "migrations", lambda: better)
+    monkeypatch.setattr(database, "migrations", lambda kind: better)
     connection = open_database(path)
     assert version(connection) == 2
     assert connection.execute("SELECT count(*) FROM extra").fetchone() == (0,)
@@ -172,7 +173,7 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
     connection = open_database(tmp_path / "h.db")
 
     def insert(error: BaseException | None) -> None:
-        with transaction(connection):
+        with connection.transaction():
             connection.execute("INSERT INTO outputs VALUES ('k', 'now', x'00')")
             if error is not None:
                 raise error

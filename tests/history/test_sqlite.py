@@ -1,11 +1,10 @@
-"""Runs in a history: begun, found, listed, finished, deleted."""
+"""The history in a file: what it has beside the contract (`test_contract.py`)."""
 
 from __future__ import annotations
 
 import gc
 import sqlite3
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from inline_snapshot import snapshot
 
 from proctor.errors import HistoryError, RunNotFound, UsageError
 from proctor.history.sqlite import SQLiteHistory
-from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata, RunOptions
-from tests.records.examples import failed, run_of, scored, skipped
+from tests.records.examples import run_of, scored
 from tests.surroundings import ManualClock
 
 
@@ -30,63 +28,6 @@ def history(tmp_path: Path) -> Iterator[SQLiteHistory]:
 
 def ids(runs: Any) -> list[str]:
     return [run.run_id for run in runs]
-
-
-def test_a_run_is_begun_and_found_as_it_was(history: SQLiteHistory) -> None:
-    """Everything about a run comes back; it goes on until it is finished."""
-    run = run_of("r1", tags={"model": "small"}, configurations=("a", "b"))
-    history.begin(run)
-    assert history.find("r1") == run
-    assert history.report("r1").metadata == run
-    assert history.report("r1").metrics == {}
-
-
-def test_a_finished_run_has_its_metrics(history: SQLiteHistory) -> None:
-    """Metrics over all and by configuration are stored with how it ended."""
-    run = run_of("r1")
-    history.begin(run)
-    done = msgspec.structs.replace(
-        run, status="completed", finished_at=run.started_at + timedelta(seconds=3)
-    )
-    metrics = {"pass_rate": MetricValue(0.5, 4, errors=1, interval=(0.1, 0.9), kind="rate")}
-    history.finish(done, metrics, {"default": metrics})
-    report = history.report("r1")
-    assert report.metadata == done
-    assert report.metrics == metrics
-    assert report.by_configuration == {"default": metrics}
-
-
-def test_a_run_that_goes_on_again_has_no_metrics_yet(history: SQLiteHistory) -> None:
-    """Old numbers do not stand over new results."""
-    run = run_of("r1")
-    history.begin(run)
-    history.finish(run, {"n": MetricValue(1.0, 1)}, {})
-    history.update(run)
-    assert history.report("r1").metrics == {}
-
-
-def test_runs_are_found_by_id_beginning_name_or_as_the_latest(history: SQLiteHistory) -> None:
-    """The whole id, a beginning that is unique, a name (the newest), or "latest"."""
-    for run_id, name in (("abc1", "exam"), ("abd2", "quiz"), ("xyz3", "exam"), ("xyw4", "last")):
-        history.begin(run_of(run_id, name=name))
-    found = {word: history.find(word).run_id for word in ("abc1", "abd", "exam", "quiz", "latest")}
-    assert found == {
-        "abc1": "abc1",
-        "abd": "abd2",
-        "exam": "xyz3",
-        "quiz": "abd2",
-        "latest": "xyw4",
-    }
-
-
-def test_an_id_goes_before_a_name_and_a_name_before_a_beginning(history: SQLiteHistory) -> None:
-    """Runs that are named like other runs' ids do not hide them."""
-    history.begin(run_of("abc"))
-    for number in range(60):
-        history.begin(run_of(f"abcd{number}", name="abc"))
-    history.begin(run_of("zz", name="abcd"))
-    assert history.find("abc").run_id == "abc"
-    assert history.find("abcd").run_id == "zz"
 
 
 def test_a_beginning_that_fits_several_runs_is_refused(history: SQLiteHistory) -> None:
@@ -102,16 +43,27 @@ To mend it: give more of the id: abc2, abc1\
     assert history.find("x_").run_id == "x_1"
 
 
-@pytest.mark.parametrize("reference", ["abX", "", "%", "ABC1"])
+@pytest.mark.parametrize(
+    ("reference", "fix"),
+    [
+        ("abc12", "did you mean 'abc1'?"),
+        ("exan", "did you mean 'exam'?"),
+        ("mian", "did you mean 'main'?"),
+        ("zz", "known: exam, main"),
+        ("", "known: exam, main"),
+        ("%", "known: exam, main"),
+    ],
+)
 def test_a_run_that_is_not_there_comes_with_the_nearest(
-    history: SQLiteHistory, reference: str
+    history: SQLiteHistory, reference: str, fix: str
 ) -> None:
-    """A misspelt id is met with the one that was probably meant, nothing is matched by chance."""
+    """What was probably meant: a name, a baseline, an id; else all names; nothing by chance."""
     history.begin(run_of("abc1"))
+    history.set_baseline("main", "abc1")
     with pytest.raises(RunNotFound) as caught:
         history.find(reference)
     assert caught.value.what == f"there is no run {reference!r}"
-    assert "abc1" in caught.value.fix
+    assert caught.value.fix == fix
 
 
 def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
@@ -139,28 +91,6 @@ def test_looking_creates_nothing(history: SQLiteHistory) -> None:
     assert not history.path.parent.exists()
 
 
-def test_runs_are_listed_the_newest_first(history: SQLiteHistory) -> None:
-    """Up to a limit; newest is what began last, whatever its clock said."""
-    for number in range(5):
-        history.begin(run_of(f"r{number}"))
-    assert ids(history.runs()) == ["r4", "r3", "r2", "r1", "r0"]
-    assert ids(history.runs(limit=2)) == ["r4", "r3"]
-    assert ids(history.runs(limit=0)) == []
-
-
-def test_runs_are_chosen_by_all_their_tags(history: SQLiteHistory) -> None:
-    """Every given tag must match, to the letter."""
-    history.begin(run_of("r1", tags={"model": "small", "branch": "main"}))
-    history.begin(run_of("r2", tags={"model": "large", "branch": "main"}))
-    history.begin(run_of("r3", tags={"model": "small"}))
-    assert ids(history.runs(tags={"branch": "main"})) == ["r2", "r1"]
-    assert ids(history.runs(tags={"model": "small", "branch": "main"})) == ["r1"]
-    assert ids(history.runs(tags={"model": "main"})) == []
-    assert ids(history.runs(tags={"model": "small"}, limit=1)) == ["r3"]
-    assert ids(history.runs(tags={"it's": "'; DROP TABLE runs; --"})) == []
-    assert ids(history.runs(tags={})) == ["r3", "r2", "r1"]
-
-
 def test_deleting_a_run_takes_all_that_belongs_to_it(history: SQLiteHistory) -> None:
     """Results and tags go too; other runs and kept outputs stay."""
     for run_id in ("r1", "r2"):
@@ -184,52 +114,12 @@ def test_deleting_a_run_takes_all_that_belongs_to_it(history: SQLiteHistory) -> 
             gone("r1")
 
 
-def test_a_deleted_runs_place_is_not_given_to_the_next(history: SQLiteHistory) -> None:
-    """Results that somebody still holds of a deleted run are empty, not another run's."""
-    history.begin(run_of("old"))
-    held = history.results("old")
-    history.delete("old")
-    history.begin(run_of("new"))
-    with history.writer("new") as writer:
-        writer.add(0, scored("a", 1.0))
-    assert len(held) == 0
-
-
-def test_what_is_finished_is_told_for_a_resume(history: SQLiteHistory) -> None:
-    """Position, sample, configuration and epoch; failed ones can be forgotten, to be run again."""
-    history.begin(run_of("r", configurations=("small", "large")))
-    made = [scored("a", 1.0), failed("b"), scored("c", None), skipped("d"), scored("e", 0.0)]
-    with history.writer("r") as writer:
-        for position, result in enumerate(made):
-            trial = msgspec.structs.replace(result.trial, configuration="large", epoch=position)
-            writer.add(position * 10, msgspec.structs.replace(result, trial=trial))
-    everything = [(i * 10, s, "large", i) for i, s in enumerate("abcde")]
-    assert list(history.done("r")) == everything
-    before = {result.sample_id: result for result in history.results("r")}
-    history.forget_errors("r")
-    assert list(history.done("r")) == [everything[i] for i in (0, 3, 4)]
-    assert [*history.results("r")] == [before[name] for name in "ade"]
-    assert history.results("r").counts().total == 3
-    history.forget_errors("r")
-    assert len(history.results("r")) == 3
-
-
 def test_one_id_cannot_be_begun_twice(history: SQLiteHistory) -> None:
     """The first run stays as it is."""
     history.begin(run_of("r", name="first"))
     with pytest.raises(HistoryError, match="the history cannot be written: UNIQUE"):
         history.begin(run_of("r", name="second"))
     assert history.find("r").name == "first"
-
-
-def test_a_run_that_was_deleted_meanwhile_cannot_be_finished(history: SQLiteHistory) -> None:
-    """What would be lost in silence is said."""
-    run = run_of("r")
-    history.begin(run)
-    history.delete("r")
-    for store in (history.update, lambda run: history.finish(run, {}, {})):
-        with pytest.raises(RunNotFound, match="it was deleted meanwhile"):
-            store(run)
 
 
 @pytest.mark.parametrize(
@@ -271,15 +161,6 @@ def test_a_failed_change_changes_nothing(history: SQLiteHistory) -> None:
     assert ids(history.runs()) == ["r2", "r1"]
 
 
-def test_a_closed_history_opens_again(history: SQLiteHistory) -> None:
-    """Closing gives the file back; using it takes it again."""
-    history.close()
-    history.begin(run_of("r"))
-    history.close()
-    history.close()
-    assert ids(history.runs()) == ["r"]
-
-
 def test_a_temporary_history_goes_away_with_its_last_user() -> None:
     """The folder is removed when neither the history nor its results are held any more."""
     history = SQLiteHistory.temporary()
@@ -300,3 +181,15 @@ def test_times_are_stored_as_they_are(history: SQLiteHistory) -> None:
     """Ruling 8: aware UTC goes in and comes out."""
     history.begin(RunMetadata("r", "exam", ManualClock().now()))
     assert history.find("r").started_at.isoformat() == "2026-01-01T12:00:00+00:00"
+
+
+def test_a_file_that_is_damaged_is_told_when_it_is_read(history: SQLiteHistory) -> None:
+    """What SQLite finds out while reading is an error of the history, with the file's name."""
+    history.begin(run_of("r", tags={f"key {i}": "x" * 500 for i in range(200)}))
+    history.close()
+    data = bytearray(history.path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    history.path.write_bytes(data)
+    with pytest.raises(HistoryError, match=r"the history cannot be read: .*malformed") as caught:
+        history.runs()
+    assert caught.value.where == str(history.path)

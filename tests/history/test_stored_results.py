@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import HistoryError
-from proctor.history import block, stored_results
+from proctor.history import block, reading, stored_results
+from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
+from proctor.history.stored_runs import StoredRuns
 from proctor.records.results import ResultList, Results
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult
@@ -25,15 +28,21 @@ ends = st.none() | st.integers(-25, 25)
 steps = st.none() | st.integers(-4, 4).filter(bool)
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SQLiteHistory]:
-    """One file for all examples of a property; each is a run of its own."""
-    history = SQLiteHistory(tmp_path_factory.mktemp("history") / "h.db")
+@pytest.fixture(scope="module", params=["file", "server"])
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StoredRuns]:
+    """One history for all examples of a property; each is a run of its own."""
+    history: StoredRuns
+    if request.param == "file":
+        history = SQLiteHistory(tmp_path_factory.mktemp("history") / "h.db")
+    else:
+        history = PostgresHistory(request.getfixturevalue("postgres").database())
     yield history
     history.close()
 
 
-def stored(history: SQLiteHistory, made: Made, *, status: str = "completed") -> Results:
+def stored(history: StoredRuns, made: Made, *, status: str = "completed") -> Results:
     """The results, written to a history and read from it."""
     run = msgspec.structs.replace(made[0], run_id=f"run-{len(history.runs(limit=10_000))}")
     history.begin(run)
@@ -60,9 +69,9 @@ def assert_same_answers(one: Results, other: Results) -> None:
             assert one.column(evaluator) == other.column(evaluator)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(any_runs(), st.sampled_from(["running", "completed"]))
-def test_columns_and_counts_are_the_same(shared: SQLiteHistory, made: Made, status: str) -> None:
+def test_columns_and_counts_are_the_same(shared: StoredRuns, made: Made, status: str) -> None:
     """Of all results and of one configuration, while the run goes on and after."""
     disk, memory = stored(shared, made, status=status), ResultList(made[1])
     assert_same_answers(disk, memory)
@@ -72,9 +81,7 @@ def test_columns_and_counts_are_the_same(shared: SQLiteHistory, made: Made, stat
 
 @settings(max_examples=30)
 @given(any_runs(), st.data())
-def test_pages_and_slices_are_the_same(
-    shared: SQLiteHistory, made: Made, data: st.DataObject
-) -> None:
+def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.DataObject) -> None:
     """Whatever outcome, evaluator, offset and limit is asked for, and any index or slice."""
     disk: Results = stored(shared, made)
     memory: Results = ResultList(made[1])
@@ -104,13 +111,67 @@ def test_many_results_lie_in_several_blocks(
 ) -> None:
     """Nothing is lost or doubled at the seams of blocks, whether the last one is full or not."""
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
-    monkeypatch.setattr(stored_results, "BLOCKS_AT_HAND", 1)
+    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 1)
+    monkeypatch.setattr(stored_results, "BLOCKS_AT_ONCE", 2)
     history = SQLiteHistory(tmp_path / "h.db")
     for count in (5, 6, 7):
         results = [scored(f"s{i}", i / 10, 0.5) for i in range(count)]
         disk = stored(history, (run_of(), results))
         assert list(disk) == results
         assert disk.column("exact") == ResultList(results).column("exact")
+    history.close()
+
+
+def shuffled(history: StoredRuns, count: int) -> Results:
+    """A run of so many results that were finished in no order."""
+    order = Random(1).sample(range(count), count)
+    history.begin(run_of("mixed"))
+    with history.writer("mixed") as writer:
+        for position in order:
+            writer.add(position, scored(f"s{position}", 0.5))
+    history.update(msgspec.structs.replace(run_of("mixed"), status="completed"))
+    return history.results("mixed")
+
+
+@pytest.mark.parametrize(("room", "rounds"), [(10**9, 1), (20_000, 100)])
+def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, rounds: int
+) -> None:
+    """Each once where memory allows; with little room a few times, never one for each result."""
+    monkeypatch.setattr(reading, "GATHERED_BYTES", room)
+    monkeypatch.setattr(reading, "NEAR", 100)
+    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 2)
+    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 50)
+    unpacked: list[bytes] = []
+    real = block.lines_of
+
+    def counted(stored: bytes) -> list[bytes]:
+        unpacked.append(stored)
+        return real(stored)
+
+    monkeypatch.setattr(block, "lines_of", counted)
+    history = SQLiteHistory(tmp_path / "h.db")
+    results = shuffled(history, 2_000)
+    assert [result.sample_id for result in results] == [f"s{number}" for number in range(2_000)]
+    blocks = len(set(unpacked))
+    assert 40 <= blocks <= len(unpacked) <= blocks * rounds
+    assert len(unpacked) < 2_000 * 0.9
+    assert [result.sample_id for result in results[1999:5:-7]] == [
+        f"s{number}" for number in range(1999, 5, -7)
+    ]
+    history.close()
+
+
+def test_one_result_that_is_larger_than_the_room_is_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least one is gathered at a time."""
+    monkeypatch.setattr(reading, "GATHERED_BYTES", 1)
+    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 1)
+    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
+    history = SQLiteHistory(tmp_path / "h.db")
+    results = shuffled(history, 20)
+    assert [result.sample_id for result in results] == [f"s{number}" for number in range(20)]
     history.close()
 
 

@@ -220,7 +220,7 @@ def test_many_that_came_too_often_are_set_aside_in_turns(client: Any) -> None:
 def test_who_leaves_hands_the_watch_over(client: Any, leave: str) -> None:
     """What is due soon comes in time to another who waits, though only the first one knew of it."""
     boxes = [RedisMailbox("b", client, int) for _ in range(2)]
-    waits = (0.25 if leave == "its time ends" else 5.0, 5.0)
+    waits = (0.25 if leave == "its time ends" else 20.0, 20.0)
     with ThreadPoolExecutor() as pool:
         waiting = []
         for box, wait in zip(boxes, waits, strict=True):
@@ -236,7 +236,7 @@ def test_who_leaves_hands_the_watch_over(client: Any, leave: str) -> None:
             boxes[0].close()
         assert list(waiting[0].result()) == []
         assert [message.body for message in waiting[1].result()] == [7]
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 def test_waking_nobody_leaves_nothing_behind(client: Any) -> None:

@@ -18,7 +18,7 @@ ORPHAN = """
 import time
 from proctor.testing import RedisServer
 server = RedisServer().start()
-print(server.client().info("server")["process_id"], server._folder, flush=True)
+print(server.client().info("server")["process_id"], server._running.folder, flush=True)
 time.sleep(60)
 """
 

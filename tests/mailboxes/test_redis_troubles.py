@@ -210,7 +210,7 @@ def test_a_server_that_is_away_is_an_error_in_the_end() -> None:
     started = time.monotonic()
     with pytest.raises(MailboxError) as caught:
         box.receive(wait_time_seconds=30)
-    assert 1 < time.monotonic() - started < 5
+    assert 1 < time.monotonic() - started < 20
     told = str(caught.value)
     assert f"127.0.0.1:{port}" in told
     assert "check that it runs" in told
@@ -234,7 +234,7 @@ def test_one_who_waits_for_a_server_that_is_away_can_be_let_go(leave: str) -> No
                 box.wake()
             box.close()
             assert list(waiting.result(PATIENCE)) == []
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < PATIENCE / 2
     with pytest.raises(MailboxClosed):
         box.receive()
 
@@ -260,7 +260,7 @@ def test_a_wrong_password_is_told_at_once(server: RedisServer) -> None:
         started = time.monotonic()
         with pytest.raises(MailboxError, match="another user or password") as caught:
             box.send(1)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
         assert "guess" not in str(caught.value)
         box.close()
 

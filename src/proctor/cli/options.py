@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ import click
 from proctor.errors import ConfigError, Problem
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+NAME_LIMIT = 200
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -19,8 +21,9 @@ def history_option() -> Decorator:
     """Where the runs are kept."""
     return click.option(
         "--history",
-        metavar="FILE",
-        help="The history file. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
+        metavar="FILE|URL",
+        help="The history: a file, or postgresql://…. Default: $PROCTOR_HISTORY, else "
+        ".proctor/history.db.",
     )
 
 
@@ -45,6 +48,18 @@ def json_option() -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+def output_option() -> Decorator:
+    """Where report.md and report.json go."""
+    return click.option(
+        "--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports."
+    )
+
+
+def quiet_option(what: str = "No progress and no table.") -> Decorator:
+    """Say less."""
+    return click.option("--quiet", "-q", is_flag=True, help=what)
+
+
 def complain(text: str, heading: str = "") -> None:
     """Say on standard error what is wrong: red where colours are wanted, never a control code."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
@@ -53,6 +68,13 @@ def complain(text: str, heading: str = "") -> None:
     if heading:
         click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
     click.secho(visible, fg=None if heading else "red", err=True, color=color)
+
+
+def shown(name: str) -> str:
+    """A name that came from elsewhere, on one line and without control codes."""
+    from proctor.reports.excerpts import line
+
+    return line(name, NAME_LIMIT)
 
 
 def pairs(given: Iterable[str], option: str) -> dict[str, str]:

@@ -1,28 +1,42 @@
-"""`proctor runs`: list the runs in the history."""
+"""`proctor runs`: the runs in the history, all or those that are asked for."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from proctor.cli.options import history_option, json_option, pairs
+from proctor.cli.filters import asked, filter_options, nothing_fits
+from proctor.cli.options import history_option, json_option
 
 
 @click.command("runs")
-@click.option("--limit", default=20, show_default=True, help="At most so many.")
-@click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Only runs with this tag.")
+@filter_options()
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
+              help="At most so many.")  # fmt: skip
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
 @history_option()
 @json_option()
-def command(limit: int, tag: tuple[str, ...], history: str | None, as_json: bool) -> None:
-    """List the runs in the history, newest first."""
+def command(limit: int, offset: int, history: str | None, as_json: bool, **filters: Any) -> None:
+    """List the runs in the history, newest first; everything that is asked must hold.
+
+    \b
+    proctor runs
+    proctor runs --name exam --since 7d
+    proctor runs --evaluator exact_match --tag branch=main --until 2026-01-31
+    """
     from proctor import codec
+    from proctor.clock import SystemClock
     from proctor.lookback import open_history, standing
     from proctor.reports.listing import show_runs
 
     kept = open_history(history)
-    runs = [standing(kept, run) for run in kept.runs(limit=limit, tags=pairs(tag, "--tag"))]
+    wanted = asked(filters, SystemClock().now())
+    runs = [standing(kept, run) for run in kept.runs(limit=limit, offset=offset, **wanted)]
     if as_json:
         click.echo(codec.encode_pretty(runs))
     elif runs:
-        show_runs([(run, kept.report(run.run_id)) for run in runs])
+        baselines = {name: run.run_id for name, run in kept.baselines().items()}
+        show_runs([(run, kept.report(run.run_id)) for run in runs], baselines)
     else:
-        click.echo("no runs yet; `proctor demo` makes one")
+        click.echo(nothing_fits(kept, wanted))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, Self, Unpack
 
 from proctor import api, bridge
+from proctor.comparison.report import FieldReport
 from proctor.definition.block import (
     Block,
     all_of_them,
@@ -19,7 +20,6 @@ from proctor.definition.block import (
 )
 from proctor.definition.keeping import Keeping
 from proctor.definition.order import in_turn
-from proctor.definition.report import FieldReport
 from proctor.definition.settings import settings_of
 from proctor.definition.spans import Spans, refuse_unrecorded, spans_of
 from proctor.errors import ConfigError, Problem, UsageError, nearest
@@ -276,10 +276,9 @@ class Definition:
         )
         if self.history.auto_save:
             self.history.prune()
-        found = FieldReport.of(report)
         if spans.single:
-            found.refuse_missing()
-        return found
+            report.refuse_missing()
+        return report
 
     evaluate = bridge.synchronous(aevaluate)
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
-
 from proctor.clock import Clock, SystemClock
-from proctor.definition.report import FieldReport
-from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.comparison.report import FieldReport
+from proctor.errors import ConfigError, Problem, UsageError
 from proctor.lookback import look_up, open_history
 from proctor.ports import History
-from proctor.records.report import EvalReport
+from proctor.records.retention import Retention
 from proctor.records.run import RunMetadata
+from proctor.trends import ALL, Trend, trend
 
 Where = History | str | Path | None
-ALL = 2**31
 
 
 class Owner(Protocol):
@@ -31,52 +29,6 @@ class Owner(Protocol):
 
 
 OwnerT = TypeVar("OwnerT", bound=Owner)
-
-
-class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How long runs are kept: a run stays while it is within the days or within the count."""
-
-    days: float | None = None
-    count: int | None = None
-
-    def over(self, runs: Sequence[RunMetadata], now: datetime) -> list[RunMetadata]:
-        """Of one definition's runs, newest first, those that need not be kept any more."""
-        if self.days is None and self.count is None:
-            return []
-        return [
-            run
-            for place, run in enumerate(runs)
-            if not self._within_days(run, now) and not self._within_count(place)
-        ]
-
-    def _within_days(self, run: RunMetadata, now: datetime) -> bool:
-        return self.days is not None and now - run.started_at <= timedelta(days=self.days)
-
-    def _within_count(self, place: int) -> bool:
-        return self.count is not None and place < self.count
-
-
-class TrendPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One number of one run: when it was, in which configuration, and what it rests on."""
-
-    date: datetime
-    run_id: str
-    configuration: str
-    value: float
-    n: int
-    interval: tuple[float, float] | None = None
-
-
-class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A field or metric over time, the oldest run first."""
-
-    field: str
-    points: tuple[TrendPoint, ...]
-
-    @property
-    def data(self) -> list[dict[str, Any]]:
-        """One plain mapping for each point, for a table or a plot."""
-        return [{**msgspec.structs.asdict(p), "date": p.date.isoformat()} for p in self.points]
 
 
 class Keeping(Generic[OwnerT]):
@@ -123,7 +75,8 @@ class Keeping(Generic[OwnerT]):
 
     def last(self, n: int = 10) -> list[FieldReport]:
         """The last runs of this definition, newest first."""
-        return [self._report(run) for run in self._runs()[:n]]
+        history = self._history()
+        return [_report(history, run) for run in history.runs(limit=n, name=self._definition.name)]
 
     def query(
         self,
@@ -133,7 +86,9 @@ class Keeping(Generic[OwnerT]):
         tags: Mapping[str, str] | None = None,
     ) -> list[FieldReport]:
         """The runs that fit all that is asked, newest first; both ends of the range included."""
-        return [self._report(run) for run in self._found(configuration, date_range, tags)]
+        history = self._history()
+        runs = self._found(history, configuration, date_range, tags)
+        return [_report(history, run) for run in runs]
 
     def trend(
         self,
@@ -144,29 +99,24 @@ class Keeping(Generic[OwnerT]):
         tags: Mapping[str, str] | None = None,
     ) -> Trend:
         """A field's mean, or any metric, run by run, the oldest first."""
-        runs = self._found(None, date_range, tags)
-        points = [
-            point
-            for run in reversed(runs)
-            for point in _points(self._report(run), run, field)
-            if configurations is None or point.configuration in configurations
-        ]
-        if runs and not points and configurations is None:
-            newest = self._report(runs[0])
-            known = [name.removeprefix("field.") for name in newest.metrics]
-            raise ConfigError(
-                f"no run has a number for {field!r}", where="trend", fix=nearest(field, known)
-            )
-        return Trend(field, tuple(points))
+        _refuse_naive(date_range)
+        since, until = date_range
+        return trend(
+            self._history(),
+            field,
+            name=self._definition.name,
+            configurations=configurations,
+            since=since,
+            until=until,
+            tags=tags,
+        )
 
-    def prune(self) -> list[str]:
-        """Delete the runs that need not be kept any more; gives their ids."""
-        history = self._history()
-        over = self._retention.over(self._runs(), self._clock.now())
-        gone = [run.run_id for run in over if not history.is_held(run.run_id)]
-        for run_id in gone:
-            history.delete(run_id)
-        return gone
+    def prune(self, *, dry_run: bool = False) -> list[str]:
+        """Delete the runs that need not be kept any more; gives their ids. A dry run only looks."""
+        pruned = self._history().prune(
+            self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run
+        )
+        return [run.run_id for run in pruned.gone]
 
     def _history(self) -> History:
         if not self._definition.name:
@@ -175,27 +125,27 @@ class Keeping(Generic[OwnerT]):
             )
         return open_history(self._where)
 
-    def _runs(self, tags: Mapping[str, str] | None = None) -> list[RunMetadata]:
-        return list(self._history().runs(limit=ALL, tags=tags, name=self._definition.name))
-
     def _found(
         self,
+        history: History,
         configuration: str | None,
         date_range: tuple[datetime | None, datetime | None],
         tags: Mapping[str, str] | None,
-    ) -> list[RunMetadata]:
+    ) -> Sequence[RunMetadata]:
         _refuse_naive(date_range)
         since, until = date_range
-        return [
-            run
-            for run in self._runs(tags)
-            if (since is None or run.started_at >= since)
-            and (until is None or run.started_at <= until)
-            and (configuration is None or configuration in {c.name for c in run.configurations})
-        ]
+        return history.runs(
+            limit=ALL,
+            name=self._definition.name,
+            configuration=configuration,
+            since=since,
+            until=until,
+            tags=tags,
+        )
 
-    def _report(self, run: RunMetadata) -> FieldReport:
-        return FieldReport.of(look_up(self._history(), run.run_id))
+
+def _report(history: History, run: RunMetadata) -> FieldReport:
+    return look_up(history, run.run_id)
 
 
 def _limit_faults(limits: Mapping[str, Any]) -> Iterator[Problem]:
@@ -232,11 +182,3 @@ def _refuse_naive(date_range: Any) -> None:
                 where="date_range",
                 fix="say which zone is meant: datetime(…, tzinfo=UTC)",
             )
-
-
-def _points(report: EvalReport, run: RunMetadata, field: str) -> Iterator[TrendPoint]:
-    tables = report.by_configuration or {run.configurations[0].name: report.metrics}
-    for name, table in tables.items():
-        found = table.get(f"field.{field}") or table.get(field)
-        if found is not None and found.value is not None:
-            yield TrendPoint(run.started_at, run.run_id, name, found.value, found.n, found.interval)

@@ -29,10 +29,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
     path = folder / f"{run_id}.lock"
     handle = _take(path)
     if handle is None:
-        raise ResumeRefused(
-            f"run {run_id} is being worked on by another process",
-            fix="wait for it to end, or stop that process first",
-        )
+        raise refused(run_id)
     try:
         yield
     finally:
@@ -52,6 +49,14 @@ def is_claimed(folder: Path, run_id: str) -> bool:
         return not _lock(handle, shared=True)
     finally:
         os.close(handle)
+
+
+def refused(run_id: str) -> ResumeRefused:
+    """What one is told who wants a run that another has."""
+    return ResumeRefused(
+        f"run {run_id} is being worked on by another process",
+        fix="wait for it to end, or stop that process first",
+    )
 
 
 def _take(path: Path) -> int | None:

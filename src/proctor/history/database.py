@@ -1,126 +1,150 @@
-"""Opening a history file: settings, schema version, and the way forward from older ones."""
+"""What a history needs of a database, and the way forward from older schemas.
+
+SQL is written once, with `?` where a value goes, in what SQLite and PostgreSQL both understand.
+Where they differ there are files of SQL for each (`migrations/`), or a method here.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Protocol
 
 from proctor import resources
 from proctor.errors import HistoryError
 
-BUSY_SECONDS, AGAIN_SECONDS = 30.0, 0.01
-OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
+# Asks for rows and has all of them at once, so that nothing stays open between two questions.
+Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open a history file, made and brought up to date if need be.
+class Rows(Protocol):
+    """What a statement gave."""
 
-    Write-ahead logging lets readers go on while a run writes; every commit is synced to the disk,
-    so that what was committed survives a power cut too.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = connect(path)
-        try:
-            _migrate(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except (sqlite3.Error, OSError) as error:
-        raise HistoryError(
-            f"the history cannot be opened: {error}", where=str(path), fix=OTHER_FILE
-        ) from error
-    return connection
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection with our settings; the caller keeps threads from using it at once."""
-    connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+class Connection(Protocol):
+    """A connection that one thread uses at a time; every statement is its own transaction."""
+
+    @property
+    def usable(self) -> bool:
+        """False once the other side has gone away."""
+        ...
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows: ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object: ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All of the block or nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """Where the tables lie: a file, or a server."""
+
+    @property
+    def where(self) -> str:
+        """The place as it may be shown, without passwords."""
+        ...
+
+    @property
+    def errors(self) -> type[Exception]:
+        """What the database raises when something is wrong with it."""
+        ...
+
+    @property
+    def fix(self) -> str:
+        """What to look after when it cannot be written."""
+        ...
+
+    @property
+    def locking(self) -> str:
+        """What a question ends with whose rows nobody may change or refer to until one is done."""
+        ...
+
+    def exists(self) -> bool:
+        """False while there is no history yet; looking makes none."""
+        ...
+
+    def connect(self) -> Connection:
+        """A new connection; the history is made and brought up to date if need be."""
+        ...
+
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
+        """Claim a run until the block ends or the process dies."""
+        ...
+
+    def assure_hold(self, run_id: str) -> None:
+        """Raise if a claim of ours on the run has been lost meanwhile."""
+        ...
+
+    def is_held(self, run_id: str, ask: Ask) -> bool:
+        """True if a living process has claimed the run."""
+        ...
+
+    def measured(self, ask: Ask) -> tuple[int, int]:
+        """How many bytes it takes, and the version of its schema."""
+        ...
+
+    def scrub(self, connection: Connection) -> None:
+        """After a deletion: what was deleted is not left lying about, as far as one can."""
+        ...
+
+
+@cache
+def migrations(kind: str) -> tuple[tuple[int, str], ...]:
+    """The schema's steps for a kind of database: version and SQL, oldest first."""
+    files = sorted(resources.path("history", "migrations", kind).glob("*.sql"))
+    return tuple(
+        (int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files
     )
-    try:
-        _refuse_foreign(connection, path)
-        _use_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for others here, as it does elsewhere, so we do."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(AGAIN_SECONDS)
-        else:
-            return
-
-
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Another program's database is left as it is, its journal mode too."""
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if tables and not _version(connection):
-        raise HistoryError(
-            "this is a database, but not a history of Proctor's", where=str(path), fix=OTHER_FILE
-        )
-
-
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # A full disk may have ended the transaction already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def migrations() -> list[tuple[int, str]]:
-    """The schema's steps: version and SQL, oldest first."""
-    files = sorted(resources.path("history", "migrations").glob("*.sql"))
-    return [(int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files]
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    steps = migrations()
+def bring_forward(
+    connection: Connection,
+    steps: Sequence[tuple[int, str]],
+    version: Callable[[], int],
+    note: Callable[[int], object],
+    *,
+    alone: AbstractContextManager[object],
+    where: str,
+) -> None:
+    """Take the steps that are missing, all or none, while nobody else does (`alone`)."""
     newest = steps[-1][0]
-    if _version(connection) == newest:
+    if version() == newest:
         return
-    with transaction(connection):
-        version = _version(connection)
-        if version > newest:
+    with alone:
+        found = version()
+        if found > newest:
             raise HistoryError(
-                f"the history has schema version {version}; this Proctor knows up to {newest}",
-                where=str(path),
-                fix="use the newer Proctor that wrote it, or choose another history file",
+                f"the history has schema version {found}; this Proctor knows up to {newest}",
+                where=where,
+                fix="use the newer Proctor that wrote it, or choose another history",
             )
         for number, sql in steps:
-            if number > version:
+            if number > found:
                 for statement in _statements(sql):
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number}")
+                note(number)
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def first_line(error: BaseException) -> str:
+    """What an error says, without the lines that only its database understands."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """Single statements: `executescript` would commit the transaction they belong to."""
+    """Single statements: running them as one script would commit what they belong to."""
     pending = ""
     for line in sql.splitlines(keepends=True):
         pending += line

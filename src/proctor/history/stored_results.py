@@ -1,53 +1,54 @@
-"""Results that lie in a history file and are read as they are asked for."""
+"""Results that lie in a history and are read as they are asked for."""
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
-from itertools import compress
+from itertools import chain, compress
+from operator import eq
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from proctor.errors import HistoryError
 from proctor.history import block
 from proctor.history.block import (
     CONFIGURATION,
     EPOCH,
     FIRST_NUMBER,
     LATENCY,
+    MARK_OF,
     MARKS,
     OUTCOME,
+    OUTCOME_BYTE,
     POSITION,
     TOKENS,
     VALUE,
 )
-from proctor.history.payload import read
-from proctor.records.results import Column, Counts, Spent, count_outcomes, shared_clusters
+from proctor.history.database import Ask
+from proctor.history.figures import Beside, together
+from proctor.history.reading import OFFSET_BITS, ResultReader
+from proctor.records.results import (
+    Column,
+    Counts,
+    Figures,
+    Spent,
+    count_outcomes,
+    shared_clusters,
+)
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # Up to this many results, what was read once is kept for the next question.
 KEPT_UP_TO = 100_000
-BLOCKS_AT_HAND = 16
+BLOCKS_AT_ONCE = 512
 # What is kept of a run however large it is, for it is small in itself.
 SMALL = ("small", "outcomes")
-OFFSET_BITS = 16
 NO_CONFIGURATION = -1
 
-MARK_OF: dict[Outcome, int] = {
-    "passed": ord(block.PASSED),
-    "failed": ord(block.FAILED),
-    "error": ord(block.NO_OUTPUT),
-    "unscored": ord(block.ERROR),
-    "skipped": ord(block.SKIPPED),
-}
 # What the marks of whole results are, by their place in OUTCOMES; and those of an evaluator that
 # the run did not have.
-WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES)
+WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
 STRANGER = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
 MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
 PASSES = bytes.maketrans(bytes([MARK_OF["passed"], MARK_OF["failed"]]), bytes([1, 0]))
@@ -63,30 +64,26 @@ class StoredResults:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        ask: Ask,
         run_key: int,
         run: RunMetadata,
         configuration: int | None = None,
-        keep_alive: object = None,
     ) -> None:
-        self._connection = connection
-        # A temporary history goes away with its last user, and that may be these results.
-        self._keep_alive = keep_alive
+        # It belongs to the history, which so lasts as long as its results: a temporary one goes
+        # away with its last user.
+        self._ask = ask
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
         self._record = block.record_of(len(run.evaluators))
         self._known: dict[Any, Any] = {}
-        # All answers are of the moment these results were asked for, also while the run goes on.
-        newest = "SELECT coalesce(max(id), 0) FROM blocks WHERE run = ?"
-        self._last: int = connection.execute(newest, (run_key,)).fetchone()[0]
-        self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._reader = ResultReader(ask, run.run_id)
 
     def __len__(self) -> int:
         return self.counts().total
 
     def __iter__(self) -> Iterator[EvalResult]:
-        return map(self._read, self._places())
+        return self._reader.all(self._places())
 
     @overload
     def __getitem__(self, index: int) -> EvalResult: ...
@@ -95,26 +92,25 @@ class StoredResults:
     def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
         places = self._places()
         if isinstance(index, slice):
-            return [self._read(place) for place in places[index]]
+            return list(self._reader.all(places[index]))
         try:
-            return self._read(places[index])
+            return self._reader.read(places[index])
         except IndexError:
             raise IndexError(f"result {index} of {len(places)}") from None
 
     def only(self, configuration: str) -> StoredResults:
         names = [c.name for c in self._run.configurations]
         which = names.index(configuration) if configuration in names else NO_CONFIGURATION
-        return StoredResults(self._connection, self._run_key, self._run, which, self._keep_alive)
+        return StoredResults(self._ask, self._run_key, self._run, which)
 
     def counts(self) -> Counts:
         if self._configuration is not None:
             return count_outcomes(self.outcomes())
-        sums = ", ".join(f"coalesce(sum({outcome}), 0)" for outcome in OUTCOMES)
-        return Counts(*next(iter(self._query(sums))))
+        return Counts(*self._sums(*OUTCOMES))
 
     def outcomes(self) -> bytes:
         def read() -> bytes:
-            return bytes(figure[OUTCOME] for figure in self._figures())
+            return bytes(chain.from_iterable(map(self._letters, self._packed())))
 
         return self._kept("outcomes", read, however_large=True)
 
@@ -154,8 +150,9 @@ class StoredResults:
 
     def _told(self, place: int) -> Column:
         """A number of each trial, where it is known; the others are counted as skipped."""
-        told, clusters = array("d", (f[place] for f in self._figures())), self.clusters()
-        known = bytes(number == number for number in told)
+        parts = (self._numbers(figures, place) for figures in self._packed())
+        told, clusters = array("d", chain.from_iterable(parts)), self.clusters()
+        known = bytes(map(eq, told, told))
         return Column(
             array("d", compress(told, known)),
             skipped=known.count(0),
@@ -163,11 +160,11 @@ class StoredResults:
         )
 
     def spent(self) -> list[Spent | None] | None:
-        if next(iter(self._query("1", "spent IS NOT NULL", " LIMIT 1")), None) is None:
+        if not self._has("spent"):
             return None
         found = [
             each and Spent(*each)
-            for figures, ids, spent in self._query("figures, sample_ids, spent")
+            for figures, ids, spent in self._blocks("figures, sample_ids, spent")
             for figure, each in zip(
                 self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
             )
@@ -175,9 +172,25 @@ class StoredResults:
         ]
         return found if any(found) else None
 
+    def figures(self) -> Figures:
+        return together([spec.name for spec in self._run.evaluators], self._beside())
+
+    def _beside(self) -> Iterator[Beside]:
+        for figures, names, clusters, spent in self._blocks("figures, sample_ids, clusters, spent"):
+            ids = _list(names)
+            for row in zip(
+                self._unpacked(figures),
+                ids,
+                block.listed(clusters, len(ids)),
+                block.listed(spent, len(ids)),
+                strict=True,
+            ):
+                if self._is_mine(row[0]):
+                    yield row
+
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}
-        for figures, kinds in self._query("figures, error_kinds", "error_kinds IS NOT NULL"):
+        for figures, kinds in self._blocks("figures, error_kinds", "error_kinds IS NOT NULL"):
             for figure, kind in zip(self._unpacked(figures), _list(kinds), strict=True):
                 if kind is not None and self._is_mine(figure):
                     tally[kind] = tally.get(kind, 0) + 1
@@ -202,12 +215,12 @@ class StoredResults:
                 if wanted(figure)
             ),
         )
-        return [self._read(place) for _, _, place in found[first:]]
+        return [self._reader.read(place) for _, _, place in found[first:]]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         needle = msgspec.json.encode(sample_id)
         found = []
-        for key, figures, ids in self._query("id, figures, sample_ids"):
+        for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
             for offset, (figure, name) in enumerate(
@@ -215,12 +228,12 @@ class StoredResults:
             ):
                 if name == sample_id and self._is_mine(figure):
                     found.append((figure[POSITION], key << OFFSET_BITS | offset))
-        return [self._read(place) for _, place in sorted(found)]
+        return [self._reader.read(place) for _, place in sorted(found)]
 
     def done(self) -> Iterator[tuple[int, str, str, int]]:
         """What is finished: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
-        for figures, ids in self._query("figures, sample_ids"):
+        for figures, ids in self._blocks("figures, sample_ids"):
             for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
                 yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
@@ -242,24 +255,34 @@ class StoredResults:
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
         """The marks and numbers of an evaluator, or of whole results; NaN where there is none."""
         names = [spec.name for spec in self._run.evaluators]
-        numbers, marks = array("d"), bytearray()
-        if evaluator is None:
-            for figure in self._figures():
-                marks.append(WHOLE[figure[OUTCOME]])
-                numbers.append(figure[VALUE])
-        elif evaluator in names:
+        if evaluator is not None and evaluator not in names:
+            return bytes(STRANGER[outcome] for outcome in self.outcomes()), array("d")
+        at, place = OUTCOME_BYTE, VALUE
+        if evaluator is not None:
             which = names.index(evaluator)
-            place = FIRST_NUMBER + which
-            for figure in self._figures():
-                marks.append(figure[MARKS][which])
-                numbers.append(figure[place])
-        else:
-            marks.extend(STRANGER[outcome] for outcome in self.outcomes())
-        return bytes(marks), numbers
+            at, place = block.FIRST_MARK + which, FIRST_NUMBER + which
+        numbers, marks = array("d"), bytearray()
+        for figures in self._packed():
+            marks.extend(self._letters(figures, at))
+            numbers.extend(self._numbers(figures, place))
+        return bytes(marks if evaluator is not None else marks.translate(WHOLE)), numbers
 
-    def _figures(self) -> Iterator[tuple[Any, ...]]:
-        """The figures of every result."""
-        return (figure for _, figure in self._placed())
+    def _letters(self, figures: bytes, at: int = OUTCOME_BYTE) -> Iterable[int]:
+        return self._mine(figures, figures[at :: self._record.size])
+
+    def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
+        return self._mine(figures, block.numbers_in(figures, len(self._run.evaluators), place))
+
+    def _mine(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
+        """Of a column of some figures, what belongs to the configuration that is asked for."""
+        if self._configuration is None:
+            return column
+        return compress(column, map(self._is_mine, self._unpacked(figures)))
+
+    def _packed(self) -> Iterable[bytes]:
+        """The figures of every result as they lie on disk, in one piece or in several."""
+        parts = (figures for (figures,) in self._blocks("figures"))
+        return (self._kept("packed", lambda: b"".join(parts)),) if self._may_keep() else parts
 
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Every result's place on disk (block and offset) and its figures."""
@@ -268,7 +291,7 @@ class StoredResults:
         return self._read_figures()
 
     def _read_figures(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        for key, figures in self._query("id, figures"):
+        for key, figures in self._blocks("id, figures"):
             first = key << OFFSET_BITS
             for offset, figure in enumerate(self._unpacked(figures)):
                 if self._is_mine(figure):
@@ -294,14 +317,13 @@ class StoredResults:
         return array("q", [place for place in by_position if place])
 
     def _read_clusters(self) -> list[str] | None:
-        named = next(iter(self._query("1", "clusters IS NOT NULL", " LIMIT 1")), None)
         repeated = self._run.options.epochs > 1 or (
             self._configuration is None and len(self._run.configurations) > 1
         )
-        if not (named or repeated):
+        if not (repeated or self._has("clusters")):
             return None
         found = []
-        for figures, ids, clusters in self._query("figures, sample_ids, clusters"):
+        for figures, ids, clusters in self._blocks("figures, sample_ids, clusters"):
             names = _list(ids)
             for figure, name, cluster in zip(
                 self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
@@ -310,30 +332,26 @@ class StoredResults:
                     found.append(cluster or name)
         return shared_clusters(found)
 
-    def _read(self, place: int) -> EvalResult:
-        """The result at a place on disk; the last few blocks are kept at hand."""
-        key = place >> OFFSET_BITS
-        lines = self._at_hand.get(key)
-        if lines is None:
-            row = self._connection.execute(
-                "SELECT results FROM blocks WHERE id = ?", (key,)
-            ).fetchone()
-            if row is None:
-                raise HistoryError(
-                    f"the results of run {self._run.run_id} have changed while they were read",
-                    fix="read them again, if the run has not been deleted",
-                )
-            lines = self._at_hand[key] = row[0].split(b"\n")
-            if len(self._at_hand) > BLOCKS_AT_HAND:
-                self._at_hand.popitem(last=False)
-        return read(lines[place & ((1 << OFFSET_BITS) - 1)])
+    def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
+        """The run's blocks in order, some hundred at a time, so that memory stays flat."""
+        last = 0
+        sql = f"SELECT id, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
+        while True:
+            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
+            for row in rows:
+                yield row[1:]
+            if len(rows) < BLOCKS_AT_ONCE:
+                return
+            last = rows[-1][0]
 
-    def _query(self, columns: str, condition: str = "1", rest: str = "") -> sqlite3.Cursor:
-        return self._connection.execute(
-            f"SELECT {columns} FROM blocks WHERE run = ? AND {condition}"
-            + (rest or " ORDER BY id"),
-            (self._run_key,),
-        )
+    def _has(self, column: str) -> bool:
+        """True if any block tells something in a column."""
+        found = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
+        return bool(self._ask(found, (self._run_key,)))
+
+    def _sums(self, *columns: str) -> tuple[int, ...]:
+        sums = ", ".join(f"CAST(coalesce(sum({column}), 0) AS BIGINT)" for column in columns)
+        return self._ask(f"SELECT {sums} FROM blocks WHERE run = ?", (self._run_key,))[0]
 
     def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
@@ -354,8 +372,7 @@ class StoredResults:
         if self._run.status == "running":
             return False
         if "small" not in self._known:
-            (sums,) = self._query("coalesce(sum(" + " + ".join(OUTCOMES) + "), 0)")
-            self._known["small"] = sums[0] <= KEPT_UP_TO
+            self._known["small"] = sum(self._sums(*OUTCOMES)) <= KEPT_UP_TO
         return bool(self._known["small"])
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 
 from proctor.errors import HistoryError
 from proctor.history.block import COLUMNS, Packed, packer, rows
-from proctor.history.database import transaction
+from proctor.history.database import Connection, first_line
 from proctor.records.positions import Positions
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult, Verdict
@@ -19,6 +19,7 @@ FEW_SECONDS, MANY_SECONDS, MANY_RESULTS = 0.0005, 0.05, 256
 BEHIND_AT = 5_000
 
 INSERT = f"INSERT INTO blocks ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
+KEEP = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 class GroupWriter:
@@ -26,15 +27,17 @@ class GroupWriter:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         run_key: int,
         run: RunMetadata,
         taken: Positions | None = None,
+        still_mine: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
         self._run_key = run_key
         self._pack = packer(run)
         self._taken = taken or Positions()
+        self._still_mine = still_mine
         self._pending: deque[Packed] = deque()
         self._outputs: deque[tuple[str, str, bytes]] = deque()
         self._wake = threading.Event()
@@ -91,9 +94,9 @@ class GroupWriter:
     def _raise(self) -> None:
         if self._failure is not None:
             raise HistoryError(
-                f"results can no longer be written: {self._failure}",
-                fix="see that the disk has room and the history is on a local file system, "
-                "then resume the run: what was committed is kept",
+                f"results can no longer be written: {first_line(self._failure)}",
+                fix="see that the disk has room, and that the history's file is on a local file "
+                "system or its server answers; then resume the run: what was committed is kept",
             ) from self._failure
 
     def _work(self) -> None:
@@ -118,9 +121,9 @@ class GroupWriter:
         results = [self._pending.popleft() for _ in range(len(self._pending))]
         outputs = [self._outputs.popleft() for _ in range(len(self._outputs))]
         if results or outputs:
-            with transaction(self._connection):
+            # Whoever has the run now would run these samples too: they must not count twice.
+            self._still_mine()
+            with self._connection.transaction():
                 self._connection.executemany(INSERT, rows(self._run_key, results))
-                self._connection.executemany(
-                    "INSERT OR IGNORE INTO outputs VALUES (?, ?, ?)", outputs
-                )
+                self._connection.executemany(KEEP, outputs)
         return len(results)

@@ -7,17 +7,20 @@ report reads its results, stands in `records.results` because the report itself 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from proctor.fields.view import Field
 from proctor.ports.mail import Mailbox, Message
+from proctor.records.holdings import Holdings
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
+from proctor.records.retention import Pruned, Retention
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -39,6 +42,7 @@ __all__ = [
     "ProviderAdapter",
     "Reporter",
     "ResultWriter",
+    "RunRestorer",
     "RunView",
     "SampleSource",
     "SessionEvaluator",
@@ -260,6 +264,22 @@ class DurableWriter(ResultWriter, Protocol):
         ...
 
 
+class RunRestorer(Protocol):
+    """Takes in a whole run as it was somewhere else."""
+
+    def add(self, position: int, result: EvalResult) -> None:
+        """Take a result at its place in the plan."""
+        ...
+
+    def finish(
+        self,
+        metrics: Mapping[str, MetricValue],
+        by_configuration: Mapping[str, Mapping[str, MetricValue]],
+    ) -> None:
+        """Take what the run amounts to."""
+        ...
+
+
 class History(Protocol):
     """The record of runs."""
 
@@ -286,8 +306,12 @@ class History(Protocol):
         """Store how a run ended and what it amounts to."""
         ...
 
+    def restoring(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
+        """Take in a whole run as it was elsewhere: all of it, or nothing if the block fails."""
+        ...
+
     def find(self, reference: str) -> RunMetadata:
-        """A run by its id, the beginning of its id, or "latest"."""
+        """A run by its id, its name, `baseline:NAME`, "latest", or how its id begins."""
         ...
 
     def is_held(self, run_id: str) -> bool:
@@ -295,6 +319,11 @@ class History(Protocol):
         ...
 
     def report(self, run_id: str) -> EvalReport: ...
+    def metrics_of(
+        self, run_ids: Sequence[str]
+    ) -> Mapping[str, tuple[Mapping[str, MetricValue], Mapping[str, Mapping[str, MetricValue]]]]:
+        """What runs amount to, as it was stored: over all, and by configuration."""
+        ...
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> Results:
         """A run's results, read as they are asked for; `metadata` if it is known already."""
@@ -314,14 +343,57 @@ class History(Protocol):
         limit: int = 20,
         tags: Mapping[str, str] | None = None,
         name: str | None = None,
+        configuration: str | None = None,
+        evaluator: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        offset: int = 0,
     ) -> Sequence[RunMetadata]:
-        """Newest first; the name and all given tags must match."""
+        """Newest first; everything that is given must hold, both dates included."""
         ...
 
-    def delete(self, run_id: str) -> None: ...
+    def set_baseline(self, name: str, run_id: str) -> RunMetadata:
+        """Name a run as a baseline; the name moves if it is taken."""
+        ...
+
+    def baseline(self, name: str) -> RunMetadata:
+        """The run that is a baseline."""
+        ...
+
+    def baselines(self) -> Mapping[str, RunMetadata]:
+        """Every baseline's run, by the baseline's name."""
+        ...
+
+    def drop_baseline(self, name: str) -> None:
+        """Forget a baseline's name; its run stays."""
+        ...
+
+    def prune(
+        self,
+        retention: Retention,
+        *,
+        now: datetime,
+        name: str | None = None,
+        dry_run: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Pruned:
+        """Delete the runs that need not be kept any more, but baselines; a dry run only looks."""
+        ...
+
+    def delete(self, run_id: str) -> Sequence[str]:
+        """Remove a run and all that belongs to it; gives the baselines that went with it."""
+        ...
+
+    def holdings(self) -> Holdings:
+        """Where the history is, and how much is in it."""
+        ...
 
     def cached(self, key: str) -> bytes | None:
         """An output kept under a key, or None."""
+        ...
+
+    def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
+        """Delete the outputs that were kept, or those kept before a moment; gives how many."""
         ...
 
     def close(self) -> None: ...

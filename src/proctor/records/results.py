@@ -12,6 +12,10 @@ import msgspec
 
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
+NAN = float("nan")
+# What an evaluator's outcome counts; the others have no number.
+WORTH: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
+
 
 class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
@@ -61,6 +65,24 @@ class Spent(NamedTuple):
     judge_cost: float | None
 
 
+class Figures(msgspec.Struct, frozen=True):
+    """What is known of every result without reading it, column by column, all in one order.
+
+    NaN stands for a number that there is not. `clusters` are those that samples name, None if none
+    does. `passes` and `scores` are by evaluator: 1 or 0, and the score itself.
+    """
+
+    sample_ids: list[str]
+    outcomes: bytes
+    values: array[float]
+    latencies: array[float]
+    tokens: array[float]
+    costs: array[float] | None
+    clusters: list[str | None] | None
+    passes: dict[str, array[float]]
+    scores: dict[str, array[float]]
+
+
 class Results(Protocol):
     """The results of a run: a sequence that may lie on disk, and its columns as numbers.
 
@@ -104,6 +126,10 @@ class Results(Protocol):
 
     def spent(self) -> list[Spent | None] | None:
         """What each result took of models, or None if no result tells of any."""
+        ...
+
+    def figures(self) -> Figures:
+        """All numbers of all results at once, and whose they are."""
         ...
 
     def error_kinds(self) -> dict[str, int]:
@@ -203,6 +229,30 @@ class ResultList:
         found = [spent_by(result) for result in self._results]
         return found if any(found) else None
 
+    def figures(self) -> Figures:
+        trials = [result.trial for result in self._results]
+        clusters = [trial.sample.cluster or None for trial in trials]
+        costs = [None if one is None else one.cost for one in self.spent() or ()]
+        names = dict.fromkeys(name for result in self._results for name in result.scores)
+        by_name = {
+            name: [(r.scores.get(name), outcome_for(r, name)) for r in self._results]
+            for name in names
+        }
+        return Figures(
+            [result.sample_id for result in self._results],
+            self.outcomes(),
+            numbers(result.verdict()[1] for result in self._results),
+            numbers(trial.latency_ms for trial in trials),
+            numbers(None if t.usage is None else t.usage.total_tokens for t in trials),
+            numbers(costs) if any(one is not None for one in costs) else None,
+            clusters if any(clusters) else None,
+            {name: numbers(WORTH.get(o) for _, o in held) for name, held in by_name.items()},
+            {
+                name: numbers(one.value if one and o in WORTH else None for one, o in held)
+                for name, held in by_name.items()
+            },
+        )
+
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
         tally = Counter(f.kind for f in failures if f is not None)
@@ -224,6 +274,15 @@ class ResultList:
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
+
+
+def numbers(values: Iterable[float | None]) -> array[float]:
+    """Numbers side by side, NaN where there is none.
+
+    >>> numbers([0.5, None])
+    array('d', [0.5, nan])
+    """
+    return array("d", (NAN if value is None else value for value in values))
 
 
 def spent_by(result: EvalResult) -> Spent | None:

@@ -10,10 +10,13 @@ from pathlib import Path
 from proctor.errors import UsageError
 
 
-def write(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
+def write(
+    path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report"
+) -> None:
     """Write chunks to a file. It takes the place of an older one only when it is complete.
 
     Folders that are missing are made. A path that is a device or a pipe is written to directly.
+    `what` it is, is told if it cannot be written.
     """
     wanted = Path(path)
     if wanted.is_dir():
@@ -29,7 +32,7 @@ def write(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
             _replace(wanted.resolve(), chunks)
     except OSError as error:
         raise UsageError(
-            f"the report cannot be written: {error.strerror or error}",
+            f"{what} cannot be written: {error.strerror or error}",
             where=str(path),
             fix="choose a place that can be written to and has room",
         ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
@@ -15,8 +15,10 @@ from proctor.reports.transcript import transcripts
 RESULT_WIDTH = 300
 
 
-def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
-    """One line for each run: id, name, when, how it stands and came out."""
+def show_runs(
+    runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None
+) -> None:
+    """One line for each run: id, name, how it stands and came out, which baselines it is, tags."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -24,23 +26,59 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("run", "name", "status", "results", "pass rate", "errors", "tags"):
         right = heading in ("results", "pass rate", "errors")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "tags")
+        table.add_column(
+            heading,
+            justify="right" if right else "left",
+            no_wrap=heading != "tags",
+            overflow="fold" if heading == "tags" else "ellipsis",
+        )
     for run, report in runs:
         total = f"{report.total:,}" + (
-            f" of {run.total:,}" if run.status != "completed" and run.total else ""
+            f" of {run.total:,}"
+            if run.total and (run.status != "completed" or run.stopped_early)
+            else ""
         )
-        tags = ", ".join(f"{key}={value}" for key, value in run.tags.items())
+        named = [f"baseline:{n}" for n, its in (baselines or {}).items() if its == run.run_id]
+        tags = ", ".join([*named, *(f"{key}={value}" for key, value in run.tags.items())])
         cells = (
             run.run_id,
             run.name,
             run.status,
             total,
-            "—" if report.pass_rate is None else percent(report.pass_rate),
+            _rate(run, report),
             f"{report.errors:,}",
             tags,
         )
         table.add_row(*(Text(line(cell, RESULT_WIDTH)) for cell in cells))
     Console(highlight=False).print(table)
+
+
+def show_baselines(found: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
+    """One line for each baseline: its name, its run, and how that came out."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("baseline", "run", "name", "status", "results", "pass rate"):
+        right = heading in ("results", "pass rate")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for name, run, report in found:
+        cells = (name, run.run_id, run.name, run.status, f"{report.total:,}", _rate(run, report))
+        table.add_row(*(Text(line(cell, RESULT_WIDTH)) for cell in cells))
+    Console(highlight=False).print(table)
+
+
+def _rate(run: RunMetadata, report: EvalReport) -> str:
+    """A run's pass rate; of several configurations the lowest and the highest."""
+    if len(run.configurations) == 1:
+        return "—" if report.pass_rate is None else percent(report.pass_rate)
+    rates = [table.get("pass_rate") for table in report.by_configuration.values()]
+    known = [rate.value for rate in rates if rate is not None and rate.value is not None]
+    if not known:
+        return "—"
+    low, high = percent(min(known)), percent(max(known))
+    return high if low == high else f"{low.removesuffix(' %')}–{high}"
 
 
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""For your own tests: servers on this machine, and what providers and mailboxes must be able to do.
+"""For your own tests: servers on this machine, and what providers, mailboxes and histories must do.
 
 from proctor.testing import Fault, ModelServer
 
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proctor.testing.exchange import Asked, Said
     from proctor.testing.fault import Fault
+    from proctor.testing.history_contract import HistoryContract
     from proctor.testing.mailbox_contract import MailboxContract
     from proctor.testing.mailbox_moves import MailboxMoves
     from proctor.testing.model_server import ModelServer
+    from proctor.testing.postgres_server import PostgresServer
     from proctor.testing.provider_contract import EndpointContract, ProviderContract
     from proctor.testing.redis_server import RedisServer
     from proctor.testing.sqs_server import SQSServer
@@ -26,9 +28,11 @@ _HOMES = {
     "Asked": "exchange",
     "EndpointContract": "provider_contract",
     "Fault": "fault",
+    "HistoryContract": "history_contract",
     "MailboxContract": "mailbox_contract",
     "MailboxMoves": "mailbox_moves",
     "ModelServer": "model_server",
+    "PostgresServer": "postgres_server",
     "ProviderContract": "provider_contract",
     "RedisServer": "redis_server",
     "SQSServer": "sqs_server",
@@ -39,9 +43,11 @@ __all__ = [
     "Asked",
     "EndpointContract",
     "Fault",
+    "HistoryContract",
     "MailboxContract",
     "MailboxMoves",
     "ModelServer",
+    "PostgresServer",
     "ProviderContract",
     "RedisServer",
     "SQSServer",

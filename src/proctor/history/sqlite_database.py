@@ -1,0 +1,166 @@
+"""A history file: opened with our settings, brought up to date, or refused with a reason."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import HistoryError
+from proctor.history.claim import claim, is_claimed
+from proctor.history.database import Ask, Connection, bring_forward, migrations
+
+BUSY_SECONDS, AGAIN_SECONDS = 30.0, 0.01
+# A deletion does not wait longer than this for readers, before it leaves the log to be emptied by
+# a later one or by the last process that closes the file.
+SCRUB_SECONDS = 2.0
+OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
+
+
+class SQLiteConnection(sqlite3.Connection):
+    """A connection whose transactions are taken at their beginning, so that they cannot clash."""
+
+    usable = True
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended the transaction already.
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+            raise
+
+
+class SQLiteDatabase:
+    """One file, any number of processes; runs are claimed by locks on files beside it."""
+
+    errors: type[Exception] = sqlite3.Error
+    # A transaction that writes has the whole file to itself.
+    locking = ""
+    fix = "see that the disk has room and the file may be written"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def connect(self) -> SQLiteConnection:
+        return open_database(self.path)
+
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
+        return claim(self._locks, run_id)
+
+    def assure_hold(self, run_id: str) -> None:
+        """A lock on a file lasts as long as its process."""
+
+    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - files tell it here
+        return is_claimed(self._locks, run_id)
+
+    def measured(self, ask: Ask) -> tuple[int, int]:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        size = sum(file.stat().st_size for file in (self.path, log) if file.exists())
+        return size, int(ask("PRAGMA user_version", ())[0][0])
+
+    def scrub(self, connection: Connection) -> None:
+        """Deleted pages are overwritten already; the log still holds what they were."""
+        connection.execute(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+
+    @property
+    def _locks(self) -> Path:
+        return self.path.with_name(self.path.name + ".locks")
+
+
+def open_database(path: Path) -> SQLiteConnection:
+    """Open a history file, made and brought up to date if need be.
+
+    Write-ahead logging lets readers go on while a run writes; every commit is synced to the disk,
+    so that what was committed survives a power cut too.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = _connect(path)
+        try:
+            bring_forward(
+                connection,
+                migrations("sqlite"),
+                lambda: _version(connection),
+                lambda number: connection.execute(f"PRAGMA user_version = {number}"),
+                alone=connection.transaction(),
+                where=str(path),
+            )
+        except BaseException:
+            connection.close()
+            raise
+    except (sqlite3.Error, OSError) as error:
+        raise HistoryError(
+            f"the history cannot be opened: {error}", where=str(path), fix=OTHER_FILE
+        ) from error
+    return connection
+
+
+def _connect(path: Path) -> SQLiteConnection:
+    """A connection with our settings; the caller keeps threads from using it at once."""
+    connection: Any = sqlite3.connect(
+        path,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SQLiteConnection,
+    )
+    try:
+        _refuse_foreign(connection, path)
+        _use_write_ahead_log(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        # What is deleted is overwritten with zeros, not only taken off the list.
+        connection.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        connection.close()
+        raise
+    found: SQLiteConnection = connection
+    return found
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others here, as it does elsewhere, so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(AGAIN_SECONDS)
+        else:
+            return
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Another program's database is left as it is, its journal mode too."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if tables and not _version(connection):
+        raise HistoryError(
+            "this is a database, but not a history of Proctor's", where=str(path), fix=OTHER_FILE
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

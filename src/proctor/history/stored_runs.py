@@ -1,0 +1,370 @@
+"""The record of runs, whatever database holds it: begun, written, found, compared, deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from proctor import codec
+from proctor.errors import HistoryError, ResumeRefused, RunNotFound
+from proctor.history import finding, run_rows
+from proctor.history.block import STORED, kept, record_of, rows
+from proctor.history.database import Connection, Database, first_line
+from proctor.history.restoring import Restoration
+from proctor.history.run_rows import MetricTable, MetricTables
+from proctor.history.stored_results import StoredResults
+from proctor.history.writer import INSERT, GroupWriter
+from proctor.records.holdings import Holdings
+from proctor.records.positions import Positions
+from proctor.records.report import EvalReport
+from proctor.records.retention import Pruned, Retention
+from proctor.records.run import RunMetadata
+from proctor.records.trial import OUTCOMES
+
+# So many runs are asked for at once: a statement cannot have any number of values.
+ASKED_AT_ONCE = 500
+AT_WORK = "somebody works on it"
+
+
+class StoredRuns:
+    """Runs and their results in a database; `SQLiteHistory` and `PostgresHistory` say in which."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Threads may share a history, but not a connection: its transaction is one for all.
+        self._opened: dict[int, Connection] = {}
+
+    def begin(self, metadata: RunMetadata) -> None:
+        """Open a new run."""
+        values = run_rows.values_of(metadata)
+        with self._changing() as connection:
+            run_rows.begin(connection, values, metadata)
+
+    @contextlib.contextmanager
+    def restoring(self, metadata: RunMetadata) -> Iterator[Restoration]:
+        """Take in a whole run as it was elsewhere: all of it, or nothing if the block fails.
+
+        Nobody sees the run before the block has ended, and others wait to write until then.
+        """
+        values = run_rows.values_of(metadata)
+        with self._changing() as connection:
+            run_key = run_rows.begin(connection, values, metadata)
+            restored = Restoration(connection, run_key, metadata)
+            yield restored
+            restored.write()
+
+    def update(self, metadata: RunMetadata) -> None:
+        """Store how a run stands now."""
+        self._update(metadata, None)
+
+    def finish(
+        self,
+        metadata: RunMetadata,
+        metrics: MetricTable,
+        by_configuration: Mapping[str, MetricTable],
+    ) -> None:
+        """Store how a run ended and what it amounts to."""
+        self._update(
+            metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration})
+        )
+
+    def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
+        data = run_rows.encoded(metadata)
+        with self._changing() as connection:
+            row = connection.execute(
+                "SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)
+            ).fetchone()
+            if row is None:
+                raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
+            connection.execute(
+                "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
+                (metadata.status, data, metrics, row[0]),
+            )
+            if run_rows.described(finding.read(row[1])) != run_rows.described(metadata):
+                for table in ("tags", "evaluators", "configurations"):
+                    connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
+                run_rows.describe(connection, row[0], metadata)
+
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
+        """Claim a run for this process; refused while another works on it."""
+        return self._database.hold(run_id)
+
+    def is_held(self, run_id: str) -> bool:
+        """True if a living process works on the run."""
+        return self._database.is_held(run_id, self._ask)
+
+    @contextlib.contextmanager
+    def writer(self, run_id: str) -> Iterator[GroupWriter]:
+        """A place for the run's results; when the block ends all of them are durable."""
+        run_key, metadata = self._row(run_id)
+        connection = self._database.connect()
+        still_mine = partial(self._database.assure_hold, run_id)
+        taken = Positions()
+        for position, *_ in self.done(run_id):
+            taken.add(position)
+        writer = GroupWriter(connection, run_key, metadata, taken, still_mine)
+        try:
+            yield writer
+        finally:
+            try:
+                writer.close()
+            finally:
+                connection.close()
+
+    def find(self, reference: str) -> RunMetadata:
+        """A run by its id, its name (the newest), its baseline, "latest", or how its id begins."""
+        return finding.find(self._ask, reference, self._database.where)
+
+    def report(self, run_id: str) -> EvalReport:
+        """A stored run; its results are read as they are asked for."""
+        metadata = self.find(run_id)
+        stored = self._ask("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
+        if not stored:
+            raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+        results = self.results(metadata.run_id)
+        return EvalReport(results, metadata, *run_rows.tables_of(stored[0][0]))
+
+    def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
+        """What runs amount to, as it was stored: over all, and by configuration."""
+        found: dict[str, MetricTables] = {}
+        for start in range(0, len(run_ids), ASKED_AT_ONCE):
+            part = run_ids[start : start + ASKED_AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            rows = self._ask(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
+            found |= {run_id: run_rows.tables_of(metrics) for run_id, metrics in rows}
+        return found
+
+    def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:
+        """A run's results, read as they are asked for; `metadata` if it is known already."""
+        run_key, stored = self._row(run_id)
+        return StoredResults(self._ask, run_key, metadata or stored)
+
+    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
+        """What a run has finished: position, sample id, configuration, epoch."""
+        return self.results(run_id).done()
+
+    def forget_errors(self, run_id: str) -> None:
+        """Drop the results that have no verdict because something failed, to run them again."""
+        run_key, metadata = self._row(run_id)
+        size = record_of(len(metadata.evaluators)).size
+        without = {OUTCOMES.index("error"), OUTCOMES.index("unscored")}
+        with self._changing() as connection:
+            keys = connection.execute(
+                "SELECT id FROM blocks WHERE run = ? AND error + unscored > 0", (run_key,)
+            ).fetchall()
+            for (key,) in keys:
+                stored = connection.execute(
+                    f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
+                ).fetchone()
+                left = kept(stored, size, lambda outcome: outcome not in without)
+                connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
+                connection.executemany(INSERT, rows(run_key, left))
+
+    def runs(
+        self,
+        *,
+        limit: int = 20,
+        tags: Mapping[str, str] | None = None,
+        name: str | None = None,
+        configuration: str | None = None,
+        evaluator: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        offset: int = 0,
+    ) -> Sequence[RunMetadata]:
+        """Stored runs, newest first; everything that is given must hold, both dates included.
+
+        `evaluator` is the name of a score, or of the evaluator that gave it.
+        """
+        wanted = finding.Wanted(name, configuration, evaluator, since, until, tags)
+        return finding.listed(self._ask, wanted, limit, offset)
+
+    def set_baseline(self, name: str, run_id: str) -> RunMetadata:
+        """Name a run as a baseline, by anything `find` understands; a name that is taken moves."""
+        finding.refuse_name(name)
+        run = self.find(run_id)
+        with self._changing() as connection:
+            changed = connection.execute(
+                "INSERT INTO baselines (name, run) SELECT ?, id FROM runs WHERE run_id = ? "
+                "ON CONFLICT (name) DO UPDATE SET run = excluded.run",
+                (name, run.run_id),
+            )
+            if not changed.rowcount:
+                raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+        return run
+
+    def baseline(self, name: str) -> RunMetadata:
+        """The run that is a baseline."""
+        return finding.baseline(self._ask, name)
+
+    def baselines(self) -> dict[str, RunMetadata]:
+        """Every baseline's run, by the baseline's name."""
+        return finding.baselines(self._ask)
+
+    def drop_baseline(self, name: str) -> None:
+        """Forget a baseline's name; its run stays."""
+        self.baseline(name)
+        with self._changing() as connection:
+            connection.execute("DELETE FROM baselines WHERE name = ?", (name,))
+
+    def delete(self, run_id: str) -> list[str]:
+        """Remove a run and everything that belongs to it; gives the baselines that went with it."""
+        self._row(run_id)
+        return self._delete(run_id)
+
+    def prune(
+        self,
+        retention: Retention,
+        *,
+        now: datetime,
+        name: str | None = None,
+        dry_run: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Pruned:
+        """Delete the runs that need not be kept any more, of one name or of all; gives them.
+
+        Baselines stay, and so do runs that somebody works on. A dry run only looks. With `only`,
+        no run but of these ids is deleted.
+        """
+        over = finding.over(self._ask, retention, now, name)
+        baselines = {run.run_id: called for called, run in self.baselines().items()} if over else {}
+        going, staying = [], {}
+        for run in over:
+            if run.run_id in baselines:
+                staying[run.run_id] = f"the baseline {baselines[run.run_id]}"
+            elif self.is_held(run.run_id):
+                staying[run.run_id] = AT_WORK
+            elif only is None or run.run_id in only:
+                going.append(run)
+        if not dry_run:
+            going = [run for run in going if self._may_go(run, staying)]
+        if going and not dry_run:
+            self._database.scrub(self._connection)
+        return Pruned(tuple(going), staying)
+
+    def _may_go(self, run: RunMetadata, staying: dict[str, str]) -> bool:
+        """Delete a run, unless somebody has made it a baseline or begun to work on it by now."""
+        try:
+            with self.hold(run.run_id), self._changing() as connection:
+                named = self._named(connection, run.run_id)
+                if named:
+                    staying[run.run_id] = f"the baseline {named[0]}"
+                    return False
+                connection.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
+        except ResumeRefused:
+            staying[run.run_id] = AT_WORK
+            return False
+        return True
+
+    def _delete(self, run_id: str) -> list[str]:
+        with self._changing() as connection:
+            named = self._named(connection, run_id)
+            connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+        self._database.scrub(self._connection)
+        return named
+
+    def _named(self, connection: Connection, run_id: str) -> list[str]:
+        """The baselines that a run is; until the transaction ends it becomes no other."""
+        locked = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
+        connection.execute(locked, (run_id,)).fetchone()
+        found = connection.execute(
+            "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run "
+            "WHERE run_id = ?",
+            (run_id,),
+        ).fetchall()
+        return sorted(row[0] for row in found)
+
+    def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
+        """Delete the outputs and answers that were kept for reuse, or those kept before a moment.
+
+        Gives how many there were; a dry run only counts.
+        """
+        condition, values = "", []
+        if before is not None:
+            condition, values = " WHERE created_at < ?", [before.astimezone(UTC).isoformat()]
+        counted = self._ask(f"SELECT count(*) FROM outputs{condition}", values)
+        if dry_run or not counted or not counted[0][0]:
+            return int(counted[0][0]) if counted else 0
+        with self._changing() as connection:
+            gone = connection.execute(f"DELETE FROM outputs{condition}", values).rowcount
+        self._database.scrub(self._connection)
+        return gone
+
+    def holdings(self) -> Holdings:
+        """Where the history is, and how much is in it."""
+        where = self._database.where
+        if not self._database.exists():
+            return Holdings(where)
+        everything = " + ".join(OUTCOMES)
+        counted = self._ask(
+            "SELECT (SELECT count(*) FROM runs), "
+            f"(SELECT CAST(coalesce(sum({everything}), 0) AS BIGINT) FROM blocks), "
+            "(SELECT count(*) FROM outputs)"
+        )
+        (runs, results, outputs), (size, schema) = counted[0], self._database.measured(self._ask)
+        return Holdings(where, runs, results, size, schema, outputs)
+
+    def cached(self, key: str) -> bytes | None:
+        """An output kept under a key, or None."""
+        found = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
+        return bytes(found[0][0]) if found else None
+
+    def close(self) -> None:
+        """Close the connections. They are opened again when they are needed again."""
+        while self._opened:
+            self._opened.popitem()[1].close()
+
+    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that a question gives; of a history that is not there yet, none."""
+        if not self._database.exists():
+            return []
+        connection = self._connection
+        try:
+            try:
+                return connection.execute(sql, values).fetchall()
+            except self._database.errors:
+                if connection.usable:
+                    raise
+                # The server was away, or has closed what was idle for long: once more.
+                return self._connection.execute(sql, values).fetchall()
+        except self._database.errors as error:
+            raise HistoryError(
+                f"the history cannot be read: {first_line(error)}", where=self._database.where
+            ) from error
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """A transaction; what goes wrong in the database is told as an error of the history."""
+        self._ask("SELECT 1")
+        connection = self._connection
+        try:
+            with connection.transaction():
+                yield connection
+        except self._database.errors as error:
+            raise HistoryError(
+                f"the history cannot be written: {first_line(error)}",
+                where=self._database.where,
+                fix=self._database.fix,
+            ) from error
+
+    @property
+    def _connection(self) -> Connection:
+        thread = threading.get_ident()
+        found = self._opened.get(thread)
+        if found is None or not found.usable:
+            found = self._opened[thread] = self._database.connect()
+            # Of a history that nobody closes, the connection is closed with its last user.
+            weakref.finalize(self, found.close)
+        return found
+
+    def _row(self, run_id: str) -> tuple[int, RunMetadata]:
+        found = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
+        if not found:
+            raise RunNotFound(f"there is no run {run_id!r}")
+        return found[0][0], finding.read(found[0][1])

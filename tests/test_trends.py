@@ -1,0 +1,152 @@
+"""How a number went from run to run: what is in it, what is not, and how long it takes."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor.errors import ConfigError
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.metric import MetricValue
+from proctor.records.run import StoppedEarly
+from proctor.testing.history_hooks import NOON, a_result, a_run, store
+from proctor.trends import Trend, trend
+
+
+def rate(value: float | None, n: int = 10) -> dict[str, MetricValue]:
+    metric = MetricValue(value, n, interval=(0.1, 0.9), kind="rate")
+    return {"pass_rate": metric, "field.tokens": MetricValue(100.0, n, kind="mean", unit="tokens")}
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> SQLiteHistory:
+    """Three runs of an exam in two configurations, one of a quiz, one that was killed."""
+    made = SQLiteHistory(tmp_path / "h.db")
+    for number in range(3):
+        run = a_run(
+            f"r{number}", hours=number, configurations=("small", "large"), tags={"n": str(number)}
+        )
+        store(made, run, [a_result("a", configuration="small")])
+        tables = {"small": rate(0.5 + number / 10), "large": rate(None if number == 1 else 0.9)}
+        made.finish(msgspec.structs.replace(run, status="completed"), rate(0.7), tables)
+    quiz = a_run("q", "quiz", hours=5)
+    made.begin(quiz)
+    made.finish(quiz, rate(0.25), {})
+    made.begin(a_run("killed", hours=6, configurations=("small", "large")))
+    return made
+
+
+def seen(found: Trend) -> list[tuple[str, str, float]]:
+    return [(point.run_id, point.configuration, point.value) for point in found.points]
+
+
+def test_a_trend_has_a_point_for_each_run_and_configuration(history: SQLiteHistory) -> None:
+    """The oldest first; a run without a number, or killed before it had one, is not in it."""
+    found = trend(history, "pass_rate", name="exam")
+    assert seen(found) == [
+        ("r0", "small", 0.5), ("r0", "large", 0.9), ("r1", "small", 0.6), ("r2", "small", 0.7),
+        ("r2", "large", 0.9),
+    ]  # fmt: skip
+    assert (found.kind, found.unit, found.points[0].n) == ("rate", "", 10)
+    assert found.points[0].interval == (0.1, 0.9)
+    assert found.data[0] == {
+        "date": "2026-01-01T12:00:00+00:00", "run_id": "r0", "configuration": "small",
+        "value": 0.5, "n": 10, "interval": (0.1, 0.9), "name": "exam", "unfinished": "",
+    }  # fmt: skip
+
+
+def test_a_field_is_found_by_its_name(history: SQLiteHistory) -> None:
+    """Without the word that its metric begins with, and with it; its unit is known."""
+    found = trend(history, "tokens", name="quiz")
+    assert seen(found) == [("q", "default", 100.0)]
+    assert (found.kind, found.unit) == ("mean", "tokens")
+    assert seen(trend(history, "field.tokens", name="quiz")) == seen(found)
+
+
+def test_a_trend_is_narrowed(history: SQLiteHistory) -> None:
+    """By configuration, dates with both ends, and tags."""
+    small = trend(history, "pass_rate", configurations=["small"])
+    assert [run for run, *_ in seen(small)] == ["r0", "r1", "r2"]
+    hour = timedelta(hours=1)
+    dated = trend(history, "pass_rate", since=NOON + hour, until=NOON + 2 * hour)
+    assert [run for run, *_ in seen(dated)] == ["r1", "r2", "r2"]
+    assert [run for run, *_ in seen(trend(history, "pass_rate", tags={"n": "2"}))] == ["r2", "r2"]
+    assert trend(history, "pass_rate", name="none") == Trend("pass_rate", ())
+    assert trend(history, "whatever", name="none") == Trend("whatever", ())
+
+
+def test_runs_of_several_names_are_told_apart(history: SQLiteHistory) -> None:
+    """Lines are named after the run and the configuration, or after the configuration alone."""
+    assert list(trend(history, "pass_rate").series) == [
+        "exam: small",
+        "exam: large",
+        "quiz: default",
+    ]
+    assert list(trend(history, "pass_rate", name="exam").series) == ["small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "configurations", "said"),
+    [
+        ("pass_rat", None, "no run has a number for 'pass_rat'.*did you mean 'pass_rate'"),
+        ("token", None, "did you mean 'tokens'"),
+        ("pass_rate", ["smal"], "no run has a configuration 'smal'.*did you mean 'small'"),
+    ],
+)
+def test_a_misspelt_name_is_told(
+    history: SQLiteHistory, metric: str, configurations: list[str] | None, said: str
+) -> None:
+    """It would look like a number that nobody ever took."""
+    with pytest.raises(ConfigError) as error:
+        trend(history, metric, configurations=configurations)
+    import re
+
+    assert re.search(said, str(error.value), re.DOTALL)
+
+
+def test_an_evaluator_means_its_mean(history: SQLiteHistory) -> None:
+    """As it does where runs are compared; its pass rate is asked for by its full name."""
+    run = a_run("e", hours=9)
+    history.begin(run)
+    metrics = {"exact.pass_rate": MetricValue(1.0, 1), "exact.mean": MetricValue(0.75, 1)}
+    history.finish(run, metrics, {})
+    assert seen(trend(history, "exact")) == [("e", "default", 0.75)]
+    assert seen(trend(history, "exact.pass_rate")) == [("e", "default", 1.0)]
+
+
+def test_a_run_that_left_trials_out_is_marked(history: SQLiteHistory) -> None:
+    """Stopped early or interrupted: its number rests on less than was planned."""
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("early", {"status": "completed", "stopped_early": StoppedEarly("settled", 31, 100)}),
+        ("cut", {"status": "interrupted"}),
+        ("whole", {"status": "completed"}),
+    ]
+    for run_id, changes in kinds:
+        run = msgspec.structs.replace(a_run(run_id, "marks"), **changes)
+        history.begin(run)
+        history.finish(run, rate(0.5), {})
+    points = trend(history, "pass_rate", name="marks").points
+    assert {point.run_id: point.unfinished for point in points} == {
+        "early": "stopped early",
+        "cut": "interrupted",
+        "whole": "",
+    }
+
+
+def test_a_thousand_runs_take_no_time(tmp_path: Path) -> None:
+    """It takes about as long as it took to store their metrics, for no result is read."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    table = {f"metric{number}": MetricValue(0.5, 100, interval=(0.4, 0.6)) for number in range(30)}
+    begun = time.process_time()
+    for number in range(1_000):
+        with history.restoring(a_run(f"r{number}", hours=number)) as run:
+            run.finish(table, {"small": table, "large": table})
+    stored = time.process_time()
+    found = trend(history, "metric7")
+    assert time.process_time() - stored < 2 * (stored - begun)
+    assert len(found.points) == 2_000
