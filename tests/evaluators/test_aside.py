@@ -40,4 +40,4 @@ def test_a_time_out_acts_however_long_the_texts_are() -> None:
         return time.monotonic() - began
 
     for call in calls:
-        assert asyncio.run(given_up(call)) < 2.0
+        assert asyncio.run(given_up(call)) < 5.0

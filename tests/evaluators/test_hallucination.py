@@ -163,6 +163,7 @@ def test_it_runs_in_an_evaluation_with_the_samples_context() -> None:
     assert [one.passed for one in found] == [True, False, False]
 
 
+@pytest.mark.no_cover
 def test_it_tells_grounded_replies_as_people_do() -> None:
     """BEGIN's development set, whole, by letters alone; with embeddings where they are here."""
     folder(grounding.BEGIN)

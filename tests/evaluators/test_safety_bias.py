@@ -195,6 +195,7 @@ def test_most_plain_statements_are_found_and_few_others_raise_an_alarm() -> None
     assert told["bias alarms", "our sentences, afterwards"] < 0.15
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
 def test_verdicts_hardly_move_on_swapped_comments_and_answers_raise_few_alarms() -> None:
     """Fewer than 2 % either way."""

@@ -148,6 +148,7 @@ def test_it_is_found_by_its_name_with_its_options() -> None:
     assert attach(toxicity_detection(judge=scores(5))).mode == "async"
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
 def test_it_agrees_with_people_and_does_not_move_with_the_group() -> None:
     """F1 of at least .70 on Wikipedia comments, and fewer than 2 % of verdicts move."""

@@ -107,13 +107,21 @@ def test_significance_is_welchs_where_there_are_enough_values() -> None:
 
 def test_significance_of_some_values_draws_rearrangements() -> None:
     """Eight against nine: near scipy's p, its interval, and the same for the same seed."""
-    score = statistical_significance(epochs(UP, DOWN))
-    theirs = stats.ttest_ind(UP, DOWN, equal_var=False)
+    low = [*DOWN[1:], 0.85]
+    score = statistical_significance(epochs(UP, low))
+    theirs = stats.ttest_ind(UP, low, equal_var=False)
     assert score.passed
     assert score.details["p"] == pytest.approx(theirs.pvalue, abs=0.002)
     assert score.details["interval"] == pytest.approx(list(theirs.confidence_interval()), rel=1e-9)
     assert score.details["method"] == "permutation test (4999 drawn)"
-    assert statistical_significance(epochs(UP, DOWN)) == score
+    assert statistical_significance(epochs(UP, low)) == score
+
+
+def test_significance_of_groups_that_lie_wholly_apart_is_counted() -> None:
+    """One of 24,310 splits of eight and nine, where no draw would have come upon it."""
+    score = statistical_significance(epochs([one + 0.01 for one in UP], DOWN))
+    assert score.details["method"] == "exact permutation test"
+    assert score.details["p"] == pytest.approx(1 / 24_310)
 
 
 def test_significance_of_few_values_counts_rearrangements() -> None:

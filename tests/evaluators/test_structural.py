@@ -66,6 +66,7 @@ def registry() -> Registry:
     return made
 
 
+@pytest.mark.no_cover
 def test_json_is_judged_as_the_parsing_suite_does() -> None:
     """No file of JSONTestSuite that has a right answer is judged wrong."""
     figure = structure.json_suite(folder("09_json/JSONTestSuite/test_parsing"))

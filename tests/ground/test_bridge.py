@@ -140,9 +140,12 @@ def test_what_ignores_its_end_cannot_hold_it_up(caplog: pytest.LogCaptureFixture
     gc.collect()
 
 
+# Whoever starts the tests in the background has SIGINT ignored in all that they start.
 NOTEBOOK = """
-import asyncio, sys
+import asyncio, signal, sys
 from proctor import bridge
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def work():
     print("working", flush=True)

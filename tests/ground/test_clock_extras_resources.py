@@ -58,4 +58,4 @@ def test_looking_whether_a_package_is_loaded_loads_nothing() -> None:
 def test_shipped_files_are_found_and_read() -> None:
     """SQL and other texts lie beside the code."""
     assert resources.path("history", "migrations").is_dir()
-    assert "CREATE TABLE runs" in resources.text("history", "migrations", "001_first.sql")
+    assert "CREATE TABLE runs" in resources.text("history", "migrations", "sqlite", "001_first.sql")

@@ -260,10 +260,10 @@ def test_huge_things_are_quick() -> None:
     table = {str(i): i for i in range(300_000)}
     net = [Judge(i, inner=[Judge(j) for j in range(100)]) for i in range(2_000)]
     odd = [object() for _ in range(300_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     for thing in (list(range(1_000_000)), table, net, odd, set(odd), "x" * 1_000_000):
         assert len(identity_of(functools.partial(len, thing))) == 16
-    assert time.perf_counter() - began < 8.0
+    assert time.process_time() - began < 8.0
 
 
 STABLE = """

@@ -122,6 +122,7 @@ def test_the_worst_statement_comes_first() -> None:
     assert [one.badness for one in found] == pytest.approx([0.5 + 3.1 / 8, 0.5 + 1.5 / 8])
 
 
+@pytest.mark.no_cover
 def test_a_long_sentence_takes_no_more_than_its_length() -> None:
     """Four times the words take less than ten times as long; the square would take sixteen."""
 

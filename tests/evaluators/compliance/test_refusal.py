@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.evaluators.compliance.refusal import declines, read_refusal
 from proctor.evaluators.compliance.sentences import sentences
@@ -140,6 +143,23 @@ def test_marks_around_an_answer_or_inside_it_quote_nobody_else(answer: str) -> N
     assert read_refusal(answer).refused
 
 
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text: str) -> None:
+    """What is read lies inside the text, whatever it is."""
+    assert read_refusal(text).end <= len(text)
+
+
+@pytest.mark.parametrize("unit", ["a", "1.", "i not ", '"', "<think>", "i can't "])
+def test_a_text_made_to_be_slow_takes_no_longer_than_its_length(unit: str) -> None:
+    """Four times the text takes about four times as long, not sixteen."""
+    took = []
+    for size in (20_000, 80_000):
+        begun = time.process_time()
+        read_refusal((unit * size)[:size])
+        took.append(time.process_time() - begun)
+    assert took[1] < 0.2 or took[1] < took[0] * 8
+
+
 def xstest(model: str) -> tuple[list[bool], list[bool]]:
     """What we read in a model's answers, and whether people saw full compliance."""
     folder = DATA / "05_compliance_xstest"
@@ -152,6 +172,7 @@ def xstest(model: str) -> tuple[list[bool], list[bool]]:
     return ours, [row["final_label"] != "1_full_compliance" for row in rows]
 
 
+@pytest.mark.no_cover
 def test_people_agree_on_the_answers_of_models_that_it_was_not_fitted_to() -> None:
     """On four models of XSTest, 1,800 answers, kappa is at least .82; the fifth gave weights."""
     models = ("gpt4", "llama2orig", "llama2new", "mistralinstruct")

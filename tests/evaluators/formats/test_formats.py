@@ -246,6 +246,7 @@ def test_what_a_parser_would_take_too_long_for_is_given_up(name: str, text: str)
     assert "more than" in score.reason
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "unit"),
     [

@@ -23,6 +23,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(constant)
 
 
+@pytest.mark.no_cover
 @given(VALUES, st.sampled_from([None, 2]), st.booleans())
 def test_whatever_is_written_as_json_is_read(value: Any, indent: int | None, ascii_: bool) -> None:
     """Every value survives, however it is laid out; half surrogates only as escapes."""
@@ -69,6 +70,7 @@ def test_usual_mistakes_are_told_in_words(text: str | bytes, told: str) -> None:
     assert str(read(text).fault) == told
 
 
+@pytest.mark.no_cover
 def test_no_depth_is_too_deep() -> None:
     """What is open is kept in a list, so half a million brackets do no harm."""
     assert read("[" * 500_000 + "]" * 500_000).fault is None

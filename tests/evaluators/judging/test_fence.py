@@ -120,10 +120,10 @@ def test_whatever_an_object_says_it_is_found_again(value: Any, ascii_only: bool)
 
 def test_a_text_made_to_be_read_for_ever_is_no_way_around_it() -> None:
     """A hundred thousand signs that break off are given up within seconds, as a copy."""
-    began = time.perf_counter()
+    began = time.process_time()
     for trap in ('{"a":' * 20_000, '{"' * 50_000, '{"a":1,' * 15_000, '[[{"a":' * 15_000):
         echoes('{"rating":"good"}', trap)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert echoes('{"rating":"good"}', '{"a":' * 20_000)
     deep = '{"a":' * 900 + "1" + "}" * 900
     assert echoes(deep, deep)

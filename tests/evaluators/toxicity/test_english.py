@@ -61,6 +61,6 @@ def test_english_names_code_and_short_texts_are_not_foreign(text: str) -> None:
 
 def test_long_texts_without_spaces_take_no_time() -> None:
     """What looks for addresses in it does not go over it again and again."""
-    start = time.perf_counter()
+    start = time.process_time()
     is_foreign("a" * 200_000 + "`" * 50_000)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

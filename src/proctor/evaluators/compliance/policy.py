@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded import is_quick, places_of
-from proctor.evaluators.compliance.finding import Finding, finding
-from proctor.evaluators.compliance.pii import find_pii
 from proctor.evaluators.compliance.prohibited import Nearest, nearest_to
 from proctor.evaluators.compliance.refusal import read_refusal
-from proctor.evaluators.compliance.secrets import find_secrets
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.toxicity.english import is_foreign
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
+from proctor.redaction.finding import Finding, finding
+from proctor.redaction.pii import find_pii
+from proctor.redaction.secrets import find_secrets
 
 LOCAL, JUDGE = "local", "judge"
 MOST_FINDINGS = 50

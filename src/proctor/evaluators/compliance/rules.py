@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from proctor import importing
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.compliance import policy
-from proctor.evaluators.compliance.pii import find_pii
 from proctor.evaluators.compliance.policy import Policy
-from proctor.evaluators.compliance.secrets import find_secrets
 from proctor.evaluators.meanings import Meanings
+from proctor.redaction.pii import find_pii
+from proctor.redaction.secrets import find_secrets
 
 WHERE = "compliance"
 PII, SECRETS, REFUSAL, CLAIMS = "pii", "secrets", "refusal", "prohibited_claims"

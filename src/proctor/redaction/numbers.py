@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from proctor.evaluators.compliance import checksums
-from proctor.evaluators.compliance.finding import Finding, finding
+from proctor.redaction import checksums
+from proctor.redaction.finding import Finding, finding
 
 # How far before a number its name may stand.
 _NAME_BEFORE = 30

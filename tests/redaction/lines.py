@@ -179,7 +179,7 @@ email ip_address | root@host.example.com from 198.51.100.7
  | The call took 12345678 cycles.
 """.strip("\n").splitlines()
 
-SECRETS = """
+SECRETS = r"""
 aws_access_key | AKIA¦Z7QW2MKX5RTB6PLN
 aws_access_key | export AWS_ACCESS_KEY_ID=ASIA¦QX4MNB7RTY2WPL5K
 assigned_secret | aws_secret_access_key = "wJ4lrXUtn8EMIK7MDENGbPxRfiCYz9Qk3LmT¦a2Bd"
@@ -222,6 +222,41 @@ assigned_secret | My API key is q8Zr4Tn2Lx9Vb7Kd1
 assigned_secret | AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==
 assigned_secret | x-api-key: 3e2a1b9c8d7f6e5a4b3c
 assigned_secret | token: 550e8400-e29b-41d4-a716-446655440000
+openrouter_key | sk-or-v1-¦eee65f53e9421ce50211670eae679f02e8d28a79023c39c200661fccd268a29a
+xai_key | xai-¦a9AW7hipTgadDZFlRJmCGmUXiAPyhzAnar3ZLt4bnlz2MPKgcjnCqaXNv1syeefnLOpaMxxNDi9LE1Ki
+perplexity_key | pplx-¦3ylOjt6o0NpUmkVO8JmR8y4EMfAdggcG9qpVTzqA05MFsHl7
+replicate_token | REPLICATE: r8_¦UeioEJP2NNern66nVberACpdclsxHKifxi5Cv
+together_key | tgp_v1_¦QUSHL8iLc7bE6wSt9cbMOeEeUtuieeCIxVc57VVTiY9
+fireworks_key | fw_¦6vwfRE5e32A8Yb3FKaNQyyLa
+langsmith_key | lsv2_pt_¦22238daceee2092f073ff80b9465aef7_ac86d66c7a
+databricks_token | dapi¦644fb12853ef86dcfaea21818b904ce6-2
+langfuse_key | sk-lf-¦087413e3-b266-f850-f157-8b5c72dc4ee6
+nvidia_key | nvapi-¦O46ayJKP4GY08vDuPngU30ZP7Thnp5yftIY7uq6T2bwGfcCvJAXrF6bnZ3eBZclI
+aws_access_key | https://x.example.org/AKIA¦Z7QW2MKX5RTB6PLN/run
+huggingface_token | token+hf_¦vRY6iEjH5UH1RSC84FL8SfWoCHJs1UJOkH
+telegram_token | https://api.telegram.org/bot123456789¦:AG16JqtQy9235Nnt2j9IHrKFmAIhGaMybIc/sendMessage
+assigned_secret | AZURE_OPENAI_KEY=¦c3f252edc87ff4adfa36d0840164709a
+assigned_secret | OPENAI_KEY: ¦UwpNFgFULh2GNqTmSH4BbyOA
+assigned_secret | api_key=short1
+assigned_secret | 'client_secret': 'abc123'
+password | {\"password\": \"hunter22x\"}
+assigned_secret | {\\\"api_key\\\": \\\"¦0HNkIn3OIOnHn2INL2io6VOZ\\\"}
+assigned_secret | {"token": {"value": "¦w5luMu57mnXm4gi4piUf"}}
+assigned_secret | {"secret": ["¦qygB18AIYTimzORZbgmK"]}
+assigned_secret | secret_key = nxDZiweJLraSzvu¦XZJxJCLOa
+password | {"DB_PASS": "hunter2"}
+password | DB_PASS=hunter2 ./run
+password | pw: hunter2
+password | "password": 12345678}
+password | The password is 90817263
+cookie | Cookie: theme=dark; session=¦Rw609xhTGOWvGR1mZeEgbcWJNG5KEjml
+cookie | Set-Cookie: sid=¦hnl1ks7RgLdi8RDeWguzDBGw; Path=/; HttpOnly
+signed_url | https://x.blob.core.windows.net/c/f?sv=2020-08-04&sig=¦BnMxaOSc2mlADxVxz6mMkgGYau5fZ1T436O8zKMmGLv%3D
+signed_url | ?X-Amz-Expires=300&X-Amz-Signature=¦8835c4abd5c652a9f30b1789a6c52cf63c03378ec16c03888ad3e21c5cf5f1df
+basic_auth | Authorization: Basic ¦YW5uOmh1bnRlcjI=
+bearer_token | authorization: bearer ¦AsHzMtxHsEPrJ7sQTVsbaXpLcOkAWRyd
+password | curl -s -u admin:¦S3cretPass99 https://x.example.org
+password | curl --user ann:¦hunter2 https://x.example.org
  | AKIAIOSFODNN7EXAMPLE
  | wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY
  | api_key = "YOUR_API_KEY"
@@ -287,6 +322,50 @@ assigned_secret | token: 550e8400-e29b-41d4-a716-446655440000
  | token_type: bearer
  | A passphrase is a row of words.
  | pwd: /home/ann/work1
+ | token: 5
+ | {"token": 5, "max_tokens": 4096, "prompt_tokens": 12345678}
+ | {"key": "a1b2c3d4e5f6g7h8", "value": 3}
+ | map_key=abc123def456
+ | cache_key: user42settings99
+ | {"token": {"id": 31373, "text": "hello", "logprob": -0.25}}
+ | "tokens": ["hello1", "world2"]
+ | "token": ["The", "cat"]
+ | Passwords must have 12 characters, 1 digit and 1 sign; a password: 8 to 64 characters.
+ | password policy: rotate every 90days
+ | password_min_length=12
+ | {"pass": 1200, "fail": 3}
+ | {"pass": "partial", "passed": true, "pass_rate": 0.95}
+ | pass: 2 of 3, pass@10=0.85
+ | first pass: step2b
+ | bypass=route66
+ | pw = None
+ | git commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b
+ | https://github.com/a/b/commit/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b
+ | trace_id=4bf92f3577b34da6a3ce929d0e0e4736
+ | uuid: 123e4567-e89b-12d3-a456-426614174000
+ | /9j/4AAQSkZJRgABAQEASABIAAD/2wBDAAgGBgcGBQgHBwcJCQgKDBQNDAsLDBkSEw8UHRofHh0a
+ | <img src="data:image/jpeg;base64,/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//sk/AKIA+x7Qz">
+ | sk-learn-contrib-with-a-very-long-name-of-a-package
+ | fw_update_firmware_to_the_next_version
+ | fw_someVeryLongNameOfAFunction
+ | r8_unorm_srgb_block
+ | xai-explainable-artificial-intelligence-methods-survey
+ | dapi.example.com/v1/status
+ | Cookie: theme=dark; lang=en
+ | cookie policy: we use 3 kinds
+ | Authorization: Basic realm="x"
+ | basic authorization is required
+ | docker run -u 1000:1000 image
+ | curl -u $USER:$PASSWORD https://x.example.org
+ | curl -u user:password https://x.example.org
+ | curl -u name: https://x.example.org
+ | ?signature=none&sig=0
+ | design=modern-2024-oak-table-and-chairs
+ | api_key=config.key1
+ | secret_key = aLongNameOfSomeFunction
+ | private_key: SSHPrivateKeyTypes, password: bytes
+ | api_key=get_key2(x)
+ | access key: step2b
 """.strip("\n").splitlines()
 
 

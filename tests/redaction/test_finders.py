@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import string
 import time
 import zlib
@@ -12,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.compliance.finding import Finding, apart, finding
-from proctor.evaluators.compliance.pii import FINDERS, find_pii
-from proctor.evaluators.compliance.refusal import read_refusal
-from proctor.evaluators.compliance.secrets import find_secrets, has_crc
-from tests.evaluators.compliance.lines import PII, SECRETS, rows
+from proctor.redaction.finding import Finding, apart, finding
+from proctor.redaction.pii import FINDERS, find_pii
+from proctor.redaction.secrets import find_secrets
+from proctor.redaction.shapes import has_crc
+from tests.redaction.lines import PII, SECRETS, rows
 
 Finder = Callable[[str], list[Finding]]
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -68,6 +70,33 @@ def test_a_private_key_is_found_also_when_it_is_cut_off_and_a_placeholder_is_not
     assert find_secrets(whole.replace("PRIVATE", "PUBLIC")) == []
 
 
+def test_words_that_come_by_chance_hide_no_random_value() -> None:
+    """Of thousands of keys some hold "xxx", "fake" or "todo"; every one of them is found."""
+    chance = random.Random(6)
+    begin = "-----BEGIN PRIV" + "ATE KEY-----"
+    missed = words = 0
+    for _ in range(1_000):
+        body = base64.b64encode(chance.randbytes(1_218)).decode()
+        words += any(word in body.lower() for word in ("xxx", "fake", "todo", "your"))
+        missed += not find_secrets(f"{begin}\n{body}\n")
+    assert words > 20
+    for begins, length in (("sk-proj-", 156), ("AIza", 35), ("ghp_", 36), ("api_key=", 64)):
+        for _ in range(1_000):
+            key = "".join(chance.choices(BASE62, k=length))
+            missed += not find_secrets(f"it is {begins}{key}.")
+    assert missed == 0
+    stand_ins = ("xxx", "fake", "todo", "your")
+    for word in stand_ins:
+        assert find_secrets(f"sk-{word}" + "q7Xp2LmZ9vRt4KbNc8WyHd3FsJ6gTa1B"[len(word) :]) == []
+
+
+def test_a_letter_that_grows_when_it_is_made_small_moves_nothing() -> None:
+    """Names are looked for in small letters, and values taken from the text itself."""
+    text = "İİİİ DB_PASSWORD='hunter2!'"
+    (found,) = find_secrets(text)
+    assert text[found.start : found.end] == "hunter2!"
+
+
 def test_what_is_found_stands_where_it_is_said_to_and_is_not_told() -> None:
     """The place gives the very thing back, and its excerpt hides all but a fifth."""
     for lines, finder in ((PII, find_pii), (SECRETS, find_secrets)):
@@ -109,7 +138,6 @@ def test_any_text_can_be_looked_through(text: str) -> None:
         places = [place for one in found for place in (one.start, one.end)]
         assert places == sorted(places)
         assert all(0 <= one.start < one.end <= len(text) for one in found)
-    assert read_refusal(text).end <= len(text)
 
 
 @given(st.integers(0, 10**15 - 1), st.sampled_from([" ", "-", ""]))
@@ -131,14 +159,15 @@ ADVERSARIAL = (
         "-----BEGIN RSA PRIV" + "ATE KEY-----\n",
         "ffff:",
     ),
-    *("i not ", '"', "<think>", "secret_", "sk-", "Bearer ", "L898902C36UTO"),
+    *('"', "secret_", "sk-", "Bearer ", "L898902C36UTO"),
+    *("cookie: a=", "cookie:", "curl -u a:", "&sig=", '"token": "a', "Authorization: Basic "),
 )
 
 
 def took(text: str) -> float:
     """Seconds of work for one text."""
     begun = time.process_time()
-    for look in (find_pii, find_secrets, read_refusal):
+    for look in (find_pii, find_secrets):
         look(text)
     return time.process_time() - begun
 
@@ -151,7 +180,7 @@ def test_a_text_made_to_be_slow_takes_no_longer_than_its_length(unit: str) -> No
 
 
 def test_a_megabyte_made_to_be_slow_takes_seconds() -> None:
-    """All of it together, in stretches of 40 kB, is looked through in one go."""
-    text = "".join((unit * 40_000)[:40_000] for unit in ADVERSARIAL)
+    """All of it together, in stretches of 45 kB, is looked through in one go."""
+    text = "".join((unit * 45_000)[:45_000] for unit in ADVERSARIAL)
     assert len(text) > 1_000_000
     assert took(text) < 10

@@ -11,14 +11,14 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from proctor.evaluators.compliance.finding import Finding, apart, finding
-from proctor.evaluators.compliance.numbers import (
+from proctor.redaction.finding import Finding, apart, finding
+from proctor.redaction.numbers import (
     before,
     find_accounts,
     find_cards,
     find_national,
 )
-from proctor.evaluators.compliance.phones import find_phones
+from proctor.redaction.phones import find_phones
 
 # RFC 5321 allows 64 characters before the @ and 255 after it.
 _EMAIL = re.compile(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proctor.evaluators.compliance.finding import Finding, finding
-from proctor.evaluators.compliance.numbers import OTHER_NUMBER, before
+from proctor.redaction.finding import Finding, finding
+from proctor.redaction.numbers import OTHER_NUMBER, before
 
 _FIRST = r"(?<![\w.+/=:@-])(?<!\d[ ,])"
 _LAST = r"(?![\w=@]|[.,:/-]\d| \d{2})"

@@ -1,0 +1,213 @@
+"""Where a run comes from: told where it can be, and never at the price of the run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor import EvalReport, evaluate
+from proctor.errors import RunStopped
+from proctor.provenance import GIT_SECONDS, code_in, gathered, packages, told
+from proctor.records.run import Provenance
+from proctor.reports.console import render
+from proctor.reports.json import JSONReporter, load
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *words: str) -> str:
+    """Ask git something, as nobody in particular."""
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    done = subprocess.run(("git", *who, *words), cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+def repository(folder: Path) -> Path:
+    """A folder with one commit on the branch `trunk`."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "trunk")
+    (folder / "app.py").write_text("A = 1\n")
+    git(folder, "add", "app.py")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+@needs_git
+def test_commit_branch_and_changes_are_told(tmp_path: Path) -> None:
+    """Also from a folder inside; a file that git does not know is no change."""
+    clean = repository(tmp_path / "clean")
+    (clean / "inside").mkdir()
+    (clean / "new.txt").write_text("x")
+    commit = git(clean, "rev-parse", "HEAD")
+    assert code_in(clean / "inside") == Provenance(commit, "trunk", dirty=False)
+    changed = repository(tmp_path / "changed")
+    (changed / "app.py").write_text("A = 2\n")
+    assert code_in(changed).dirty is True
+    assert code_in(changed).code.endswith(" on trunk, with changes")
+
+
+@needs_git
+def test_a_detached_head_has_no_branch_and_an_empty_repository_no_commit(tmp_path: Path) -> None:
+    """What is not there is not made up."""
+    loose = repository(tmp_path / "loose")
+    git(loose, "checkout", "-q", "--detach")
+    assert (code_in(loose).branch, code_in(loose).code) == (None, code_in(loose).commit[:12])  # type: ignore[index]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    git(empty, "init", "-q", "-b", "trunk")
+    assert code_in(empty).code == ""
+
+
+def test_a_folder_without_git_is_told_without_asking(tmp_path: Path) -> None:
+    """No program is started for it."""
+    assert code_in(tmp_path) == Provenance()
+
+
+def put_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program called git, and nothing else, on the path."""
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+@pytest.mark.parametrize("script", ["sleep 30", "exit 128", "kill -9 $$", "printf '\\377'"])
+def test_a_git_that_hangs_or_fails_costs_nothing_but_its_time(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on, and knows less."""
+    (tmp_path / "code" / ".git").mkdir(parents=True)
+    put_git(tmp_path / "bin", script, monkeypatch)
+    begun = time.monotonic()
+    assert code_in(tmp_path / "code").code == ""
+    assert time.monotonic() - begun < GIT_SECONDS + 2
+
+
+def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path with no program on it."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    assert code_in(tmp_path) == Provenance()
+
+
+def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) -> None:
+    """No value of a variable of the user's, nor a CI value that is no id."""
+    environment = {
+        "OPENAI_API_KEY": "sk-1",
+        "PROCTOR_HISTORY": "h.db",
+        "MY_BASE_URL": "https://u:p@h",
+        "HOME": "/home/ann",
+        "GITHUB_SHA": "0d1f3a",
+        "GITHUB_RUN_ID": "42",
+        "GITHUB_REF_NAME": "has spaces in it",
+        "GITHUB_TOKEN": "ghs_1",
+        "CI_JOB_ID": "",
+    }
+    found = gathered(tmp_path, environment, ["/usr/bin/proctor", "run"])
+    assert found.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
+    assert found.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
+    assert found.command == ("proctor", "run")
+    assert found.packages["msgspec"]
+    assert packages() is packages()
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ([], ()),
+        (["-c"], ("-c",)),
+        (
+            ["x", "--api-key", "abc", "rest"],
+            ("x", "--api-key", "[secret: assigned secret]", "rest"),
+        ),
+        (["x", "--api-key", "--limit", "3"], ("x", "--api-key", "--limit", "3")),
+        (["x", "--set", "j.api_key=abc"], ("x", "--set", "j.api_key=[secret: assigned secret]")),
+        (["x", "--pass", "p1"], ("x", "--pass", "[secret: assigned secret]")),
+        (["x", "-p", "hunter"], ("x", "-p", "[secret: assigned secret]")),
+        (["x", "-p", "8080", "-p", "--y"], ("x", "-p", "8080", "-p", "--y")),
+        (["x", "-p", "Be brief.", "-p", "a/b"], ("x", "-p", "Be brief.", "-p", "a/b")),
+        (["x", "--max-tokens", "3", "--t="], ("x", "--max-tokens", "3", "--t=")),
+        (["x", "AKIA" + "Z7QW2MKX5RTB6PLN"], ("x", "[secret: aws access key]")),
+        (["x", "a" * 2_000], ("x", "a" * 500)),
+    ],
+)
+def test_a_command_line_is_told_without_secrets(command: list[str], kept: tuple[str, ...]) -> None:
+    """Known by their option, by their name, or by their shape."""
+    assert told(command) == kept
+
+
+@needs_git
+def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the report as a line, in its JSON as a whole."""
+    code = repository(tmp_path / "code")
+    monkeypatch.chdir(code)
+    report = evaluate(
+        str.upper, [{"id": "1", "input": "a"}], "exact_match", history="h.db", progress=False
+    )
+    assert report.metadata is not None
+    commit = git(code, "rev-parse", "HEAD")
+    assert report.metadata.provenance.commit == commit
+    assert f"code {commit[:12]} on trunk" in " ".join(render(report).split())
+    again = load(JSONReporter().generate(report))
+    assert again.metadata is not None
+    assert again.metadata.provenance == report.metadata.provenance
+
+
+def fails_once(question: str) -> str:
+    """A target that fails until there is a file beside it."""
+    if not Path("mended").exists():
+        raise RuntimeError(question)
+    return question
+
+
+@needs_git
+def test_a_run_that_goes_on_at_another_commit_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both commits are named."""
+    code = repository(tmp_path / "code")
+    monkeypatch.chdir(code)
+
+    def run(resume: bool) -> EvalReport:
+        return evaluate(
+            fails_once,
+            [{"id": "1", "input": "a", "expected": "a"}],
+            "exact_match",
+            history="h.db",
+            progress=False,
+            resume=resume,
+            retry_errors=resume,
+            on_error="raise",
+        )
+
+    with pytest.raises(RunStopped):
+        run(resume=False)
+    first = git(code, "rev-parse", "HEAD")[:12]
+    (code / "mended").touch()
+    git(code, "commit", "-q", "--allow-empty", "-m", "second")
+    code_in.cache_clear()
+    report = run(resume=True)
+    second = git(code, "rev-parse", "HEAD")[:12]
+    assert report.metadata is not None
+    assert report.metadata.warnings == (
+        f"resumed with other code: begun at {first} on trunk, now {second} on trunk",
+    )
+
+
+def test_asking_takes_no_more_than_moments(tmp_path: Path) -> None:
+    """After the first time in a process and folder it takes under a millisecond."""
+    gathered(tmp_path)
+    best = min(_seconds(tmp_path) for _ in range(20))
+    assert best < 0.005
+
+
+def _seconds(folder: Path) -> float:
+    begun = time.perf_counter()
+    gathered(folder)
+    return time.perf_counter() - begun
