@@ -1,4 +1,4 @@
-"""Two configurations side by side: differences, pairs, intervals, and what is said of them."""
+"""Two sides beside each other: differences, pairs, intervals, clusters, and two groups."""
 
 from __future__ import annotations
 
@@ -11,41 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.comparison.deltas import Comparison, FieldDelta, compare
+from proctor.comparison.comparing import compare
 from proctor.comparison.readings import Reading
-from proctor.errors import ConfigError
+from proctor.comparison.sides import Side, by_sample
+from proctor.records.comparison import Comparison
+from proctor.statistics.clusters import clustered_pairs
+from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
 
+UNSURE = "not enough evidence"
 NUMBER = st.integers(0, 4000).map(lambda eighths: eighths / 8)
-
-
-def readings(*values: float | None, epochs: int = 1) -> list[Reading]:
-    """One reading for each value: `epochs` of them for each sample, in order."""
-    return [Reading(f"s{place // epochs}", place % epochs, v) for place, v in enumerate(values)]
-
-
-def delta_of(mine: list[Reading], theirs: list[Reading], name: str = "tokens") -> FieldDelta:
-    """The delta of one field between two configurations."""
-    return compare("low", "high", {name: {"low": mine, "high": theirs}}).fields[name]
 
 
 def test_the_example_of_the_specification() -> None:
     """450 beside 500 tokens are -50, which is -10 %; one sample has no interval."""
-    found = compare("low_temp", "high_temp", {
-        "tokens": {"low_temp": readings(450), "high_temp": readings(500)},
-    })  # fmt: skip
+    found = sides_of_field(numbers(450), numbers(500))
     assert found.deltas == {"tokens": {"absolute": -50.0, "percentage": -10.0}}
     delta = found.fields["tokens"]
-    assert (delta.a, delta.b, delta.n, delta.samples) == (450, 500, 1, 1)
-    assert delta.interval is None
-    assert not delta.decided
+    assert (delta.a, delta.b, delta.n) == (450, 500, 1)
+    assert (delta.interval, delta.p, delta.effect) == (None, None, None)
+    assert delta.verdict == "not enough evidence"
     assert delta.a_is_better is None
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=15))
-def test_one_epoch_is_the_paired_t_interval(pairs: list[tuple[float, float]]) -> None:
+def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     """Means are numpy's, and the interval is that of scipy's paired test."""
     mine, theirs = (list(side) for side in zip(*pairs, strict=True))
-    delta = delta_of(readings(*mine), readings(*theirs))
+    delta = of_field(numbers(*mine), numbers(*theirs))
     assert delta.a == pytest.approx(np.mean(mine))
     assert delta.b == pytest.approx(np.mean(theirs))
     assert delta.absolute == pytest.approx(np.mean(mine) - np.mean(theirs), abs=1e-9)
@@ -53,28 +45,48 @@ def test_one_epoch_is_the_paired_t_interval(pairs: list[tuple[float, float]]) ->
     if len(set(np.subtract(mine, theirs))) > 1 and not is_binary:
         expected = stats.ttest_rel(mine, theirs).confidence_interval()
         assert delta.interval == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
+        assert delta.error == pytest.approx(stats.sem(np.subtract(mine, theirs)))
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=10))
 def test_swapping_turns_the_sign(pairs: list[tuple[float, float]]) -> None:
-    """b beside a is the opposite of a beside b, interval and verdict included."""
+    """b beside a is the opposite of a beside b: interval, effect and verdict included."""
     mine, theirs = (list(side) for side in zip(*pairs, strict=True))
-    there = delta_of(readings(*mine), readings(*theirs))
-    back = delta_of(readings(*theirs), readings(*mine))
+    there, back = (
+        of_field(numbers(*one), numbers(*other)) for one, other in ((mine, theirs), (theirs, mine))
+    )
     assert there.absolute is not None
     assert back.absolute == pytest.approx(-there.absolute)
+    assert back.p == there.p
     if there.interval is not None:
         assert back.interval == pytest.approx((-there.interval[1], -there.interval[0]))
-    if there.a_is_better is not None:
+    if there.effect is not None:
+        assert back.effect == pytest.approx(-there.effect)
+    if there.a_is_better is not None and back.a_is_better is not None:
         assert back.a_is_better is (not there.a_is_better)
+
+
+def test_many_numbers_are_held_against_the_t_distribution() -> None:
+    """With forty different pairs the probability is scipy's, and the effect Hedges' g."""
+    chance = random.Random(1)
+    mine = [chance.gauss(1, 1) for _ in range(40)]
+    theirs = [chance.gauss(0.6, 1) for _ in range(40)]
+    delta = of_field(numbers(*mine), numbers(*theirs))
+    assert delta.method == "paired t-test"
+    assert delta.p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
+    apart = np.subtract(mine, theirs)
+    # Hedges' correction by its usual approximation, 1 - 3 / (4 df - 1).
+    g = apart.mean() / apart.std(ddof=1) * (1 - 3 / (4 * 39 - 1))
+    assert delta.effect == pytest.approx(g, rel=1e-3)
 
 
 def test_epochs_of_a_sample_count_as_one() -> None:
     """Epochs are averaged within their sample, so the interval rests on samples, not on trials."""
-    mine = readings(1, 3, 4, 6, 8, 12, epochs=2)
-    theirs = readings(0, 0, 1, 1, 2, 2, epochs=2)
-    delta = delta_of(mine, theirs)
-    assert (delta.n, delta.samples) == (6, 3)
+    values = [1, 3, 4, 6, 8, 12]
+    mine = by_sample(Reading(f"s{at // 2}", at % 2, float(v)) for at, v in enumerate(values))
+    assert mine == {"s0": 2.0, "s1": 5.0, "s2": 10.0}
+    delta = of_field(mine, numbers(0, 1, 2))
+    assert delta.n == 3
     assert delta.absolute == pytest.approx(14 / 3)
     expected = stats.ttest_1samp([2, 4, 8], 0).confidence_interval()
     assert delta.interval == pytest.approx((expected.low, expected.high))
@@ -82,60 +94,95 @@ def test_epochs_of_a_sample_count_as_one() -> None:
 
 def test_a_sample_with_more_epochs_does_not_weigh_more() -> None:
     """Nine epochs of one sample and one of the other: the mean is over two samples."""
-    mine = [*(Reading("often", epoch, 0.0) for epoch in range(9)), Reading("once", 0, 1.0)]
-    theirs = [Reading(one.sample_id, one.epoch, 0.0) for one in mine]
-    assert delta_of(mine, theirs).absolute == 0.5
+    often = [Reading("often", epoch, 0.0) for epoch in range(9)]
+    mine = by_sample([*often, Reading("once", 0, 1.0)])
+    assert of_field(mine, {"often": 0.0, "once": 0.0}).absolute == 0.5
 
 
 def test_only_what_both_have_is_compared_and_the_rest_is_counted() -> None:
     """A sample that one of them lacks, or has no number for, is left out of means and counted."""
-    mine = [Reading("a", 0, 10.0), Reading("b", 0, 1000.0), Reading("c", 0, None)]
-    theirs = [Reading("a", 0, 8.0), Reading("c", 0, 5.0), Reading("d", 0, float("nan"))]
-    delta = delta_of(mine, theirs)
+    delta = of_field({"a": 10.0, "b": 1000.0}, {"a": 8.0, "c": 5.0})
     assert (delta.a, delta.b, delta.absolute, delta.n) == (10.0, 8.0, 2.0, 1)
-    assert (delta.only_a, delta.only_b) == (1, 1)
-    assert delta.percentage == 25.0
+    assert (delta.only_a, delta.only_b, delta.percentage) == (1, 1, 25.0)
 
 
-def test_without_pairs_there_is_no_difference() -> None:
-    """Each has its own mean; nothing is subtracted that does not belong together."""
-    delta = delta_of([Reading("a", 0, 1.0)], [Reading("b", 0, 2.0)])
-    assert (delta.a, delta.b, delta.absolute, delta.percentage) == (1.0, 2.0, None, None)
-    assert (delta.only_a, delta.only_b, delta.n) == (1, 1, 0)
-    nothing = compare("low", "high", {"output": {"low": readings(None), "high": readings(None)}})
-    assert nothing.deltas == {}
-    assert nothing.fields["output"].a is None
+def test_without_pairs_the_sides_are_two_groups() -> None:
+    """Welch's test and interval; the answer says that no sample is in both."""
+    chance = random.Random(2)
+    mine = [chance.gauss(5, 1) for _ in range(40)]
+    theirs = [chance.gauss(3, 2) for _ in range(50)]
+    second = {f"t{at}": v for at, v in enumerate(theirs)}
+    found = sides_of_field(numbers(*mine), second)
+    delta = found.fields["tokens"]
+    expected = stats.ttest_ind(mine, theirs, equal_var=False)
+    assert (delta.paired, delta.n, delta.only_a, delta.only_b) == (False, 40, 40, 50)
+    assert delta.method == "Welch's t-test"
+    assert delta.p == pytest.approx(expected.pvalue)
+    ends = expected.confidence_interval()
+    assert delta.interval == pytest.approx((ends.low, ends.high))
+    assert delta.verdict == "worse"
+    assert "No sample is in both: they are compared as two independent groups" in found.answer
+
+
+def test_groups_of_yes_and_no_have_newcombes_interval() -> None:
+    """56 of 70 beside 48 of 80: Newcombe's own example."""
+    mine = numbers(*[1] * 56, *[0] * 14)
+    theirs = {f"t{at}": float(at < 48) for at in range(80)}
+    delta = of_field(mine, theirs)
+    assert delta.interval == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert delta.p == pytest.approx(stats.fisher_exact([[56, 14], [48, 32]]).pvalue)
+
+
+def test_nothing_at_all() -> None:
+    """What only one side has is shown as it is; nothing is subtracted that is not there."""
+    one = Side("one", fields={"x": numbers(1), "y": numbers(1)})
+    other = Side("other", fields={"y": numbers(2)})
+    found = compare(one, other)
+    assert (found.fields["x"].a, found.fields["x"].b, found.fields["x"].only_a) == (1, None, 1)
+    assert (found.missing_a, found.missing_b) == ((), ("x",))
+    empty = compare(Side("a"), Side("b"))
+    assert list(empty.all_deltas()) == []
+    assert empty.answer == "a and b have no number in common that could be compared."
 
 
 def test_of_a_zero_there_is_no_percentage() -> None:
     """The difference from 0 is absolute only; from a negative number it keeps its sign."""
-    delta = delta_of(readings(3), readings(0))
+    delta = of_field(numbers(3), numbers(0))
     assert (delta.absolute, delta.percentage) == (3, None)
-    assert delta_of(readings(-1), readings(-2)).percentage == 50.0
+    assert of_field(numbers(-1), numbers(-2)).percentage == 50.0
 
 
 def test_equal_differences_are_decided_from_six_on() -> None:
     """Five samples that all saved 50 tokens could be chance (p = 0.06), six (p = 0.03) are not."""
-    five = delta_of(readings(*[450] * 5), readings(*[500] * 5))
-    six = delta_of(readings(*[450] * 6), readings(*[500] * 6))
-    assert (five.decided, five.p) == (False, 2 / 32)
+    five = of_field(numbers(*[450] * 5), numbers(*[500] * 5))
+    six = of_field(numbers(*[450] * 6), numbers(*[500] * 6))
+    assert (five.decided, five.p, five.more_samples) == (False, 2 / 32, 1)
     assert (six.a_is_better, six.p) == (True, 2 / 64)
     assert five.interval is six.interval is None
-    unmoved = delta_of(readings(*[450] * 6), readings(*[450] * 6))
-    assert (unmoved.decided, unmoved.p, unmoved.interval) == (False, 1.0, None)
 
 
 def test_passes_and_failures_have_an_interval_also_where_nothing_differs() -> None:
     """Ten that all passed twice: 0 ± 1.96 √2 / 12; ten that all rose are decided, four are not."""
-    same = delta_of(readings(*[1] * 10), readings(*[1] * 10))
+    same = of_score([1] * 10, [1] * 10)
     assert same.interval == pytest.approx((-0.23098, 0.23098), abs=1e-5)
-    assert not same.decided
-    rose = delta_of(readings(*[1] * 10), readings(*[0] * 10), "score")
+    assert same.a_interval == pytest.approx((0.7225, 1.0), abs=1e-4)
+    assert (same.decided, same.p) == (False, 1.0)
+    rose = of_score([1] * 10, [0] * 10)
     assert rose.interval is not None
     assert 0.5 < rose.interval[0] < rose.interval[1] == 1.0
-    assert rose.a_is_better is True
-    four = delta_of(readings(*[1] * 4), readings(*[0] * 4))
+    assert (rose.verdict, rose.method, rose.p) == ("better", "exact McNemar test", 2 / 1024)
+    four = of_score([1] * 4, [0] * 4)
     assert (four.decided, four.p) == (False, 2 / 16)
+
+
+def test_discordant_pairs_are_counted_exactly() -> None:
+    """Five up and fifteen down of a hundred: p = 0.0414, and the error of the difference."""
+    mine = [1.0] * 5 + [0.0] * 15 + [1.0] * 80
+    theirs = [0.0] * 5 + [1.0] * 15 + [1.0] * 80
+    delta = of_score(mine, theirs)
+    assert delta.p == pytest.approx(stats.binomtest(5, 20).pvalue)
+    assert delta.p == pytest.approx(0.0414, abs=5e-5)
+    assert delta.error == pytest.approx((0.2 - 0.01) ** 0.5 / 10)
 
 
 def test_the_interval_of_passes_holds_the_truth_as_often_as_it_says() -> None:
@@ -147,69 +194,121 @@ def test_the_interval_of_passes_holds_the_truth_as_often_as_it_says() -> None:
             drawn = [chance.random() for _ in range(n)]
             mine = [0.0 if rose <= one < rose + fell else 1.0 for one in drawn]
             theirs = [0.0 if one < rose else 1.0 for one in drawn]
-            interval = delta_of(readings(*mine), readings(*theirs)).interval
+            interval = of_score(mine, theirs).interval
             assert interval is not None
             held += interval[0] <= rose - fell <= interval[1]
         assert held / 400 >= 0.92
 
 
+def test_clusters_that_samples_name_widen_the_interval() -> None:
+    """Forty samples in eight documents count as eight, by the cluster-robust t with 7 degrees."""
+    chance = random.Random(4)
+    common = [chance.gauss(0.5, 1) for _ in range(8)]
+    mine = [common[at // 5] + chance.gauss(0, 0.1) for at in range(40)]
+    clusters = [f"d{at // 5}" for at in range(40)]
+    zeros = [0.0] * 40
+    delta = of_field(numbers(*mine), numbers(*zeros), clusters=clusters)
+    expected = clustered_pairs(mine, zeros, clusters)
+    assert expected is not None
+    assert expected.df == 7
+    assert delta.interval == pytest.approx(expected.interval())
+    assert delta.p == pytest.approx(expected.p())
+    assert delta.clusters == 8
+    assert delta.method == "cluster-robust t-test"
+    alone = of_field(numbers(*mine), numbers(*zeros))
+    assert alone.error is not None
+    assert delta.error is not None
+    assert delta.error > 2 * alone.error
+
+
+def test_a_side_that_names_no_clusters_takes_those_of_the_other() -> None:
+    """They belong to the sample, whichever run says so."""
+    clusters = {f"s{at}": str(at // 5) for at in range(40)}
+    values = numbers(*[float(at % 7) for at in range(40)])
+    zeros = dict.fromkeys(values, 0.0)
+    told = Side("told", fields={"x": values}, clusters=clusters)
+    silent = Side("silent", fields={"x": zeros})
+    assert compare(told, silent).fields["x"].clusters == 8
+    assert compare(silent, told).fields["x"].clusters == 8
+
+
+def test_fewer_than_five_clusters_tell_nothing() -> None:
+    """A hundred samples of four documents have a difference, and nothing is sure about it."""
+    mine = numbers(*[1.0 + at % 3 for at in range(100)])
+    clusters = [str(at % 4) for at in range(100)]
+    delta = of_field(mine, dict.fromkeys(mine, 0.0), clusters=clusters)
+    assert (delta.interval, delta.p, delta.method) == (None, None, "fewer than 5 clusters")
+    assert delta.verdict == "not enough evidence"
+    same = of_field(mine, mine, clusters=clusters)
+    assert same.verdict == "not enough evidence"
+
+
+def test_groups_in_clusters() -> None:
+    """Two groups of other samples, each in its own clusters; below five clusters nothing."""
+    chance = random.Random(5)
+    mine = numbers(*[chance.gauss(2, 1) for _ in range(40)])
+    theirs = {f"t{at}": chance.gauss(0, 1) for at in range(40)}
+    clusters = {**{f"s{at}": f"a{at // 4}" for at in range(40)}}
+    clusters |= {f"t{at}": f"b{at // 4}" for at in range(40)}
+    sides = [Side(n, fields={"x": v}, clusters=clusters) for n, v in (("a", mine), ("b", theirs))]
+    delta = compare(*sides).fields["x"]
+    assert (delta.paired, delta.clusters, delta.decided) == (False, 20, True)
+    few = [Side(n, fields={"x": v}, clusters=dict.fromkeys(v, n)) for n, v in zip("ab", (mine, theirs), strict=True)]  # fmt: skip  # noqa: E501
+    assert compare(*few).fields["x"].p is None
+
+
 def test_better_is_told_by_name_or_by_the_caller_and_scores_are_better_higher() -> None:
     """Fewer tokens are better; a name that says nothing needs a word; scores need none."""
-    more, less = readings(9, 10, 11, 10, 9, 11), readings(1, 2, 1, 2, 1, 2)
-    held = {"a": more, "b": less}
-    found = compare("a", "b", {"tokens": held, "warmth": held}, {"output.cost_judge": held})
-    assert found.fields["tokens"].a_is_better is False
-    assert found.fields["warmth"].a_is_better is None
+    more, less = numbers(9, 10, 11, 10, 9, 11, 9, 8), numbers(1, 2, 1, 2, 1, 2, 1, 2)
+    a = Side("a", fields={"tokens": more, "warmth": more}, scores={"output.cost_judge": more})
+    b = Side("b", fields={"tokens": less, "warmth": less}, scores={"output.cost_judge": less})
+    found = compare(a, b)
+    assert found.fields["tokens"].verdict == "worse"
+    assert found.fields["warmth"].verdict == "different"
+    assert (found.fields["warmth"].decided, found.fields["warmth"].a_is_better) == (True, None)
     assert found.scores["output.cost_judge"].a_is_better is True
-    told = compare("a", "b", {"warmth": held}, better={"warmth": True})
+    told = compare(a, b, better={"warmth": True})
     assert told.fields["warmth"].a_is_better is True
-
-
-def test_an_unknown_configuration_is_refused_with_the_nearest() -> None:
-    """A misspelt name is told the right one."""
-    held = {"tokens": {"low_temp": readings(1), "high_temp": readings(2)}}
-    with pytest.raises(ConfigError, match="did you mean 'high_temp'"):
-        compare("low_temp", "hihg_temp", held)
-
-
-def test_a_configuration_may_lack_a_field() -> None:
-    """What only one of them has is shown as it is."""
-    found = compare("a", "b", {"x": {"a": readings(1)}, "y": {"a": readings(1), "b": readings(2)}})
-    assert (found.fields["x"].a, found.fields["x"].b, found.fields["x"].only_a) == (1, None, 1)
 
 
 def test_rows_are_plain_and_the_record_is_json() -> None:
     """Rows hold nothing but plain values; the comparison is written and read back the same."""
-    held = {"low": readings(1, 2, 4), "high": readings(2, 4, 6)}
-    found = compare("low", "high", {"tokens": held}, {"output.judge": held})
-    row = found.rows()[0]
-    assert (row["kind"], row["field"], row["absolute"]) == (
-        "field",
-        "tokens",
-        pytest.approx(-5 / 3),
+    mine, theirs = numbers(1, 2, 4), numbers(2, 4, 6)
+    low, high = (
+        Side(n, fields={"tokens": v}, scores={"output.judge": v}, samples=tuple(v))
+        for n, v in (("low", mine), ("high", theirs))
     )
+    found = compare(low, high)
+    rows = {(row["of"], row["name"]): row for row in found.rows()}
+    row = rows["field", "tokens"]
+    assert row["absolute"] == pytest.approx(-5 / 3)
     assert row["low"] < row["absolute"] < row["high"]
-    assert found.rows()[1]["kind"] == "score"
+    assert ("score", "output.judge") in rows
     assert found.score_deltas.keys() == {"output.judge"}
     assert msgspec.json.decode(msgspec.json.encode(found), type=Comparison) == found
 
 
-def test_the_table_reads_like_this() -> None:
-    """The printed table has a line for each field, with dashes for what is not known."""
-    found = compare(
-        "low",
-        "high",
-        {
-            "tokens": {"low": readings(440, 460, 450), "high": readings(500, 500, 500)},
-            "output": {"low": readings(None), "high": readings(None)},
-            "cost": {"low": readings(12345.678), "high": readings(0)},
-        },
+def test_as_text_it_is_the_answer_and_a_table() -> None:
+    """A line for each number, with dashes for what is not known."""
+    fields = {
+        "tokens": (numbers(440, 460, 450), numbers(500, 500, 500)),
+        "cost": (numbers(12345.678), numbers(0)),
+    }
+    low, high = (
+        Side(name, fields={field: held[at] for field, held in fields.items()})
+        for at, name in enumerate(("low", "high"))
     )
-    assert str(found).splitlines() == [
-        "          low  high  difference      %    95 % interval  pairs",
-        "tokens    450   500         -50  -10.0  -74.84 … -25.16      3",
-        "output      –     –           –      –                –      0",
-        "cost    12346     0       12346      –                –      1",
+    answer, gap, *table = str(compare(low, high)).splitlines()
+    assert answer == (
+        "Not enough evidence that low and high differ: tokens 450 against 500, -50 (-10.0 %) "
+        "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would settle it."
+    )
+    assert gap == ""
+    more = " (about 3 more)"
+    assert table == [
+        "           low  high  difference      %     95 % interval     p  n  verdict",
+        f"tokens     450   500         -50  -10.0  -74.84 to -25.16  0.25  3  {UNSURE}{more}",
+        f"cost    12,346     0     +12,346      –                 –     –  1  {UNSURE}",
     ]
 
 

@@ -17,10 +17,10 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def test_published_differences_are_found_again() -> None:
-    """GSM8K's pairs and McNemar p, NIST's silver, tau-bench's clustered error."""
+    """GSM8K's pairs, McNemar p and Wilson interval, NIST's silver, tau-bench's clustered error."""
     try:
         figures = list(differences.measure(DATA))
     except FileNotFoundError as error:
         pytest.skip(f"there is no {error.filename} (set PROCTOR_DATA)")
-    assert len(figures) == 6
+    assert len(figures) == 11
     assert [figure.what for figure in figures if not figure.holds] == []

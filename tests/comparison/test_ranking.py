@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.comparison.ranking import Ranking, rank
-from proctor.comparison.readings import Reading
+from proctor.comparison.ranking import Ranked, rank
 from proctor.errors import ConfigError
+from proctor.records.ranking import Ranking
+from proctor.statistics.ranks import chances_of_best
+from tests.comparison.made_up import numbers
 
 VALUES = st.lists(st.none() | st.integers(0, 50).map(float), min_size=1, max_size=6)
 
 
-def readings(*values: float | None) -> list[Reading]:
+def ranked(*values: float | None) -> Ranked:
     """One sample for each value."""
-    return [Reading(f"s{place}", 0, value) for place, value in enumerate(values)]
+    return Ranked(numbers(*values), None, values.count(None))
 
 
 def test_three_configurations_by_tokens() -> None:
     """Ascending, the lowest is best; descending, the highest."""
-    held = {"high": readings(520, 500), "low": readings(440, 460), "med": readings(480, 480)}
+    held = {"high": ranked(520, 500), "low": ranked(440, 460), "med": ranked(480, 480)}
     up, down = rank("tokens", "asc", held), rank("tokens", "desc", held)
     assert [one.configuration for one in up.places] == ["low", "med", "high"]
     assert (up.best, up.worst) == ("low", "high") == (down.worst, down.best)
@@ -32,7 +36,7 @@ def test_three_configurations_by_tokens() -> None:
 
 def test_ties_stand_by_name_and_the_missing_last() -> None:
     """Equal means are in order of their names, whatever the order asked for."""
-    held = {"c": readings(1), "b": readings(None, None), "a": readings(1), "d": readings()}
+    held = {"c": ranked(1), "b": ranked(None, None), "a": ranked(1), "d": ranked()}
     for order in ("asc", "desc"):
         ranking = rank("tokens", order, held)
         assert [one.configuration for one in ranking.places] == ["a", "c", "b", "d"]
@@ -42,7 +46,7 @@ def test_ties_stand_by_name_and_the_missing_last() -> None:
 
 def test_what_differs_by_rounding_alone_is_a_tie() -> None:
     """0.1 + 0.2 and 0.3 stand by name, and their values stay what they are."""
-    held = {"b": readings(0.3), "a": readings(0.1 + 0.2), "c": readings(0.31)}
+    held = {"b": ranked(0.3), "a": ranked(0.1 + 0.2), "c": ranked(0.31)}
     assert [one.configuration for one in rank("x", "asc", held).places] == ["a", "b", "c"]
     down = rank("x", "desc", held)
     assert [one.configuration for one in down.places] == ["c", "a", "b"]
@@ -51,50 +55,164 @@ def test_what_differs_by_rounding_alone_is_a_tie() -> None:
 
 def test_passes_have_wilsons_interval_and_a_lead_of_passes_is_decided_by_signs() -> None:
     """Ten of ten passed has an interval; ten against none are decided, five are not."""
-    ten = rank("score", "desc", {"a": readings(*[1] * 10), "b": readings(*[0] * 10)})
+    ten = rank("score", "desc", {"a": ranked(*[1] * 10), "b": ranked(*[0] * 10)})
     assert ten.places[0].interval == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert ten.decided
-    assert not rank("score", "desc", {"a": readings(*[1] * 5), "b": readings(*[0] * 5)}).decided
-    assert not rank("score", "desc", {"a": readings(*[1] * 9), "b": readings(*[1] * 9)}).decided
+    assert not rank("score", "desc", {"a": ranked(*[1] * 5), "b": ranked(*[0] * 5)}).decided
+    assert not rank("score", "desc", {"a": ranked(*[1] * 9), "b": ranked(*[1] * 9)}).decided
 
 
 def test_without_any_number_there_is_no_best() -> None:
     """Nothing measured has neither a best nor a worst."""
-    ranking = rank("output", "asc", {"a": readings(None)})
+    ranking = rank("output", "asc", {"a": ranked(None)})
     assert (ranking.best, ranking.worst, ranking.decided) == (None, None, False)
     assert rank("output", "asc", {}).best is None
 
 
 def test_a_place_has_the_interval_of_its_mean_over_samples() -> None:
-    """Epochs are averaged first; the interval is scipy's over the samples, none for equal ones."""
-    twice = [Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, 4.0), Reading("c", 0, 9.0)]
-    place = rank("x", "asc", {"one": twice}).places[0]
+    """The interval is scipy's over the samples; none for equal ones."""
+    place = rank("x", "asc", {"one": ranked(2, 4, 9)}).places[0]
     expected = stats.ttest_1samp([2, 4, 9], 0).confidence_interval()
-    assert (place.value, place.n) == (5.0, 4)
+    assert (place.value, place.n) == (5.0, 3)
     assert place.interval == pytest.approx((expected.low, expected.high))
-    assert rank("x", "asc", {"one": readings(*[5] * 9)}).places[0].interval is None
+    assert rank("x", "asc", {"one": ranked(*[5] * 9)}).places[0].interval is None
 
 
-def test_decided_only_where_the_first_surely_differs_from_the_second() -> None:
+def test_decided_only_where_the_first_surely_differs_from_the_rest() -> None:
     """A steady lead is decided, a wavering one and a single sample are not."""
-    base = [400.0, 900.0, 100.0, 650.0]
+    base = [400.0, 900.0, 100.0, 650.0, 300.0, 500.0, 800.0]
     steady = [value + 50 + place for place, value in enumerate(base)]
-    wavering = [base[0] + 300, base[1] - 250, base[2] + 10, base[3]]
-    first = readings(*base)
-    assert rank("tokens", "asc", {"a": first, "b": readings(*steady)}).decided
-    assert rank("tokens", "desc", {"a": first, "b": readings(*steady)}).decided
-    assert not rank("tokens", "asc", {"a": first, "b": readings(*wavering)}).decided
-    assert not rank("tokens", "asc", {"a": readings(1), "b": readings(2)}).decided
+    wavering = [base[0] + 300, base[1] - 250, base[2] + 10, *base[3:]]
+    first = ranked(*base)
+    for order in ("asc", "desc"):
+        assert rank("tokens", order, {"a": first, "b": ranked(*steady)}).decided
+    assert not rank("tokens", "asc", {"a": first, "b": ranked(*wavering)}).decided
+    assert not rank("tokens", "asc", {"a": ranked(1), "b": ranked(2)}).decided
     assert not rank("tokens", "asc", {"a": first}).decided
 
 
-def test_a_lead_that_the_common_samples_contradict_is_not_decided() -> None:
-    """Where a is first only for samples that b lacks, the samples in common speak against it."""
-    a = [*readings(10, 11, 12), Reading("easy", 0, 0.0), Reading("easier", 0, 0.0)]
-    b = readings(9, 10.1, 11.2)
-    ranking = rank("tokens", "asc", {"a": a, "b": b})
-    assert ranking.best == "a"
+def test_places_are_told_by_what_the_evidence_allows() -> None:
+    """Two that nobody can tell apart share their places; the third is surely last."""
+    even = [1.0, 0.0] * 30
+    held = {
+        "a": ranked(*even),
+        "b": ranked(*[0.0, 1.0] * 29, 0.0, 0.0),
+        "c": ranked(*[0.0] * 60),
+    }
+    ranking = rank("score", "desc", held)
+    assert [one.ranks for one in ranking.places] == [(1, 2), (1, 2), (3, 3)]
+    assert [one.decided for one in ranking.places] == [False, False, True]
     assert not ranking.decided
+    assert ranking.answer == (
+        "Which is first by score is not decided: a, or b; of the other 2 places decided: c."
+    )
+    chances = [one.chance_of_best or 0.0 for one in ranking.places]
+    assert sum(chances) == pytest.approx(1.0)
+    assert 0.3 < chances[1] < 0.5 < chances[0]
+    assert chances[2] == 0.0
+
+
+def test_all_pairs_are_corrected_together() -> None:
+    """Eight of eight would be decided alone (p = 0.0078), but not among ten pairs."""
+    lead = {"a": ranked(*[1] * 8), "b": ranked(*[0] * 8)}
+    assert rank("score", "desc", lead).decided
+    crowd = {**lead, **{name: ranked(*[0] * 8) for name in "cde"}}
+    assert not rank("score", "desc", crowd).decided
+
+
+def test_sentences_of_rankings() -> None:
+    """Of two, the first says it all; of nothing, that there is nothing."""
+    two = {"a": ranked(*[1] * 10), "b": ranked(*[0] * 10)}
+    assert rank("score", "desc", two).answer == "a is first by score, beyond chance."
+    three = {**two, "c": ranked(*[0.5] * 10)}
+    assert rank("score", "desc", three).answer == (
+        "a is first by score, beyond chance; all of the other 2 places are decided."
+    )
+    alike = {name: ranked(1, 0, 1) for name in "abc"}
+    assert rank("score", "desc", alike).answer == (
+        "Which is first by score is not decided: a, or b or c; "
+        "none of the other 2 places are decided."
+    )
+    assert rank("score", "desc", {"a": ranked(1)}).answer == (
+        "There are not two with a number for score."
+    )
+
+
+def test_clusters_count_as_one_in_rankings() -> None:
+    """Sixty samples of six documents: a lead in two of them is no lead, and chances say so."""
+    mine = [float(at // 10 < 2) for at in range(60)]
+    clusters = {f"s{at}": str(at // 10) for at in range(60)}
+    held = {"a": Ranked(numbers(*mine), clusters), "b": Ranked(numbers(*[0.0] * 60), clusters)}
+    ranking = rank("score", "desc", held)
+    assert not ranking.decided
+    # No cluster of the two is drawn in (4/6)^6 of all cases: then they share.
+    expected = 1 - (4 / 6) ** 6 / 2
+    assert ranking.places[0].chance_of_best == pytest.approx(expected, abs=0.03)
+    assert rank("score", "desc", {n: Ranked(one.numbers) for n, one in held.items()}).decided
+    few = {n: Ranked(one.numbers, dict.fromkeys(one.numbers, "d")) for n, one in held.items()}
+    assert rank("score", "desc", few).places[0].chance_of_best is None
+
+
+def test_the_chance_of_being_best_is_that_of_the_difference() -> None:
+    """Of one column that is ahead by a standard error or two, the normal probability of that."""
+    chance = random.Random(7)
+    for n in (300, 1500):
+        first = [chance.gauss(0, 1) for _ in range(n)]
+        ahead = sum(first) / n / (stats.tstd(first) / n**0.5)
+        [found, _] = chances_of_best([first, [0.0] * n])
+        assert found == pytest.approx(stats.norm.cdf(ahead), abs=0.05)
+    assert chances_of_best([]) == []
+    assert chances_of_best([[], []]) == [0.0, 0.0]
+    assert chances_of_best([[1.0, 2.0], [1.0, 2.0]]) == [0.5, 0.5]
+
+
+def test_a_lead_that_the_common_samples_contradict_is_none() -> None:
+    """Where a is first only for samples that b lacks, those in common decide, and it says so."""
+    common = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]
+    a = Ranked({**numbers(*common), **{f"easy{at}": 0.0 for at in range(5)}})
+    ranking = rank("tokens", "asc", {"a": a, "b": ranked(*(value - 1 for value in common))})
+    assert ranking.best == "b"
+    assert [(one.ranks, one.n) for one in ranking.places] == [((1, 1), 7), ((2, 2), 7)]
+    assert ranking.decided
+    assert ranking.answer == (
+        "b is first by tokens, beyond chance. They have not the same samples, and what all of them "
+        "have contradicts the order by all: this is by these."
+    )
+
+
+def test_an_order_that_nothing_in_common_can_mend_is_open() -> None:
+    """Each pair has samples in common, all three have none: no place is decided."""
+    held = {
+        "a": Ranked(
+            {f"ab{at}": at + 1.0 for at in range(9)} | {f"ac{at}": 0.0 for at in range(90)}
+        ),
+        "b": Ranked({f"ab{at}": at + 0.0 for at in range(9)} | {f"bc{at}": 9.0 for at in range(9)}),
+        "c": Ranked({f"ac{at}": 5.0 for at in range(9)} | {f"bc{at}": 9.5 for at in range(9)}),
+    }
+    ranking = rank("tokens", "desc", held)
+    assert [one.ranks for one in ranking.places] == [(1, 3)] * 3
+    assert ranking.answer.endswith("They have not the same samples.")
+
+
+def test_times_of_several_runs_are_put_in_order_and_not_decided() -> None:
+    """A slower hour makes every sample slower; within one run both had the same hour."""
+    slow, quick = numbers(*range(20, 60)), numbers(*range(40))
+    held = {"slow": Ranked(slow, run="r1"), "quick": Ranked(quick, run="r2")}
+    ranking = rank("latency_ms.mean", "asc", held)
+    assert (ranking.best, ranking.decided) == ("quick", False)
+    assert "a slower system from a slower hour" in ranking.answer
+    assert rank(
+        "latency_ms.mean", "asc", {n: one._replace(run="r") for n, one in held.items()}
+    ).decided
+
+
+def test_many_that_are_far_apart_are_decided() -> None:
+    """Thirty configurations, 435 pairs, 25 samples each: probabilities have no floor in the way."""
+    chance = random.Random(1)
+    held = {
+        f"c{k:02d}": ranked(*(k / 30 + chance.gauss(0, 0.01) for _ in range(25))) for k in range(30)
+    }
+    assert all(one.decided for one in rank("score", "desc", held).places)
 
 
 def test_an_unknown_order_is_refused_with_the_nearest() -> None:
@@ -107,7 +225,7 @@ def test_an_unknown_order_is_refused_with_the_nearest() -> None:
 
 def test_data_is_plain_and_the_record_is_json() -> None:
     """The data has one mapping for each place; the ranking is written and read back the same."""
-    ranking = rank("tokens", "asc", {"a": readings(1, 2), "b": readings(3)})
+    ranking = rank("tokens", "asc", {"a": ranked(1, 2), "b": ranked(3)})
     assert [one["configuration"] for one in ranking.data] == ["a", "b"]
     assert ranking.data[1]["interval"] is None
     assert isinstance(ranking.data[0]["interval"], list)
@@ -118,7 +236,7 @@ def test_data_is_plain_and_the_record_is_json() -> None:
 def test_every_ranking_is_in_order(held: dict[str, list[float | None]], upward: bool) -> None:
     """All configurations have a place, numbers are in order, and those without one come last."""
     order = "asc" if upward else "desc"
-    ranking = rank("x", order, {name: readings(*values) for name, values in held.items()})
+    ranking = rank("x", order, {name: ranked(*values) for name, values in held.items()})
     assert sorted(one.configuration for one in ranking.places) == sorted(held)
     values = [one.value for one in ranking.places]
     known = [value for value in values if value is not None]

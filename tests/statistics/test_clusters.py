@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor.statistics.clusters import clustered_groups, clustered_mean, clustered_pairs
 from proctor.statistics.differences import paired, welch
-from proctor.statistics.intervals import clustered_mean_interval
+from proctor.statistics.intervals import clustered_mean_interval, too_few_clusters
 from proctor.statistics.regression import regression
 
 SCORES = st.lists(
@@ -50,11 +50,8 @@ def test_copies_of_pairs_tell_nothing_new() -> None:
 
 
 @given(SCORES, SCORES)
-def test_groups_without_clusters_are_near_welch(first: list[float], second: list[float]) -> None:
-    """Every value its own cluster: the difference is that of Welch, the error by another divisor.
-
-    (n - 1) of each group is replaced by its n, and all is multiplied by N / (N - 2).
-    """
+def test_groups_without_clusters_are_welch(first: list[float], second: list[float]) -> None:
+    """Where every value is its own cluster, it is Welch's t, degrees of freedom and all."""
     plain = welch(first, second)
     assume(plain is not None)
     assert plain is not None
@@ -62,9 +59,50 @@ def test_groups_without_clusters_are_near_welch(first: list[float], second: list
     names = range(n), range(n, n + m)
     found = clustered_groups(first, names[0], second, names[1])
     assert found is not None
-    squares = float(np.var(first)) / n + float(np.var(second)) / m
-    assert found.difference == pytest.approx(plain.difference, abs=1e-12)
-    assert found.error == pytest.approx(math.sqrt(squares * (n + m) / (n + m - 2)), abs=1e-9)
+    assert tuple(found) == pytest.approx(tuple(plain), rel=1e-6, abs=1e-12)
+
+
+def test_clusters_of_unequal_size_leave_one_out_at_a_time() -> None:
+    """The error is the jackknife's (CR3): all means without one cluster, written out."""
+    values = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7, 0.2, 1.0, 0.5]
+    clusters = "aaabbcdefg"
+    found = clustered_mean(values, clusters)
+    assert found is not None
+    left = [
+        np.mean([v for v, c in zip(values, clusters, strict=True) if c != one]) for one in "abcdefg"
+    ]
+    squares = sum((one - np.mean(values)) ** 2 for one in left)
+    assert found.error == pytest.approx(math.sqrt(6 / 7 * squares))
+    assert found.df == pytest.approx(10**2 / (9 + 4 + 5) - 1)
+
+
+def test_groups_that_share_unequal_clusters_leave_them_out_of_both() -> None:
+    """The jackknife of a difference, of clusters that have values in both groups."""
+    first, second = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7], [0.3, 0.5, 0.9, 0.1, 0.8, 0.2]
+    mine, theirs = "aabcdef", "abcdef"
+    found = clustered_groups(first, mine, second, theirs)
+    assert found is not None
+    apart = [
+        np.mean([v for v, c in zip(first, mine, strict=True) if c != one])
+        - np.mean([v for v, c in zip(second, theirs, strict=True) if c != one])
+        for one in "abcdef"
+    ]
+    squares = sum((one - found.difference) ** 2 for one in apart)
+    assert found.error == pytest.approx(math.sqrt(5 / 6 * squares))
+    assert found.df == pytest.approx(7**2 / 9 - 1)
+
+
+def test_one_cluster_that_holds_most_tells_nothing() -> None:
+    """A hundred samples of one document and five of others are not six documents."""
+    names = ["big"] * 100 + [*"abcde"]
+    values = [float(place % 3) for place in range(105)]
+    assert too_few_clusters(names) == "one cluster holds most of the samples"
+    assert too_few_clusters([*"abc" * 30, *"defghi"]) == "a few clusters hold most of the samples"
+    assert too_few_clusters("abcd") == "fewer than 5 clusters"
+    assert too_few_clusters("aabbccdde") == ""
+    assert clustered_mean(values, names) is None
+    assert clustered_pairs(values, values[::-1], names) is None
+    assert clustered_groups(values, names, [0.0, 1.0, 0.0, 1.0, 0.5], "abcde") is None
 
 
 def test_what_clusters_share_is_taken_out_of_groups() -> None:

@@ -50,6 +50,7 @@ def test_empirical_bernstein_is_its_formula(values: list[float]) -> None:
     assert sequence.n == len(values)
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=30)
 @given(VALUES)
 def test_betting_is_the_wealth_of_its_gamblers(values: list[float]) -> None:

@@ -84,6 +84,7 @@ def test_the_variance_of_flips_is_that_of_the_differences(up: float, down: float
     assert variance_of_flips(up, down) == pytest.approx(expected)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=40, deadline=None)
 @given(SHARE, SHARE, st.sampled_from([Aim(), Aim(power=0.9), Aim(sides=1)]))
 def test_flips_needed_are_enough_for_the_exact_test(up: float, down: float, aim: Aim) -> None:

@@ -14,6 +14,8 @@ from benchmarks.simulations.deciding import early_alarm, early_red
 
 from proctor.statistics.confidence_sequences import Betting
 
+pytestmark = pytest.mark.no_cover
+
 QUICK = [claim for claim in claims() if claim.cost == 1]
 
 

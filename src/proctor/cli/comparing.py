@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import click
 
 from proctor.records.report import EvalReport
 
 if TYPE_CHECKING:
-    from proctor.comparison.deltas import Comparison
+    from proctor.records.comparison import Comparison
+
+FLIPS_SHOWN = 3
 
 
 def comparisons(report: EvalReport) -> list[Comparison]:
@@ -15,13 +20,26 @@ def comparisons(report: EvalReport) -> list[Comparison]:
     run = report.metadata
     if run is None or run.baseline is None or not report.total:
         return []
-    from proctor.definition.report import FieldReport
+    from proctor.comparison.comparing import compare_all
+    from proctor.comparison.report import FieldReport
 
-    fields = FieldReport.of(report)
+    sides = FieldReport.of(report)
+    baseline = sides.side(run.baseline)
     others = [one.name for one in run.configurations if one.name != run.baseline]
-    return [fields.compare(name, run.baseline) for name in others]
+    return compare_all([(sides.side(name), baseline) for name in others])
 
 
-def in_words(found: list[Comparison]) -> str:
-    """Comparisons as plain tables, each under what it compares."""
-    return "\n\n".join(f"{one.a} beside {one.b}, the baseline\n{one}" for one in found)
+def show_beside(report: EvalReport) -> None:
+    """Print every configuration beside the baseline, below the report."""
+    from proctor.reports.comparison import show
+
+    if found := comparisons(report):
+        click.echo()
+        show(found, flips=FLIPS_SHOWN)
+
+
+def as_markdown(found: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
+    """Comparisons as Markdown, one after the other."""
+    from proctor.reports.comparison import markdown
+
+    return "\n".join(markdown(one, flips=flips) for one in found)

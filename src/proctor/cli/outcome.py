@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from proctor import codec
-from proctor.cli.comparing import comparisons, in_words
+from proctor.cli.comparing import as_markdown, comparisons, show_beside
 from proctor.cli.options import complain
 from proctor.errors import ConfigError
-from proctor.gates import shortfalls
+from proctor.gates.thresholds import shortfalls
 from proctor.records.report import EvalReport
 from proctor.reports.markup import escape
 
@@ -44,8 +44,7 @@ def conclude(
             from proctor.reports.console import show
 
             show(report)
-            if compared := in_words(comparisons(report)):
-                click.echo(f"\n{compared}")
+            show_beside(report)
             for path in written:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
@@ -69,8 +68,8 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     paths = [folder / "report.md", folder / "report.json"]
     title, _, rest = MarkdownReporter().generate(report).partition("\n")
     text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
-    if compared := in_words(comparisons(report)):
-        text += f"\n## Beside the baseline\n\n```text\n{compared}\n```\n"
+    if found := comparisons(report):
+        text += f"\n{as_markdown(found)}"
     write(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths

@@ -45,7 +45,7 @@ def command(
     proctor show 20260101-1200 --sample q17 --session
     """
     from proctor import codec
-    from proctor.cli.comparing import comparisons, in_words
+    from proctor.cli.comparing import show_beside
     from proctor.cli.outcome import overview, write_reports
     from proctor.lookback import look_up, open_history, select
     from proctor.reports.console import show
@@ -64,8 +64,7 @@ def command(
             click.echo(codec.encode_pretty(overview(report)))
         else:
             show(report)
-            if compared := in_words(comparisons(report)):
-                click.echo(f"\n{compared}")
+            show_beside(report)
         return
     chosen = select(
         report,

@@ -1,186 +1,180 @@
-"""Two configurations side by side: what the first is beside the second, field by field."""
+"""Two sides beside each other, number by number: what the first is beside the second."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.readings import Reading, by_sample, is_decided, known, pair
-from proctor.errors import ConfigError, nearest
+from proctor.comparison.evidence import Evidence, interval_of
+from proctor.comparison.sides import (
+    LOWER_IS_BETTER,
+    Numbers,
+    Side,
+    are_times_apart,
+    clusters_of,
+)
+from proctor.comparison.verdicts import TIMES_APART, WORTH, adjusted, in_family, smallest_worth
 from proctor.fields.direction import higher_is_better
-from proctor.statistics.intervals import Interval
+from proctor.records.comparison import Interval, MetricDelta
+from proctor.records.wording import Kind
 from proctor.statistics.moments import mean
 
-Readings = Mapping[str, Mapping[str, Sequence[Reading]]]
-
-_COLUMNS = ("difference", "%", "95 % interval", "pairs")
-
-
-class FieldDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one field is in configuration a, beside what it is in b.
-
-    `a` and `b` are means over the trials that both have a number for (`n` pairs of the same sample
-    and epoch, of `samples` samples; the epochs of one sample count as one). `absolute` is a - b,
-    `percentage` that of b, None where b is 0. `interval` holds the true difference with 95 %;
-    None where the samples cannot tell it, as when they all differ by the same. `p` is how likely
-    chance alone turns as many samples to one side (the exact sign test), where all that differ do
-    so by the same, as passed and failed do.
-    `only_a` and `only_b` count the numbers without a partner; where there are no pairs at all,
-    `a` and `b` are means of what each has, and there is no difference.
-    """
-
-    field: str
-    a: float | None = None
-    b: float | None = None
-    absolute: float | None = None
-    percentage: float | None = None
-    n: int = 0
-    samples: int = 0
-    interval: Interval | None = None
-    only_a: int = 0
-    only_b: int = 0
-    higher_is_better: bool | None = None
-    p: float | None = None
-
-    @property
-    def decided(self) -> bool:
-        """True if the interval excludes that there is no difference, and p, if any, is small."""
-        return is_decided(self.interval, self.p)
-
-    @property
-    def a_is_better(self) -> bool | None:
-        """Whether a is better than b; None if it is not decided, or which way is better unknown."""
-        if not self.decided or self.higher_is_better is None or self.absolute is None:
-            return None
-        return (self.absolute > 0) is self.higher_is_better
+Deltas = dict[str, MetricDelta]
+Pair = tuple[Side, Side]
 
 
-class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Configuration `a` beside configuration `b`: their fields, and their evaluators' scores."""
+class Compared(NamedTuple):
+    """The deltas of two sides by what they are of, and for how many tests they are corrected."""
 
-    a: str
-    b: str
-    fields: dict[str, FieldDelta] = {}
-    scores: dict[str, FieldDelta] = {}
-
-    @property
-    def deltas(self) -> dict[str, dict[str, float | None]]:
-        """The difference of each field that has numbers, absolute and in percent of b."""
-        return _plain_deltas(self.fields.values())
-
-    @property
-    def score_deltas(self) -> dict[str, dict[str, float | None]]:
-        """The same of the evaluators' scores."""
-        return _plain_deltas(self.scores.values())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain mapping for each field and score, for a table or a plot."""
-        kinds = (("field", self.fields), ("score", self.scores))
-        return [_row(kind, delta) for kind, held in kinds for delta in held.values()]
-
-    def __str__(self) -> str:
-        head = ("", self.a, self.b, *_COLUMNS)
-        lines = [head, *map(_cells, (*self.fields.values(), *self.scores.values()))]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+    metrics: Deltas
+    scores: Deltas
+    fields: Deltas
+    tests: int
 
 
-def compare(
-    a: str,
-    b: str,
-    fields: Readings,
-    scores: Readings | None = None,
-    *,
-    better: Mapping[str, bool | None] | None = None,
-) -> Comparison:
-    """Say what configuration `a` is beside configuration `b`.
+class _Found(NamedTuple):
+    """A delta without its verdict, where it belongs, and the numbers that it was made of."""
 
-    `fields` and `scores` hold the readings by field and configuration. `better` says of a field
-    whether higher is better, where its name does not tell; of scores it always is.
-
-    >>> low, high = [Reading("1", 0, 450)], [Reading("1", 0, 500)]
-    >>> compare("low", "high", {"tokens": {"low": low, "high": high}}).deltas
-    {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
-    """
-    scores = scores or {}
-    _refuse_unknown((a, b), [*fields.values(), *scores.values()])
-    told = better or {}
-    found = {
-        name: _delta(name, held.get(a, ()), held.get(b, ()), told.get(name, higher_is_better(name)))
-        for name, held in fields.items()
-    }
-    scored = {
-        name: _delta(name, held.get(a, ()), held.get(b, ()), True) for name, held in scores.items()
-    }
-    return Comparison(a, b, found, scored)
+    pair: int
+    group: str
+    delta: MetricDelta
+    numbers: tuple[Numbers, Numbers]
 
 
-def _refuse_unknown(
-    names: tuple[str, ...], held: Iterable[Mapping[str, Sequence[Reading]]]
-) -> None:
-    there = {name for each in held for name in each}
-    for name in names:
-        if name not in there:
-            raise ConfigError(
-                f"there is no configuration {name!r}: {nearest(name, there)}", where="compare"
-            )
+def evidence_of(a: Side, b: Side, mine: Numbers, theirs: Numbers) -> Evidence:
+    """The numbers of two sides, paired by sample; as two groups where no sample is in both."""
+    shared = [name for name in mine if name in theirs]
+    if shared or not mine or not theirs:
+        first, second = ([side[name] for name in shared] for side in (mine, theirs))
+        return Evidence(first, second, clusters=clusters_of(shared, a.clusters, b.clusters))
+    groups = clusters_of([*mine], a.clusters), clusters_of([*theirs], b.clusters)
+    if any(groups):
+        groups = groups[0] or [*mine], groups[1] or [*theirs]
+    return Evidence([*mine.values()], [*theirs.values()], False, *groups)
 
 
-def _delta(
-    name: str, mine: Sequence[Reading], theirs: Sequence[Reading], better: bool | None
-) -> FieldDelta:
-    paired, own, other = pair(mine, theirs), known(mine), known(theirs)
-    n = len(paired.keys)
-    apart = paired.apart
-    a, b = map(mean, paired.sides)
-    if not n:
-        a, b = (mean(by_sample((key[0], v) for key, v in each.items())) for each in (own, other))
-    absolute = mean(apart)
-    return FieldDelta(
+def delta_of(a: Side, b: Side, name: str, mine: Numbers, theirs: Numbers) -> MetricDelta:
+    """What one number is on side a beside side b; its verdict is not known before all are."""
+    found = evidence_of(a, b, mine, theirs)
+    one, other = mean(found.first), mean(found.second)
+    if not found.first or not found.second:
+        one, other = mean([*mine.values()]), mean([*theirs.values()])
+    absolute = found.difference
+    p, method = found.probability()
+    of_b = found.clusters if found.second_clusters is None else found.second_clusters
+    clusters = None if found.clusters is None else len({*found.clusters, *(of_b or ())})
+    pairs = found.n if found.pairs else 0
+    return MetricDelta(
         name,
-        a,
-        b,
+        one,
+        other,
         absolute,
-        100 * absolute / abs(b) if absolute is not None and b else None,
-        n,
-        len(apart),
-        paired.interval,
-        only_a=len(own) - n,
-        only_b=len(other) - n,
-        higher_is_better=better,
-        p=paired.p,
+        100 * absolute / abs(other) if absolute is not None and other else None,
+        found.n,
+        found.interval(),
+        interval_of(found.first, found.clusters),
+        interval_of(found.second, of_b),
+        p=p,
+        effect=found.effect,
+        error=found.error,
+        method=method,
+        only_a=len(mine) - pairs,
+        only_b=len(theirs) - pairs,
+        paired=found.pairs,
+        clusters=clusters,
+        units=None if clusters is None else found.units,
     )
 
 
-def _plain_deltas(deltas: Iterable[FieldDelta]) -> dict[str, dict[str, float | None]]:
-    return {
-        one.field: {"absolute": one.absolute, "percentage": one.percentage}
-        for one in deltas
-        if one.a is not None or one.b is not None
-    }
+def all_deltas(
+    pairs: Sequence[Pair],
+    *,
+    better: Mapping[str, bool | None] | None = None,
+    worth: float = WORTH,
+) -> list[Compared]:
+    """The deltas of every pair of sides, their verdicts corrected for how many there are in all."""
+    found = [
+        _Found(
+            place,
+            group,
+            _described(_timed(a, b, delta_of(a, b, name, *held)), group, better or {}, worth),
+            held,
+        )
+        for place, (a, b) in enumerate(pairs)
+        for group, mine, theirs in _tables(a, b)
+        for name in dict.fromkeys([*mine, *theirs])
+        for held in [(mine.get(name, {}), theirs.get(name, {}))]
+    ]
+    deltas, tests = [one.delta for one in found], _tests(found)
+    family = in_family(deltas, tests)
+    together: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
+    for one, delta in zip(found, adjusted(deltas, tests), strict=True):
+        together[one.pair][one.group][delta.name] = delta
+    return [Compared(of["metric"], of["score"], of["field"], family) for of in together]
 
 
-def _row(kind: str, delta: FieldDelta) -> dict[str, Any]:
-    low, high = delta.interval or (None, None)
-    held = {name: getattr(delta, name) for name in delta.__struct_fields__ if name != "interval"}
-    extra = {"low": low, "high": high, "a_is_better": delta.a_is_better}
-    return {"kind": kind, **held, **extra}
+def _timed(a: Side, b: Side, delta: MetricDelta) -> MetricDelta:
+    """Times of two runs without a probability: what a moment gave is no sample of moments."""
+    if not are_times_apart(delta.name, a, b):
+        return delta
+    return msgspec.structs.replace(delta, p=None, method=TIMES_APART)
 
 
-def _cells(delta: FieldDelta) -> tuple[str, ...]:
-    interval = delta.interval and f"{_text(delta.interval[0])} … {_text(delta.interval[1])}"
-    percentage = None if delta.percentage is None else f"{delta.percentage:+.1f}"
-    numbers = (_text(delta.a), _text(delta.b), _text(delta.absolute))
-    return (delta.field, *numbers, percentage or "–", interval or "–", str(delta.n))
+def _tests(found: Sequence[_Found]) -> list[int]:
+    """Which test each is: the first that has the same numbers for the same samples."""
+    first: list[int] = []
+    for place, one in enumerate(found):
+        twins = (t for t in dict.fromkeys(first) if _are_twins(found[t], one))
+        first.append(next(twins, place))
+    return first
 
 
-def _text(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
+def _are_twins(one: _Found, other: _Found) -> bool:
+    same = (one.delta.p, one.delta.n, one.delta.absolute)
+    if same != (other.delta.p, other.delta.n, other.delta.absolute):
+        return False
+    return one.numbers == other.numbers
+
+
+def _tables(
+    a: Side, b: Side
+) -> tuple[tuple[str, Mapping[str, Numbers], Mapping[str, Numbers]], ...]:
+    return (
+        ("metric", a.metrics, b.metrics),
+        ("score", a.scores, b.scores),
+        ("field", a.fields, b.fields),
+    )
+
+
+def _direction(name: str, group: str, told: Mapping[str, bool | None]) -> bool | None:
+    if name in told:
+        return told[name]
+    if group == "field":
+        return higher_is_better(name)
+    return name not in LOWER_IS_BETTER
+
+
+def _described(
+    delta: MetricDelta, group: str, told: Mapping[str, bool | None], worth: float
+) -> MetricDelta:
+    kind: Kind = "number"
+    if group == "score" or (group == "metric" and delta.name not in LOWER_IS_BETTER):
+        kind = "rate" if delta.name.endswith("pass_rate") else "score"
+    return msgspec.structs.replace(
+        delta,
+        kind=kind,
+        higher_is_better=_direction(delta.name, group, told),
+        worth=smallest_worth(kind, delta.b, worth),
+        interval=_within(delta.interval, kind, -1.0),
+        a_interval=_within(delta.a_interval, kind, 0.0),
+        b_interval=_within(delta.b_interval, kind, 0.0),
+    )
+
+
+def _within(interval: Interval | None, kind: Kind, least: float) -> Interval | None:
+    """An interval as far as there can be such a number: no rate lies above 1."""
+    if interval is None or kind == "number":
+        return interval
+    return max(least, interval[0]), min(1.0, interval[1])

@@ -13,17 +13,18 @@ from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results
 from proctor.records.trial import OUTCOMES, Outcome
 from proctor.statistics.intervals import (
-    FEWEST_CLUSTERS,
+    TOO_FEW_CLUSTERS,
     Interval,
     clustered_mean_interval,
+    effective_clusters,
     mean_interval,
+    too_few_clusters,
     wilson_interval,
 )
 from proctor.statistics.moments import mean
 
 CLUSTERED = "clustered"
 ALL_EQUAL = "all values are equal: no interval"
-TOO_FEW_CLUSTERS = f"clustered, with fewer than {FEWEST_CLUSTERS} clusters: no interval"
 
 
 def rate_of(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
@@ -46,7 +47,7 @@ def clustered_rate_of(flags: Column) -> MetricValue:
     interval, note = _clustered_interval(flags)
     share = mean(flags.values)
     if interval is not None and share is not None and interval[0] == interval[1]:
-        clusters = len(set(flags.clusters or ()))
+        clusters = effective_clusters(flags.clusters or ())
         interval = wilson_interval(min(1.0, share) * clusters, clusters)
     n, clipped = len(flags.values), _within_scores(interval)
     return MetricValue(share, n, flags.errors, flags.skipped, clipped, kind="rate", note=note)
@@ -99,7 +100,7 @@ def _mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, 
     """
     values, clusters = column.values, column.clusters
     if len(set(values)) == 1 and len(values) > 1:
-        n = len(values) if clusters is None else len(set(clusters))
+        n = len(values) if clusters is None else effective_clusters(clusters)
         note = CLUSTERED if clusters is not None else ""
         if is_score and values[0] in (0.0, 1.0):
             return wilson_interval(n * values[0], n), note
@@ -136,8 +137,12 @@ def rate_over(
 
 
 def _clustered_interval(column: Column) -> tuple[Interval | None, str]:
-    interval = clustered_mean_interval(column.values, column.clusters or ())
-    return interval, CLUSTERED if interval is not None else TOO_FEW_CLUSTERS
+    clusters = column.clusters or ()
+    interval = clustered_mean_interval(column.values, clusters)
+    if interval is not None:
+        return interval, CLUSTERED
+    few = too_few_clusters(clusters)
+    return None, f"{CLUSTERED}, {'with ' if few == TOO_FEW_CLUSTERS else ''}{few}: no interval"
 
 
 def _within_scores(interval: Interval | None) -> Interval | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -13,6 +11,7 @@ from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.excerpts import line
 from proctor.reports.figures import DASH, bounds, count, duration, figure, interval, missing
+from proctor.reports.terminal import printed, rendered
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,12 +27,7 @@ Tables = dict[str, dict[str, MetricValue]]
 
 def show(report: EvalReport, file: TextIO | None = None) -> None:
     """Print the report; colours and width are those of the terminal, if it is one."""
-    from rich.console import Console
-
-    out = file or sys.stdout
-    terminal = Console(file=out)
-    colored = terminal.is_terminal and not (terminal.no_color or terminal.is_dumb_terminal)
-    out.write(render(report, width=terminal.width, color=colored))
+    printed(lambda width, color: render(report, width=width, color=color), file)
 
 
 def render(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
@@ -42,20 +36,7 @@ def render(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
     >>> print(render(EvalReport([])), end="")
     No results
     """
-    from rich.console import Console, Group
-
-    # An empty environment: the same report gives the same text wherever it is rendered.
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as captured:
-        console.print(Group(*_parts(report)))
-    return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
+    return rendered(_parts(report), width, color)
 
 
 def _parts(report: EvalReport) -> Iterator[RenderableType]:
@@ -80,10 +61,13 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
         f"target {run.target.name}" if run.target.name else "",
         f"dataset {run.dataset.name}{size}" if run.dataset.name else "",
         duration(run.duration_seconds),
+        f"code {run.provenance.code}" if run.provenance.code else "",
     )
     yield _text(" · ".join(fact for fact in facts if fact), "dim", wrap=True)
     if status := summary.status(report, run):
         yield _text(f"This run is {status}", "yellow", wrap=True)
+    if early := summary.early(run):
+        yield _text(f"This run was {early}", wrap=True)
     for warning in run.warnings:
         yield _text(f"Warning: {warning}", "yellow", wrap=True)
 

@@ -69,9 +69,10 @@ def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
     return {
         "Run ID": run.run_id,
         "Name": run.name,
-        "Status": summary.status(report, run),
+        "Status": summary.status(report, run) or summary.early(run),
         "Timestamp": run.started_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "Proctor Version": run.environment.get("proctor", ""),
+        "Code": run.provenance.code,
         "Target": f"{target.name} ({target.kind})" if target.kind else target.name,
         "Dataset": f"{dataset.name}{size}",
         "Configurations": ", ".join(c.name for c in names) if len(names) > 1 else "",

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 # An underscore inside a word and a lone & mean nothing; escaping them only makes names ugly.
 _SPECIAL = re.compile(r"[\\`*\[\]<|~$#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=[#A-Za-z])")
 _BACKTICKS = re.compile("`+")
+# What GitHub makes into a link or a message to somebody, though it is only data.
+_ALIVE = re.compile(r"(?<=@)|(?<=://)|(?<=www\.)|(?<=#)(?=\d)|(?<=\bGH-)|(?<=mailto:)|(?<=xmpp:)")
 
 
 def escape(text: str) -> str:
@@ -17,6 +19,20 @@ def escape(text: str) -> str:
     a\\|b \\<script> pass_rate \\*
     """
     return _SPECIAL.sub(r"\\\g<0>", text.replace("\n", " "))
+
+
+def quiet(text: str) -> str:
+    """Text that calls nobody and links nowhere, in which nothing is seen to be changed.
+
+    >>> quiet("@ada") == "@ada", quiet("Ada")
+    (False, 'Ada')
+    """
+    return _ALIVE.sub("\u200b", text)
+
+
+def inert(text: str) -> str:
+    """One line of text that Markdown shows as it is, and that calls nobody and links nowhere."""
+    return quiet(escape(text))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -59,12 +59,22 @@ def status(report: EvalReport, run: RunMetadata) -> str:
     return f"{run.status}, with {count(report.total, 'result')}"
 
 
+def early(run: RunMetadata) -> str:
+    """After how many trials a run was settled, and how; empty if it was not stopped early."""
+    if (stopped := run.stopped_early) is None:
+        return ""
+    whole = "" if stopped.of is None else f" of {stopped.of:,}"
+    return f"stopped early after {stopped.after:,}{whole}: {stopped.reason}"
+
+
 def samples(run: RunMetadata) -> str:
     """How many samples the run is about, and of how many if it was limited."""
     whole = count(run.dataset.length or 0, "sample")
     limit = run.options.limit
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
         return whole
+    if run.options.shuffle is not None:
+        return f"{limit:,} of {whole}, drawn with seed {run.options.shuffle}"
     return f"the first {limit:,} of {whole}"
 
 

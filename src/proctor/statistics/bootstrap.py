@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from proctor.statistics.differences import ROUNDING
 from proctor.statistics.distributions import normal_cdf, normal_quantile
-from proctor.statistics.intervals import FEWEST_CLUSTERS, Interval
+from proctor.statistics.intervals import Interval, too_few_clusters
 from proctor.statistics.moments import mean
 from proctor.statistics.quantiles import quantile
 
@@ -118,7 +118,7 @@ def _groups(values: Sequence[T], clusters: Sequence[Hashable] | None) -> list[tu
     together: dict[Hashable, list[T]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         together.setdefault(cluster, []).append(value)
-    return list(map(tuple, together.values())) if len(together) >= FEWEST_CLUSTERS else None
+    return None if too_few_clusters(clusters) else list(map(tuple, together.values()))
 
 
 def _means(units: Sequence[Unit], times: int, chance: random.Random) -> Iterator[float]:

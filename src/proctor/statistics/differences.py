@@ -111,11 +111,39 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Student | None:
     >>> round(found.t, 3), round(found.p(), 4)
     (3.464, 0.0742)
     """
-    apart = differences(first, second)
+    return student_of(differences(first, second))
+
+
+def student_of(apart: Sequence[float]) -> Student | None:
+    """Student's t of the differences of pairs; None below two, or where all are the same.
+
+    >>> student_of([1.0, 2.0, 3.0]).difference
+    2.0
+    """
     if len(apart) < 2:
         return None
     centre, variance = spread(apart)
     return Student(centre, math.sqrt(variance / len(apart)), len(apart) - 1) if variance else None
+
+
+def chance_of_pairs(
+    apart: Sequence[float],
+    student: Student | None,
+    direction: Direction = "any",
+    method: TestMethod = "auto",
+    seed: int = 0,
+) -> Probability:
+    """How likely the differences of pairs are by chance: by t where there are enough, else flipped.
+
+    `student` is what `student_of` gives of them.
+
+    >>> chance_of_pairs([1.0, 2.0, 3.0], None).p
+    0.25
+    """
+    by_t = method == "t" or (method == "auto" and _varied(apart) >= ENOUGH)
+    if by_t and student is not None:
+        return Probability(student.p(direction), 0.0, "paired t-test")
+    return flipped(apart, direction, seed)
 
 
 def differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -126,10 +154,17 @@ def differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     >>> differences([0.3, 2.0], [0.1 + 0.2, 1.0])
     [0.0, 1.0]
     """
+    # Beyond what rounding leaves of the largest number there is nothing to look at twice.
+    slack = ROUNDING * max(map(abs, (*first, *second)), default=0.0)
     return [
-        0.0 if abs(one - other) <= ROUNDING * max(abs(one), abs(other)) else one - other
+        apart if apart > slack or apart < -slack or not apart else _rounded(one, other)
         for one, other in zip(first, second, strict=True)
+        for apart in (one - other,)
     ]
+
+
+def _rounded(one: float, other: float) -> float:
+    return 0.0 if abs(one - other) <= ROUNDING * max(abs(one), abs(other)) else one - other
 
 
 def interval_of_pairs(first: Sequence[float], second: Sequence[float]) -> Interval | None:
@@ -177,13 +212,12 @@ def difference_of(
     student = paired(first, second) if pairs else welch(first, second)
     if method == "t" and student is None:
         return None
-    suits = _suits_pairs if pairs else _suits_groups
-    by_t = method == "t" or (method == "auto" and suits(first, second))
-    if by_t and student is not None:
-        p, name = student.p(direction), "paired t-test" if pairs else "Welch's t-test"
-        found = Probability(p, 0.0, name)
-    elif pairs:
-        found = flipped(differences(first, second), direction, seed)
+    if pairs:
+        found = chance_of_pairs(differences(first, second), student, direction, method, seed)
+    elif student is not None and (
+        method == "t" or (method == "auto" and _suits_groups(first, second))
+    ):
+        found = Probability(student.p(direction), 0.0, "Welch's t-test")
     else:
         found = shuffled(first, second, direction, seed, studentised=_by_error(first, second))
     means = spread(first)[0], spread(second)[0]
@@ -217,10 +251,6 @@ def _suits_groups(first: Sequence[float], second: Sequence[float]) -> bool:
     fewest = min(_varied(first), _varied(second))
     sizes = sorted([len(first), len(second)])
     return fewest >= PLENTY or (fewest >= ENOUGH and sizes[1] <= UNEQUAL * sizes[0])
-
-
-def _suits_pairs(first: Sequence[float], second: Sequence[float]) -> bool:
-    return _varied(differences(first, second)) >= ENOUGH
 
 
 def _by_error(first: Sequence[float], second: Sequence[float]) -> bool:

@@ -1,7 +1,8 @@
 """How likely a difference is if it were chance who stands in which group: by rearranging them all.
 
 Nothing is assumed of the shape of the numbers, so that ties, zero variance and tiny groups are
-right. Where there are too many rearrangements, a seed draws some (Phipson and Smyth 2010).
+right. Pairs are counted, however small the probability; where there are too many rearrangements
+of groups or pairs, a seed draws some (Phipson and Smyth 2010).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ DRAWN, FEWEST_DRAWN = 4_999, 999
 DRAWN_VALUES = 100_000
 # A difference this small beside the numbers themselves is what rounding left of none.
 ROUNDING = 1e-12
+# So many pairs are counted on a grid of so many steps; more are drawn.
+COUNTED_UP_TO, GRID = 100, 20_000
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 
 
@@ -68,12 +71,22 @@ def shuffled(
         sums = (sign * math.fsum(chosen) for chosen in combinations(moved, smaller))
         reached = _reached(sums, math.fsum(moved[:k]), direction, _slack(pooled))
         return Probability(reached / ways, both / ways, exact)
+    if not studentised and (min(moved[:k]) > max(moved[k:]) or max(moved[:k]) < min(moved[k:])):
+        # Nothing lies further out than groups that lie wholly apart.
+        return Probability(*_apart(moved, k, n, direction), exact)
     if 2 * k > n:
         moved, k = moved[k:] + moved[:k], n - k
         direction = OPPOSITE[direction]
     p, times = _drawn(moved, k, direction, random.Random(seed), studentised)
     kind = "studentised permutation test" if studentised else "permutation test"
     return Probability(p, 1 / (times + 1), f"{kind} ({times} drawn)")
+
+
+def _apart(moved: Sequence[float], k: int, n: int, direction: Direction) -> tuple[float, float]:
+    """How likely the highest (or lowest) k of n are one group, and the least that can be."""
+    one, both = math.exp(-_log_choices(n, k)), 2 if direction == "any" and 2 * k == n else 1
+    is_meant = direction == "any" or (moved[0] > moved[-1]) is (direction == "higher")
+    return both * one if is_meant else 1.0, both * one
 
 
 def flipped(
@@ -95,6 +108,9 @@ def flipped(
         flips = product(*((value, -value) for value in moved))
         p = _reached(map(math.fsum, flips), observed, direction, slack) / 2 ** len(moved)
         return Probability(p, smallest, "exact permutation test of pairs")
+    if len(moved) <= COUNTED_UP_TO:
+        p = counted(moved, direction)
+        return Probability(p, smallest, "permutation test of pairs")
     chance, sizes = random.Random(seed), Counter(map(abs, moved))
     sums = (
         # Of as many values of one size, so many come out positive more than negative.
@@ -106,6 +122,32 @@ def flipped(
     )
     p = (_reached(sums, observed, direction, slack) + 1) / (DRAWN + 1)
     return Probability(p, 1 / (DRAWN + 1), f"permutation test of pairs ({DRAWN} drawn)")
+
+
+def counted(moved: Sequence[float], direction: Direction = "any") -> float:
+    """How likely signs drawn by chance sum as far out: all arrangements counted, none drawn.
+
+    >>> counted([0.5, 0.25, 0.75, 0.125]) == 2 / 16
+    True
+
+    The numbers, of which none is 0, are rounded to a fine grid, and what rounding may have taken is
+    given back, so that the probability is never too small. How many arrangements have each sum
+    stands in one long number, a field for each sum: a further value adds the same number moved up
+    by it.
+    """
+    whole = math.fsum(map(abs, moved))
+    steps = [round(abs(value) / whole * GRID) for value in moved]
+    width, sums = len(moved) + 1, 1
+    for step in steps:
+        sums += sums << (step * width)
+    # A sum of signed values is twice that of the positive ones less the whole.
+    observed = math.fsum(moved) / whole
+    side = abs(observed) if direction == "any" else observed * (-1 if direction == "lower" else 1)
+    slack = (len(moved) + 1) / GRID
+    least = math.ceil(((side - slack) * GRID + sum(steps)) / 2)
+    # As the fields lie next to each other, the remainder is what they sum to.
+    reached = (sums >> (max(0, least) * width)) % ((1 << width) - 1)
+    return min(1.0, (2 if direction == "any" else 1) * reached / (1 << len(moved)))
 
 
 def sign_test(up: int, down: int, direction: Direction = "any") -> float:

@@ -31,7 +31,7 @@ def difference_interval(
     return max(-1.0, apart - below), min(1.0, apart + above)
 
 
-def paired_interval(up: int, down: int, n: int, confidence: float = 0.95) -> Interval | None:
+def paired_interval(up: float, down: float, n: float, confidence: float = 0.95) -> Interval | None:
     """Where the difference of two rates of the same n samples truly lies; None of nothing.
 
     `up` counts the samples where only the first holds, `down` those where only the second does.

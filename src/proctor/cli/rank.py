@@ -1,0 +1,45 @@
+"""`proctor rank`: runs, or the configurations of one, in order of a metric."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from proctor.cli.options import history_option, json_option
+from proctor.records.ranking import Order
+
+
+@click.command("rank")
+@click.argument("metric")
+@click.argument("runs", nargs=-1, required=True)
+@click.option(
+    "--order",
+    type=click.Choice(get_args(Order)),
+    help="asc has the lowest first, desc the highest. Default: the best first.",
+)
+@history_option()
+@json_option()
+def command(
+    metric: str, runs: tuple[str, ...], order: str | None, history: str | None, as_json: bool
+) -> None:
+    """Put RUNS in order of METRIC, and say which places are decided.
+
+    A single run is taken apart into its configurations. METRIC is what every sample has a number
+    of: pass_rate, strict_pass_rate, mean_score, latency_ms.mean, tokens.mean, cost.mean, an
+    evaluator's name, a field, or a path into the results. Percentiles and totals have no places
+    that could be decided.
+
+    \b
+    proctor rank pass_rate latest
+    proctor rank latency_ms.mean main candidate-a candidate-b
+    """
+    from proctor import codec
+    from proctor.reports.comparison import show_ranking
+    from proctor.side_by_side import rank
+
+    ranking = rank(metric, runs, history=history, order=order)
+    if as_json:
+        click.echo(codec.encode_pretty({"answer": ranking.answer, "ranking": ranking}))
+    else:
+        show_ranking(ranking)

@@ -1,0 +1,325 @@
+"""The report of a run whose configurations stand side by side, and its fields one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proctor.comparison.comparing import compare
+from proctor.comparison.ranking import Ranked, rank
+from proctor.comparison.readings import Reading
+from proctor.comparison.sides import Numbers, Side, Table, by_sample, is_time, side_of
+from proctor.comparison.verdicts import WORTH
+from proctor.errors import ConfigError, FieldMissing, nearest
+from proctor.fields.path import compiled
+from proctor.fields.view import result_of
+from proctor.records.comparison import Comparison
+from proctor.records.ranking import Ranking
+from proctor.records.report import EvalReport
+from proctor.records.score import Score, parts_of
+from proctor.records.trial import EvalResult
+
+ByConfiguration = dict[str, list[Reading]]
+
+
+class _Readings(NamedTuple):
+    """The numbers of fields and scores, by name and configuration."""
+
+    fields: dict[str, ByConfiguration]
+    scores: dict[str, ByConfiguration]
+
+
+class FieldScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one field's evaluators said of one trial, and together."""
+
+    sample_id: str
+    configuration: str
+    epoch: int
+    score: Score
+    evaluators: dict[str, Score] = {}
+
+    @property
+    def passed(self) -> bool:
+        """True if the field passed in this trial."""
+        return self.score.passed
+
+
+class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One field over all trials: it passed if it was judged and passed everywhere."""
+
+    field: str
+    scores: tuple[FieldScore, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """True if no trial failed or stayed without a verdict, and at least one passed."""
+        told = [one.score for one in self.scores if one.score.status != "skipped"]
+        return bool(told) and all(score.passed for score in told)
+
+    @property
+    def score(self) -> Score:
+        """The score, where there is only one trial."""
+        if len(self.scores) == 1:
+            return self.scores[0].score
+        raise ConfigError(
+            f"the field {self.field!r} has {len(self.scores)} scores, one for each trial",
+            fix="look at .scores, or at one configuration with .of(name)",
+        )
+
+    @property
+    def evaluators(self) -> dict[str, Score]:
+        """What each evaluator said, where there is only one trial."""
+        return self.scores[0].evaluators if len(self.scores) == 1 else {}
+
+    def of(self, configuration: str) -> FieldResult:
+        """The same field in one configuration."""
+        held = tuple(one for one in self.scores if one.configuration == configuration)
+        if not held:
+            names = {one.configuration for one in self.scores}
+            raise ConfigError(
+                f"there is no configuration {configuration!r}", fix=nearest(configuration, names)
+            )
+        return FieldResult(self.field, held)
+
+
+class FieldReport(EvalReport):
+    """A report whose results are looked at field by field and configuration by configuration."""
+
+    @classmethod
+    def of(cls, report: EvalReport) -> FieldReport:
+        """The same report, with what can be asked of fields and configurations besides."""
+        if isinstance(report, cls):
+            return report
+        return cls(report.results, report.metadata, report.metrics, report.by_configuration)
+
+    @property
+    def passed(self) -> bool:
+        """True if every trial got a verdict and passed; what was skipped does not count."""
+        counts = self.counts
+        return counts.passed > 0 and counts.passed + counts.skipped == counts.total
+
+    @cached_property
+    def configurations(self) -> tuple[str, ...]:
+        """The names of the configurations."""
+        if self.metadata is None:
+            return tuple(dict.fromkeys(result.trial.configuration for result in self.results))
+        return tuple(one.name for one in self.metadata.configurations)
+
+    @cached_property
+    def field_results(self) -> Mapping[str, FieldResult]:
+        """What the evaluators said, by field; of a trial that failed, that it did."""
+        names = [spec.name for spec in self.metadata.evaluators] if self.metadata else []
+        held: dict[str, list[FieldScore]] = {name: [] for name in names}
+        for result in self.results:
+            failed = Score.error(str(result.trial.error)) if result.trial.error else None
+            for field in names:
+                score = failed or result.scores.get(field)
+                if score is not None:
+                    held[field].append(_field_score(result, score))
+        return {field: FieldResult(field, tuple(scores)) for field, scores in held.items()}
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        metrics: Sequence[str] | None = None,
+        better: Mapping[str, bool | None] | None = None,
+        worth: float = WORTH,
+    ) -> Comparison:
+        """What configuration `a` is beside `b`: what passed, scores, fields, times and costs.
+
+        Deltas are a minus b, percentages of b. `metrics` narrows it to some, `better` says which
+        way a field is better where its name does not tell, and less than `worth` is no difference
+        worth the name.
+        """
+        return compare(self.side(a), self.side(b), metrics=metrics, better=better, worth=worth)
+
+    def side(self, configuration: str | None = None, name: str | None = None) -> Side:
+        """One configuration as a side of a comparison; the only one, if none is named."""
+        which = configuration if configuration is not None else self._only_configuration()
+        if which not in self.configurations:
+            raise ConfigError(
+                f"there is no configuration {which!r} in this run",
+                fix=nearest(which, self.configurations),
+            )
+        selected = self.metadata.fields if self.metadata else {}
+        return side_of(
+            name or which,
+            self.results.only(which),
+            self.metadata,
+            fields=_table(self._readings.fields, which),
+            # The evaluators that a field's score is made of lie in the results themselves.
+            scores=_table(self._readings.scores, which) if selected else None,
+        )
+
+    def _only_configuration(self) -> str:
+        if len(self.configurations) == 1:
+            return self.configurations[0]
+        if not self.configurations:
+            raise ConfigError("the report has no results, and so nothing to compare")
+        raise ConfigError(
+            f"run {self.run_id} has {len(self.configurations)} configurations",
+            fix=f"name one of: {', '.join(self.configurations)}",
+        )
+
+    def rank_by(self, field: str, order: str = "asc") -> Ranking:
+        """The configurations in order of a field, a path, a metric, or an evaluator's score.
+
+        "asc" has the lowest first. Ties go by name; those without a number come last.
+        """
+        return rank(field, order, self.ranked(field))
+
+    def ranked(self, field: str) -> dict[str, Ranked]:
+        """The numbers that the configurations are ranked by."""
+        readings = self._fields_and_scores(field)
+        if readings is None:
+            sides = {name: self.side(name) for name in self.configurations}
+            found = {name: side.find(field) for name, side in sides.items()}
+            if any(numbers is not None for numbers in found.values()):
+                run = self.run_id if is_time(field, *sides.values()) else ""
+                return {name: _found(sides[name], found[name] or {}, run) for name in sides}
+            readings = self._by_any_path(field)
+        if not _has_numbers(readings) and any(readings.values()):
+            raise ConfigError(
+                f"the field {field!r} has no numbers to rank by",
+                fix=f"rank by one of: {', '.join(self._names)}",
+            )
+        sides = {name: side_of(name, self.results.only(name), self.metadata) for name in readings}
+        run = self.run_id if is_time(field, *sides.values()) else ""
+        return {name: _ranked(held, sides[name].clusters, run) for name, held in readings.items()}
+
+    def _fields_and_scores(self, name: str) -> ByConfiguration | None:
+        if not self.metadata or not self.metadata.fields:
+            return None
+        return self._readings.fields.get(name) or self._readings.scores.get(name)
+
+    def _by_any_path(self, path: str) -> ByConfiguration:
+        """The readings at a path that was not selected; who meant another name is told which."""
+        try:
+            return self._by_path(path)
+        except FieldMissing as missing:
+            known = self._names
+            fix = f"{nearest(path, known)}; {missing.fix}" if missing.fix else nearest(path, known)
+            raise FieldMissing(missing.what, where=missing.where, fix=fix) from None
+
+    @property
+    def _names(self) -> list[str]:
+        """What samples have numbers of."""
+        return list(dict.fromkeys(n for c in self.configurations for n in self.side(c).names))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain mapping for each trial, with its fields and scores: for a table or a plot."""
+        fields = self.metadata.fields if self.metadata else {}
+        return [_row(result, self._whole(result), fields) for result in self.results]
+
+    def refuse_missing(self) -> None:
+        """Raise `FieldMissing` if a trial has not all the fields that were selected."""
+        for result in self.results:
+            if result.success:
+                whole = self._whole(result)
+                for name, path in self.metadata.fields.items() if self.metadata else ():
+                    if not _was_there(result.scores.get(name)):
+                        compiled(path).find(whole)
+
+    def _whole(self, result: EvalResult) -> dict[str, Any]:
+        """Everything of a result, as its evaluators saw it: the configuration's options too."""
+        whole = result_of(result.trial)
+        whole["configuration"] |= self._options.get(result.trial.configuration, {})
+        return whole
+
+    @cached_property
+    def _options(self) -> dict[str, dict[str, Any]]:
+        run = self.metadata
+        return {} if run is None else {one.name: one.options for one in run.configurations}
+
+    @cached_property
+    def _readings(self) -> _Readings:
+        """The selected fields and all scores, in one pass; none where no field was selected."""
+        selected = self.metadata.fields if self.metadata else {}
+        fields = {name: self._empty() for name in selected}
+        scores: dict[str, ByConfiguration] = {}
+        ways = {name: compiled(path) for name, path in selected.items()}
+        for result in self.results if selected else ():
+            where, whole = result.trial.configuration, self._whole(result)
+            for name, way in ways.items():
+                there = result.success and way.exists(whole)
+                fields[name][where].append(_reading(result, way.find(whole) if there else None))
+            for name, score in _every_score(result):
+                # A field's own numbers are meant by its name; its score then is "name.score".
+                held = scores.setdefault(f"{name}.score" if name in ways else name, self._empty())
+                held[where].append(_reading(result, score.value))
+        return _Readings(fields, scores)
+
+    def _by_path(self, path: str) -> ByConfiguration:
+        found, way = self._empty(), compiled(path)
+        seen, missing = False, None
+        for result in self.results:
+            value = None
+            if result.success:
+                try:
+                    value, seen = way.find(self._whole(result)), True
+                except FieldMissing as error:
+                    missing = error
+            found[result.trial.configuration].append(_reading(result, value))
+        if missing is not None and not seen:
+            raise missing
+        return found
+
+    def _empty(self) -> ByConfiguration:
+        return {name: [] for name in self.configurations}
+
+
+def _was_there(score: Score | None) -> bool:
+    """True if an evaluator saw the field: what is kept of an object may lack its properties."""
+    return score is not None and any(part.ok for part in parts_of(score).values())
+
+
+def _table(readings: Mapping[str, ByConfiguration], configuration: str) -> Table:
+    held = {name: by_sample(each.get(configuration, ())) for name, each in readings.items()}
+    return {name: numbers for name, numbers in held.items() if numbers}
+
+
+def _ranked(readings: Sequence[Reading], clusters: dict[str, str] | None, run: str) -> Ranked:
+    return Ranked(by_sample(readings), clusters, sum(one.value is None for one in readings), run)
+
+
+def _found(side: Side, numbers: Numbers, run: str) -> Ranked:
+    return Ranked(numbers, side.clusters, len(side.samples) - len(numbers), run)
+
+
+def _has_numbers(readings: ByConfiguration) -> bool:
+    return any(one.value is not None for held in readings.values() for one in held)
+
+
+def _reading(result: EvalResult, value: Any) -> Reading:
+    return Reading.of(result.sample_id, result.trial.epoch, value)
+
+
+def _field_score(result: EvalResult, score: Score) -> FieldScore:
+    trial = result.trial
+    return FieldScore(result.sample_id, trial.configuration, trial.epoch, score, parts_of(score))
+
+
+def _every_score(result: EvalResult) -> Iterator[tuple[str, Score]]:
+    """The scores of a result, and those they were made of."""
+    for name, score in result.scores.items():
+        yield name, score
+        for part, one in parts_of(score).items():
+            yield f"{name}.{part}", one
+
+
+def _row(result: EvalResult, whole: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "sample_id": result.sample_id,
+        "configuration": result.trial.configuration,
+        "epoch": result.trial.epoch,
+        "outcome": result.outcome,
+    }
+    for name, path in fields.items():
+        way = compiled(path)
+        row[name] = way.find(whole) if result.success and way.exists(whole) else None
+    return row | {f"{name}.score": score.value for name, score in result.scores.items()}

@@ -1,0 +1,184 @@
+"""What is to be said of a difference, with all that was compared in view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from proctor.comparison.enough import Seen, more_for_a_verdict
+from proctor.comparison.evidence import MCNEMAR
+from proctor.records.comparison import Interval, MetricDelta, Verdict
+from proctor.records.wording import Kind
+from proctor.statistics.corrections import holm
+from proctor.statistics.distributions import normal_quantile
+from proctor.statistics.intervals import wilson_interval
+
+# With less chance than this it is a difference.
+LEVEL = 0.05
+# A rate or a score that moves by less than a point is not worth the name, and so is any other
+# number that moves by less than five percent.
+WORTH = 0.01
+WORTH_OF_NUMBERS = 0.05
+# Trials of one run share their moment: what they say of times is said of that moment too.
+TIMES_APART = (
+    "the times of two runs were measured at different moments: samples cannot tell a slower system "
+    "from a slower hour"
+)
+# So many samples that agree to the last digit are the same, whatever they measure.
+PLENTY = 30
+
+
+def smallest_worth(kind: Kind, b: float | None, worth: float = WORTH) -> float:
+    """The smallest difference worth the name: in points of a share or score, else a part of b.
+
+    >>> smallest_worth("rate", 0.8), smallest_worth("number", 400.0)
+    (0.01, 20.0)
+    """
+    if kind != "number":
+        return worth
+    return WORTH_OF_NUMBERS * abs(b or 0.0)
+
+
+def adjusted(deltas: Sequence[MetricDelta], tests: Sequence[Hashable]) -> list[MetricDelta]:
+    """The same deltas with corrected probabilities and verdicts.
+
+    `tests` says which of them are one test: what is the same as another, number for number, is not
+    a further chance to be wrong. Nor is a test of pairs that all agree, which cannot find anything
+    (Tarone 1990). Everything else is the family that the correction is for.
+    """
+    family: dict[Hashable, float] = {}
+    for delta, test in zip(deltas, tests, strict=True):
+        if delta.p is not None and not _cannot_differ(delta):
+            family.setdefault(test, delta.p)
+    corrected = dict(zip(family, holm([*family.values()], LEVEL), strict=True))
+    return [
+        _judged(delta, corrected[test].p if test in corrected else delta.p, len(family))
+        for delta, test in zip(deltas, tests, strict=True)
+    ]
+
+
+def in_family(deltas: Sequence[MetricDelta], tests: Sequence[Hashable]) -> int:
+    """For how many tests the probabilities of these are corrected."""
+    told = zip(deltas, tests, strict=True)
+    return len({test for one, test in told if one.p is not None and not _cannot_differ(one)})
+
+
+def _cannot_differ(delta: MetricDelta) -> bool:
+    return delta.paired and delta.absolute == 0 and delta.error is None
+
+
+def _judged(delta: MetricDelta, p: float | None, family: int) -> MetricDelta:
+    verdict = _verdict(delta, p)
+    needed = _needed(delta, family) if verdict == "not enough evidence" else None
+    return msgspec.structs.replace(delta, p_adjusted=p, verdict=verdict, more_samples=needed)
+
+
+def _verdict(delta: MetricDelta, p: float | None) -> Verdict:
+    if delta.method == TIMES_APART:
+        return "not enough evidence"
+    bounds = _bounds(delta)
+    if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.worth:
+        return "no difference worth the name"
+    if p is None or p > LEVEL or not delta.absolute:
+        return "not enough evidence"
+    if delta.higher_is_better is None:
+        return "different"
+    return "better" if (delta.absolute > 0) is delta.higher_is_better else "worse"
+
+
+def _bounds(delta: MetricDelta) -> Interval | None:
+    """Between which the difference surely lies, also where all samples agree to the last digit."""
+    units = _units(delta)
+    if delta.interval is not None:
+        return _with_rare_ones(delta, delta.interval)
+    # Clusters that are too few tell nothing, also where all their samples agree.
+    told = delta.clusters is None or delta.p is not None
+    if not told or delta.absolute != 0 or units < 2 or not delta.paired:
+        return None
+    if delta.kind == "number":
+        return (0.0, 0.0) if units >= PLENTY else None
+    # At most so many of all samples differ, and no score by more than 1.
+    most = _most_that_differ(units)
+    return -most, most
+
+
+def with_rare_ones(
+    interval: Interval, means: tuple[float, float], n: int, confidence: float = 0.95
+) -> Interval:
+    """An interval of the difference of scores, no narrower than n samples of yes and no could tell.
+
+    Scores that all stay near to each other do not rule out that a few others fall to 0: so many as
+    may be there though none is among n.
+
+    >>> [round(end, 3) for end in with_rare_ones((-0.01, 0.01), (0.8, 0.8), 40)]
+    [-0.07, 0.07]
+    """
+    (a, b), most = means, _most_that_differ(n, confidence)
+    return (
+        min(interval[0], a - b - most * max(a, 1 - b)),
+        max(interval[1], a - b + most * max(b, 1 - a)),
+    )
+
+
+def _with_rare_ones(delta: MetricDelta, interval: Interval) -> Interval:
+    if delta.a is None or delta.b is None or not has_rare_ones(delta):
+        return interval
+    return with_rare_ones(interval, (delta.a, delta.b), delta.n)
+
+
+def has_rare_ones(delta: MetricDelta) -> bool:
+    """True of scores whose interval goes by their spread: exact ones know what is rare."""
+    return delta.kind != "number" and delta.paired and delta.method != MCNEMAR
+
+
+def _units(delta: MetricDelta) -> float:
+    """How many are independent of each other."""
+    return delta.n if delta.units is None else delta.units
+
+
+def _most_that_differ(n: float, confidence: float = 0.95) -> float:
+    found = wilson_interval(0, n, confidence)
+    return 1.0 if found is None else found[1]
+
+
+def _needed(delta: MetricDelta, family: int) -> int | None:
+    """About how many more samples lead to a verdict; None where that cannot be told."""
+    if delta.n < 2 or delta.absolute is None or delta.method == TIMES_APART:
+        return None
+    level = LEVEL / max(1, family)
+    if delta.error:
+        step = 1.0 if delta.method == MCNEMAR else 0.0
+        jump = jump_of(delta) if has_rare_ones(delta) else 0.0
+        seen = Seen(delta.n, delta.absolute, delta.error, delta.worth, level, step, jump)
+        more = more_for_a_verdict(seen)
+        # With fewer pairs no arrangement of them is rare enough.
+        return max(more, _fewest(level) - delta.n) if delta.paired else more
+    units = _units(delta)
+    enough = _agreeing(delta, level) if delta.paired else None
+    return None if enough is None else max(1, math.ceil((enough - units) * delta.n / units))
+
+
+def jump_of(delta: MetricDelta) -> float:
+    """How far one sample may move the difference of two scores."""
+    a, b = delta.a or 0.0, delta.b or 0.0
+    return max(a, b, 1 - a, 1 - b)
+
+
+def _fewest(level: float) -> int:
+    """How many pairs must all go one way to be less likely than the level, by chance."""
+    return math.ceil(1 - math.log2(level))
+
+
+def _agreeing(delta: MetricDelta, level: float) -> float | None:
+    """How many independent pairs make a verdict if all agree, or all differ by the same."""
+    if delta.absolute:
+        return _fewest(level)
+    if delta.kind == "number":
+        return PLENTY
+    if not delta.worth:
+        return None
+    z = normal_quantile(0.975)
+    # The ends of Bonett and Price's interval, and of Wilson's, if nothing differs.
+    return z * math.sqrt(2) / delta.worth - 2 if delta.interval else z * z / delta.worth - z * z

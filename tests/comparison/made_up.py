@@ -1,0 +1,42 @@
+"""Sides of comparisons, made of plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.comparison.comparing import compare
+from proctor.comparison.sides import Numbers, Side
+from proctor.records.comparison import Comparison, MetricDelta
+
+
+def numbers(*values: float | None) -> Numbers:
+    """One number for each sample s0, s1 …; None is left out."""
+    return {f"s{place}": float(v) for place, v in enumerate(values) if v is not None}
+
+
+def of_field(
+    mine: Numbers, theirs: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
+) -> MetricDelta:
+    """The delta of a field between two sides that have nothing else."""
+    return sides_of_field(mine, theirs, name, clusters).fields[name]
+
+
+def sides_of_field(
+    mine: Numbers, theirs: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
+) -> Comparison:
+    """Two sides that have nothing but a field; the clusters are those of the first samples."""
+    named = None if clusters is None else {f"s{at}": one for at, one in enumerate(clusters)}
+    low, high = (
+        Side(side, fields={name: held}, clusters=named, samples=tuple(held))
+        for side, held in (("low", mine), ("high", theirs))
+    )
+    return compare(low, high)
+
+
+def of_score(mine: Sequence[float], theirs: Sequence[float], worth: float = 0.01) -> MetricDelta:
+    """The delta of an evaluator's scores of the same samples."""
+    new, old = (
+        Side(side, scores={"judge": numbers(*held)})
+        for side, held in (("new", mine), ("old", theirs))
+    )
+    return compare(new, old, worth=worth).scores["judge"]

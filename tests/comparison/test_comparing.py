@@ -1,0 +1,308 @@
+"""Everything that is said of two sides: the sentence, the flips, who is not matched, and notes."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from proctor.comparison.comparing import compare
+from proctor.comparison.sides import Side, side_of
+from proctor.records.comparison import Comparison, Flip, MetricDelta
+from proctor.records.results import ResultList
+from proctor.records.run import (
+    DatasetInfo,
+    EvaluatorSpec,
+    RunMetadata,
+    RunOptions,
+    StoppedEarly,
+)
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Failure, Trial
+from tests.comparison.made_up import numbers
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def passes(name: str, *shares: float, **more: Any) -> Side:
+    held = numbers(*shares)
+    metrics = {"pass_rate": held, "strict_pass_rate": dict(held)}
+    return Side(name, metrics, samples=tuple(held), **more)
+
+
+def run(run_id: str, **facts: Any) -> RunMetadata:
+    return RunMetadata(run_id, "exam", NOW, **{"status": "completed", **facts})
+
+
+def result(sample: str, *, value: float = 1.0, error: bool = False, **trial: Any) -> EvalResult:
+    failed = Failure("ValueError", "no") if error else None
+    made = Trial(Sample(sample, sample), output="x", error=failed, **trial)
+    return EvalResult(made, {} if error else {"judge": Score(value, value >= 0.5)})
+
+
+def test_the_answer_says_which_is_better_by_how_much_and_how_sure() -> None:
+    """What passed comes first; what else moved follows by name."""
+    a = passes("new", *[1] * 40, *[0] * 10)
+    b = passes("main", *[0] * 20, *[1] * 20, *[0] * 10)
+    slow = numbers(*(900.0 + 7 * (at % 11) for at in range(50)))
+    quick = numbers(*(500.0 + 5 * (at % 13) for at in range(50)))
+    a = msgspec.structs.replace(a, metrics={**a.metrics, "latency_ms.mean": slow})
+    b = msgspec.structs.replace(b, metrics={**b.metrics, "latency_ms.mean": quick})
+    found = compare(a, b)
+    assert found.answer == (
+        "new is better than main: pass_rate 80.0 % against 40.0 %, +40.0 points "
+        "(n = 50, 95 % interval +24.2 to +52.7, p < 0.0001 corrected for 2 tests). "
+        "Worse: latency_ms.mean."
+    )
+    back = compare(b, a)
+    assert back.answer.startswith("main is worse than new: pass_rate 40.0 % against 80.0 %, -40.0")
+    assert back.answer.endswith("Better: latency_ms.mean.")
+
+
+def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
+    """All calls of one run share its moment: a slower hour looks like a slower system.
+
+    They are in no headline and no family of tests; within one run they are as any other number.
+    """
+    slow = numbers(*(900.0 + 7 * (at % 11) for at in range(50)))
+    quick = numbers(*(500.0 + 5 * (at % 13) for at in range(50)))
+
+    def sides(first: str, second: str) -> Comparison:
+        held = {"latency_ms.mean": slow}, {"latency_ms.mean": quick}
+        one, other = (passes(name, *[1, 0] * 25) for name in ("new", "main"))
+        facts = {"fields": {"wait": "latency_ms", "words": "output.words"}}
+        fields = {"wait": slow, "words": slow}, {"wait": quick, "words": quick}
+        a, b = (
+            msgspec.structs.replace(
+                side, metrics={**side.metrics, **held[at]}, fields=fields[at], run=run(id_, **facts)
+            )
+            for at, (side, id_) in enumerate(((one, first), (other, second)))
+        )
+        return compare(a, b)
+
+    apart, together = sides("r2", "r1"), sides("r1", "r1")
+    for delta in (apart.metrics["latency_ms.mean"], apart.fields["wait"]):
+        assert (delta.verdict, delta.p_adjusted) == ("not enough evidence", None)
+        assert (delta.more_samples, delta.absolute is None) == (None, False)
+        assert delta.interval is not None
+    assert apart.fields["words"].decided
+    assert "latency_ms" not in apart.answer
+    [note] = apart.notes
+    assert note == (
+        "the times of two runs were measured at different moments: samples cannot tell a slower "
+        "system from a slower hour"
+    )
+    assert together.metrics["latency_ms.mean"].verdict == "worse"
+    assert together.fields["wait"].decided
+    assert (apart.tests, together.tests, together.notes) == (1, 1, ())
+
+
+def test_the_answer_where_there_is_nothing_to_tell() -> None:
+    """Too few samples say how many more; enough say that nothing is worth the name."""
+    few = compare(passes("new", 1, 1, 0, 1), passes("main", 1, 0, 1, 1))
+    assert few.answer.startswith(
+        "Not enough evidence that new and main differ: pass_rate 75.0 % against 75.0 %, 0.0 points "
+        "(n = 4, 95 % interval -65.3 to +65.3, p = 1); about "
+    )
+    assert few.answer.endswith(" more samples would settle it.")
+    same = compare(passes("new", *[1] * 300), passes("main", *[1] * 300))
+    assert same.answer == (
+        "new and main do not differ by anything worth the name: pass_rate 100.0 % against 100.0 %, "
+        "0.0 points (n = 300, 95 % interval -0.9 to +0.9, p = 1); "
+        "more than ±1.0 points is unlikely."
+    )
+
+
+def test_many_names_are_cut_and_unknown_ways_are_only_different() -> None:
+    """Four are named; a field that may go either way is different."""
+    up, down = numbers(*[1.0, 2.0] * 20), numbers(*[5.0, 6.5] * 20)
+    fields = [f"thing{at}" for at in range(7)]
+    a = Side("a", fields=dict.fromkeys(fields, up))
+    b = Side("b", fields=dict.fromkeys(fields, down))
+    assert compare(a, b).answer.startswith("a is different from b: thing0 1.5 against 5.75, -4.25")
+    apart = {name: {s: v + at for s, v in up.items()} for at, name in enumerate(fields)}
+    told = compare(Side("a", fields=apart), b).answer
+    assert "Also different: thing1, thing2, " in told
+
+
+def test_errors_are_counted_in_the_headline() -> None:
+    """Where trials failed, the answer is about the strict pass rate, and a note says how many."""
+    a = side_of(
+        "new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)])
+    )
+    b = side_of("old", ResultList([result(f"s{at}") for at in range(7)]))
+    found = compare(a, b)
+    assert "strict_pass_rate 85.7 % against 100.0 %, -14.3 points (n = 7" in found.answer
+    assert found.metrics["pass_rate"].n == 6
+    assert found.notes == ("new has 1 trial without a verdict",)
+    assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in found.flips] == [
+        ("s6", True, None, 1.0)
+    ]
+
+
+def test_flips_are_the_lost_ones_first_worst_first() -> None:
+    """By how far the score fell; then those that were won."""
+    verdicts = {"a": (0, 1), "b": (1, 0), "c": (0, 1), "d": (1, 1), "e": (0, 0)}
+    scores = {"a": (0.4, 0.6), "b": (0.9, 0.1), "c": (0.0, 0.9), "d": (1.0, 1.0), "e": (0.0, 0.1)}
+    sides = [
+        Side(
+            name,
+            {
+                "pass_rate": {s: float(v[at]) for s, v in verdicts.items()},
+                "mean_score": {s: v[at] for s, v in scores.items()},
+            },
+        )
+        for at, name in enumerate(("new", "old"))
+    ]
+    found = compare(*sides)
+    assert [flip.sample_id for flip in found.flips] == ["c", "a", "b"]
+    assert [flip.sample_id for flip in found.lost] == ["c", "a"]
+    assert [flip.sample_id for flip in found.won] == ["b"]
+    assert found.flips[0].change == -0.9
+    assert compare(*sides, metrics=["mean_score"]).flips == found.flips
+
+
+def test_of_several_epochs_more_than_half_must_pass() -> None:
+    """Two of three is a pass, one of two is none."""
+    a = passes("new", 1 / 3, 0.5, 1.0)
+    b = passes("old", 2 / 3, 1.0, 2 / 3)
+    assert [flip.sample_id for flip in compare(a, b).flips] == ["s0", "s1"]
+
+
+def test_unmatched_samples_are_named() -> None:
+    """The ids that only one side has, and how many both have."""
+    a = passes("new", 1, 1, 1)
+    b = Side("old", {"pass_rate": {"s1": 1.0, "x": 0.0}}, samples=("s1", "x"))
+    found = compare(a, b)
+    assert (found.samples, found.only_a, found.only_b) == (1, ("s0", "s2"), ("x",))
+    assert found.missing_b == ("strict_pass_rate",)
+
+
+def test_notes_tell_what_makes_two_runs_unlike() -> None:
+    """Other data, another evaluator of the same name, other epochs, a run that was not finished."""
+    judge = EvaluatorSpec("judge", "llm_judge", {"judge": "small"})
+    one = run(
+        "1",
+        dataset=DatasetInfo("d", fingerprint="x"),
+        evaluators=(judge, EvaluatorSpec("new", "new")),
+        options=RunOptions(epochs=3),
+        stopped_early=StoppedEarly("it is settled", 10),
+    )
+    other = run(
+        "2",
+        status="interrupted",
+        dataset=DatasetInfo("d", fingerprint="y"),
+        evaluators=(msgspec.structs.replace(judge, parameters={"judge": "large"}),),
+    )
+    found = compare(passes("new", 1, run=one), passes("old", 1, run=other))
+    assert [note.split(":")[0] for note in found.notes] == [
+        "new was stopped as soon as it was settled",
+        "old is not complete (interrupted)",
+        "the datasets are not the same",
+        "3 and 1 epochs",
+        "only new has the evaluator new",
+        "the evaluator judge is not the same in both runs",
+    ]
+    assert (found.a_run, found.b_run) == ("1", "2")
+    assert compare(passes("a", 1, run=one), passes("b", 1, run=one)).notes[0].startswith("a was")
+
+
+def test_deltas_are_found_by_the_names_of_a_reports_metrics() -> None:
+    """exact.mean is the score of exact, field.tokens the field; what is not there is None."""
+    held = numbers(0.5, 0.25)
+    found = compare(
+        *(Side(n, {"latency_ms.mean": held}, {"exact": held}, {"tokens": held}) for n in "ab")
+    )
+    assert found.find("exact.mean") is found.scores["exact"]
+    assert found.find("field.tokens") is found.fields["tokens"]
+    assert found.find("latency_ms") is found.metrics["latency_ms.mean"]
+    assert found.find("nothing") is None
+    side = Side("a", {"latency_ms.mean": held}, {"exact": held})
+    assert side.find("exact.mean") == held
+    assert side.find("nothing") is None
+    assert side.names == ["latency_ms.mean", "exact"]
+
+
+def test_essential_shows_nothing_twice() -> None:
+    """Twins by name and number are left out, what it cost comes last."""
+
+    def delta(name: str, a: float, kind: Any = "score") -> MetricDelta:
+        return MetricDelta(name, a, 0.5, kind=kind)
+
+    found = Comparison(
+        "a",
+        "b",
+        metrics={
+            "pass_rate": delta("pass_rate", 1),
+            "strict_pass_rate": delta("strict_pass_rate", 1),
+            "mean_score": delta("mean_score", 0.7),
+            "latency_ms.mean": delta("latency_ms.mean", 9, "number"),
+        },
+        scores={
+            "output.score": delta("output.score", 1),
+            "output.judge": delta("output.judge", 1),
+            "graded": delta("graded", 0.3),
+            "graded.pass_rate": delta("graded.pass_rate", 0.2),
+        },
+        fields={"tokens": delta("tokens", 8, "number")},
+    )
+    assert [one.name for one in found.essential()] == [
+        "pass_rate", "mean_score", "output.score", "graded", "graded.pass_rate", "tokens",
+        "latency_ms.mean",
+    ]  # fmt: skip
+
+
+def test_sides_of_results() -> None:
+    """Means of epochs by sample, clusters that samples name, and scores with their pass rates."""
+    results = [
+        EvalResult(
+            Trial(
+                Sample(name, "x", metadata={"cluster": cluster} if cluster else {}),
+                output="x",
+                epoch=epoch,
+                latency_ms=ms,
+            ),
+            {"judge": Score(value, value > 0.5)},
+        )
+        for name, cluster, epoch, ms, value in (
+            ("a", "doc", 0, 10.0, 0.4),
+            ("a", "doc", 1, 30.0, 0.8),
+            ("b", None, 0, 5.0, 1.0),
+            ("c", "doc", 0, None, 0.0),
+        )
+    ]
+    side = side_of("new", ResultList(results))
+    assert side.samples == ("a", "b", "c")
+    assert side.clusters == {"a": "doc", "b": "b", "c": "doc"}
+    assert side.metrics["latency_ms.mean"] == {"a": 20.0, "b": 5.0}
+    assert side.metrics["pass_rate"] == {"a": 0.5, "b": 1.0, "c": 0.0}
+    assert side.scores["judge"]["a"] == (0.4 + 0.8) / 2
+    assert side.scores["judge.pass_rate"] == {"a": 0.5, "b": 1.0, "c": 0.0}
+    assert "tokens.mean" not in side.metrics
+    assert "cost.mean" not in side.metrics
+
+
+def test_a_comparison_is_plain_data() -> None:
+    """Flips and deltas survive JSON."""
+    found = compare(passes("new", 1, 0, 1), passes("old", 0, 1, 1))
+    assert json.loads(msgspec.json.encode(found))["flips"][0]["sample_id"] == "s1"
+    assert Flip("x", lost=True, a=None, b=1.0).change == -1.0
+
+
+def test_a_p_of_1_is_said_to_be_corrected_too() -> None:
+    """Uncorrected it may be far below 1."""
+    held = numbers(*[1, 0] * 20)
+    turned = numbers(*[1, 0] * 19, 0, 1)
+    new, old = (
+        Side(
+            name,
+            {"pass_rate": rate},
+            {"judge": numbers(*(at % step / step for at in range(40)))},
+            samples=tuple(held),
+        )
+        for name, rate, step in (("new", held, 7), ("old", turned, 5))
+    )
+    assert "p = 1 corrected for 2 tests" in compare(new, old).answer

@@ -1,0 +1,83 @@
+"""Runs that other evaluators judged: what all of them say together does not compare."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from proctor.comparison.comparing import compare
+from proctor.comparison.measures import changes_between
+from proctor.comparison.sides import Side
+from proctor.records.run import EvaluatorSpec, RunMetadata
+from tests.comparison.made_up import numbers
+
+RIGHT = EvaluatorSpec("right", "app.py:right", identity="1")
+GRADED = EvaluatorSpec("graded", "app.py:graded", identity="2")
+EASY = EvaluatorSpec("easy", "app.py:easy", identity="3")
+HERE = {"python": "3.12.1", "proctor": "1.0"}
+
+
+def run(name: str, *evaluators: EvaluatorSpec, **known: Any) -> RunMetadata:
+    started = datetime(2026, 1, 1, tzinfo=UTC)
+    return RunMetadata(
+        name, "exam", started, "completed", evaluators=evaluators, environment=HERE, **known
+    )
+
+
+def side(name: str, value: float, of: RunMetadata) -> Side:
+    """Forty samples that all came to the same."""
+    held = numbers(*[value] * 40)
+    metrics = {"pass_rate": held, "strict_pass_rate": held, "mean_score": held}
+    scores = {spec.name: held for spec in of.evaluators}
+    return Side(name, metrics, scores, samples=tuple(held), run=of)
+
+
+def test_evaluators_that_are_swapped_leave_the_pass_rate_without_a_verdict() -> None:
+    """Whoever drops the evaluator that fails is not better: it is said first, and no p is given."""
+    new, old = run("1", EASY, GRADED), run("2", RIGHT, GRADED)
+    found = compare(side("new", 1.0, new), side("old", 0.0, old))
+    assert found.answer == (
+        "new and old were not scored by the same evaluators, so that pass_rate does not compare: "
+        "only new has the evaluator easy; only old has the evaluator right. Better: graded."
+    )
+    rate, graded = found.metrics["pass_rate"], found.scores["graded"]
+    assert (rate.verdict, rate.p_adjusted, rate.absolute) == ("not comparable", None, 1.0)
+    assert graded.verdict == "better"
+
+
+def test_changes_can_be_accepted() -> None:
+    """Then it is only told."""
+    new, old = run("1", GRADED), run("2", RIGHT, GRADED)
+    found = compare(side("new", 1.0, new), side("old", 0.0, old), accept_changes=True)
+    assert found.answer.startswith("new is better than old: pass_rate 100.0 % against 0.0 %")
+    assert (found.unlike, found.notes) == ((), ("only old has the evaluator right",))
+
+
+def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
+    """Other parameters, or other code: the name is the same, the measure is not."""
+    strict = msgspec.structs.replace(GRADED, parameters={"least": 3})
+    found = compare(
+        side("new", 1.0, run("1", RIGHT, strict)), side("old", 0.0, run("2", RIGHT, GRADED))
+    )
+    assert found.scores["graded"].verdict == "not comparable"
+    assert found.scores["right"].verdict == "better"
+    other_code = msgspec.structs.replace(GRADED, identity="9")
+    assert changes_between(run("1", other_code), run("2", GRADED)).changed == ("graded",)
+
+
+def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
+    """A baseline of a laptop is held against a run of the CI; what cannot be told is said."""
+    there = msgspec.structs.replace(
+        run("2", msgspec.structs.replace(GRADED, identity="9")),
+        environment={**HERE, "python": "3.11.9"},
+    )
+    found = compare(side("new", 1.0, run("1", GRADED)), side("old", 0.0, there))
+    assert found.answer.startswith("new is better than old")
+    [note] = found.notes
+    assert note.startswith("the runs have another Python or Proctor")
+    assert note.endswith("whether the code of graded is the same")
+    # Only the first two parts of a Python's version have a bytecode of their own.
+    patched = msgspec.structs.replace(there, environment={**HERE, "python": "3.12.9"})
+    assert changes_between(run("1", GRADED), patched).changed == ("graded",)
