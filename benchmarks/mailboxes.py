@@ -169,7 +169,7 @@ def show_operations(size: Size) -> None:
 
 def by_redis(way: str, url: str, count: int) -> Figures:
     """Send everything to workers and collect it; wall and CPU time of this process."""
-    from proctor import Dataset, evaluate
+    from proctor import Dataset, EvalReport, evaluate
     from proctor.loops import collect_results, submit_dataset
     from proctor.mailboxes.redis import RedisMailbox
     from proctor.records.mail import EvalRequest
@@ -181,7 +181,9 @@ def by_redis(way: str, url: str, count: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder, ready() as took:
         if way == "evaluate":
             kept = Path(folder) / "h.db"
-            report = evaluate(TARGET, data, "exact_match", history=kept, workers=requests)
+            report: EvalReport = evaluate(
+                TARGET, data, "exact_match", history=kept, workers=requests
+            )
         else:
             submission = submit_dataset(data, requests, reply_to=results)
             report = collect_results(results, submission, timeout_seconds=SECONDS)

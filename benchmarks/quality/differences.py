@@ -13,14 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.quality.figure import Figure
-from proctor.comparison.deltas import compare
-from proctor.comparison.ranking import rank
-from proctor.comparison.readings import Reading
-from proctor.evaluators.statistical import effect_size, statistical_significance
+from proctor import FieldReport, compare, evaluate
+from proctor.evaluators.statistical import effect_size
 from proctor.fields.context import FieldContext
-from proctor.statistics.differences import paired
-from proctor.statistics.distributions import student_t_quantile
-from proctor.statistics.intervals import Interval
 
 
 def measure(data: Path) -> Iterator[Figure]:
@@ -30,24 +25,34 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def gsm8k(file: Path) -> Iterator[Figure]:
-    """Two of the recorded models on the same questions."""
+    """Recorded models on the same questions, evaluated and compared as anybody would."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    one, other = (
-        [bool(row[name]["is_correct"]) for row in rows]
-        for name in ("175b_finetuning", "6b_verification")
-    )
-    readings = {
-        name: [Reading.of(str(place), 0, right) for place, right in enumerate(flags)]
-        for name, flags in (("175b", one), ("6b", other))
-    }
-    delta = compare("175b", "6b", {}, {"is_correct": readings}).scores["is_correct"]
+    dataset = [{"id": str(place), "input": place} for place in range(len(rows))]
+
+    def report(model: str) -> FieldReport:
+        def recorded(place: int) -> bool:
+            return bool(rows[place][model]["is_correct"])
+
+        return evaluate(
+            recorded, dataset, [is_right], name=model, history=False, progress=False, concurrency=1
+        )
+
+    small, large, best = map(report, ("6b_verification", "175b_finetuning", "175b_verification"))
+    found = compare(large, small, metrics=["pass_rate"])
+    delta = found.metrics["pass_rate"]
+    flips = len(found.lost), len(found.won)
+    yield _near("samples lost", "gsm8k", flips[0], 209, 0)
+    yield _near("samples won", "gsm8k", flips[1], 152, 0)
     yield _near("difference of pairs, %", "gsm8k", 100 * (delta.absolute or 0.0), -4.32, 0.005)
-    student = paired(one, other)
-    error = math.nan if student is None else 100 * student.error
-    yield _near("its standard error, %", "gsm8k", error, 1.436, 0.0005)
-    context = FieldContext("is_correct", {}, epochs=one, baseline_epochs=other)
-    exact = statistical_significance(context, paired=True, method="permutation")
-    yield _near("exact McNemar p", "gsm8k", exact.details["p"], 0.003151, 5e-7)
+    yield _near("its standard error, %", "gsm8k", 100 * (delta.error or 0.0), 1.436, 0.0005)
+    yield _near("exact McNemar p", "gsm8k", delta.p or 0.0, 0.003151, 5e-7)
+    wilson = compare(best, small, metrics=["pass_rate"]).metrics["pass_rate"].a_interval
+    for what, end, published in zip(("from", "to"), wilson or (0, 0), (53.56, 58.91), strict=True):
+        yield _near(f"Wilson interval {what}, %", "gsm8k", 100 * end, published, 0.005)
+
+
+def is_right(output: bool) -> bool:
+    return output
 
 
 def silver(file: Path) -> Iterator[Figure]:
@@ -64,21 +69,37 @@ def silver(file: Path) -> Iterator[Figure]:
 
 
 def airline(file: Path) -> Iterator[Figure]:
-    """The mean reward over 50 tasks of four trials each, its error clustered by task."""
+    """Four trials of each of 50 tasks as samples of one cluster, beside one that never succeeds."""
     runs = json.loads(gzip.decompress(file.read_bytes()))
-    readings = [Reading.of(str(run["task_id"]), run["trial"], run["reward"]) for run in runs]
-    place = rank("reward", "desc", {"recorded": readings}).places[0]
-    tasks = len({one.sample_id for one in readings})
-    yield _near("mean over tasks", "tau-bench", place.value or 0.0, 0.420, 0.0005)
+    dataset = [
+        {
+            "id": f"{run['task_id']}-{run['trial']}",
+            "input": place,
+            "metadata": {"cluster": str(run["task_id"])},
+        }
+        for place, run in enumerate(runs)
+    ]
+
+    def report(name: str, share: float) -> FieldReport:
+        def reward(place: int) -> float:
+            return share * float(runs[place]["reward"])
+
+        return evaluate(
+            reward, dataset, [as_it_is], name=name, history=False, progress=False, concurrency=1
+        )
+
+    found = compare(report("recorded", 1.0), report("nothing", 0.0), metrics=["as_it_is"])
+    delta = found.scores["as_it_is"]
+    tasks = delta.clusters or 0
+    yield _near("clusters", "tau-bench", tasks, 50, 0)
+    yield _near("mean over tasks", "tau-bench", delta.a or 0.0, 0.420, 0.0005)
     # Published without the correction for the number of clusters, which ours has.
-    error = _standard_error(place.interval, tasks) * math.sqrt((tasks - 1) / tasks)
+    error = (delta.error or 0.0) * math.sqrt((tasks - 1) / tasks)
     yield _near("its clustered standard error", "tau-bench", error, 0.0517, 0.00005)
 
 
-def _standard_error(interval: Interval | None, n: int) -> float:
-    if interval is None:
-        return math.nan
-    return (interval[1] - interval[0]) / 2 / student_t_quantile(0.975, n - 1)
+def as_it_is(output: float) -> float:
+    return output
 
 
 def _near(what: str, data: str, value: float, published: float, within: float) -> Figure:

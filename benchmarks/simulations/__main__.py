@@ -16,14 +16,26 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from benchmarks.simulations.claim import REPLICATES, SEED, Claim, Found, simulate
+from benchmarks.simulations.comparing import compared
 from benchmarks.simulations.covering import covered
 from benchmarks.simulations.deciding import early, gates
+from benchmarks.simulations.early_gates import early_gates
 from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
+from benchmarks.simulations.gated import gated
 
 
 def claims() -> list[Claim]:
-    return [*equal_systems(), *covered(), *power(), *early(), *gates()]
+    return [
+        *equal_systems(),
+        *covered(),
+        *power(),
+        *compared(),
+        *early(),
+        *gates(),
+        *gated(),
+        *early_gates(),
+    ]
 
 
 def line(found: Found) -> str:

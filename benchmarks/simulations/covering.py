@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
 
 from benchmarks.simulations.claim import COVERED, Chance, Claim
-from benchmarks.simulations.made_up import coin, flips, graded, holds, in_clusters
+from benchmarks.simulations.made_up import (
+    UNEQUAL,
+    coin,
+    epochs,
+    flips,
+    graded,
+    holds,
+    in_clusters,
+    named,
+)
+from proctor.comparison.evidence import Evidence, interval_of
 from proctor.statistics.bootstrap import Method, bootstrap, bootstrap_mean
 from proctor.statistics.calibration import prediction_powered, rogan_gladen
 from proctor.statistics.clusters import clustered_groups, clustered_pairs
@@ -30,22 +40,34 @@ def covered() -> Iterator[Claim]:
         COVERED,
     )
     yield Claim("Welch, yes/no, n = 80 and 120", partial(welch_covers, n=80, m=120), COVERED)
+    yield Claim("clustered mean, 10 x 5, ICC .4", partial(clusters_cover, sizes=[5] * 10), COVERED)
+    yield Claim("clustered mean, 27 of 2 to 60", partial(clusters_cover, sizes=UNEQUAL), COVERED)
     yield Claim(
-        "clustered mean, 10 x 5, ICC .4", partial(clusters_cover, clusters=10, size=5), COVERED
+        "clustered rate, 27 of 2 to 60", partial(clustered_rate_covers, sizes=UNEQUAL), COVERED
     )
-    yield Claim(
-        "clustered pairs, 10 x 5", partial(clustered_pairs_cover, clusters=10, size=5), COVERED
-    )
+    yield Claim("clustered pairs, 10 x 5", partial(clustered_pairs_cover, sizes=[5] * 10), COVERED)
     yield Claim(
         "clustered groups, 15 + 15 clusters of 4",
-        partial(clustered_groups_cover, clusters=15, size=4, shared=False),
+        partial(clustered_groups_cover, sizes=[4] * 15, shared=False),
         COVERED,
     )
     yield Claim(
         "clustered groups, 30 clusters in both",
-        partial(clustered_groups_cover, clusters=15, size=4, shared=True),
+        partial(clustered_groups_cover, sizes=[4] * 15, shared=True),
         COVERED,
     )
+    for shared in (False, True):
+        yield Claim(
+            f"clustered groups, clusters of 2 to 60{', in both' if shared else ''}",
+            partial(clustered_groups_cover, sizes=UNEQUAL, shared=shared),
+            COVERED,
+        )
+    for n, of, p, q in ((30, 3, 0.99, 0.95), (20, 3, 0.95, 0.9), (60, 3, 0.8, 0.7)):
+        yield Claim(
+            f"pairs of {of} epochs each, {p} and {q}, n = {n}",
+            partial(epochs_cover, n=n, of=of, p=p, q=q),
+            COVERED,
+        )
     yield Claim(
         "bootstrap percentile, uniform, n = 50",
         partial(bootstrap_covers, n=50, method="percentile"),
@@ -97,9 +119,24 @@ def mean_covers(chance: Chance, n: int) -> float:
     return holds(mean_interval([chance.random() for _ in range(n)]), 0.5)
 
 
-def clusters_cover(chance: Chance, clusters: int, size: int) -> float:
-    names = [place // size for place in range(clusters * size)]
-    return holds(clustered_mean_interval(in_clusters(chance, clusters, size), names), 0.0)
+def clusters_cover(chance: Chance, sizes: Sequence[int]) -> float:
+    return holds(clustered_mean_interval(in_clusters(chance, sizes), named(sizes)), 0.0)
+
+
+def clustered_rate_covers(chance: Chance, sizes: Sequence[int]) -> float:
+    """Passes whose rate is another in each cluster, around 0.6."""
+    passed = []
+    for size in sizes:
+        passed += coin(chance, size, chance.uniform(0.3, 0.9))
+    return holds(interval_of(passed, named(sizes)), 0.6)
+
+
+def epochs_cover(chance: Chance, n: int, of: int, p: float, q: float) -> float:
+    """Of pairs that differ; where all are the same there is no interval to hold anything."""
+    while True:
+        found = Evidence(epochs(chance, n, of, p), epochs(chance, n, of, q)).interval()
+        if found is not None:
+            return holds(found, p - q)
 
 
 def pairs_cover(chance: Chance, n: int, up: float, down: float) -> float:
@@ -112,18 +149,17 @@ def welch_covers(chance: Chance, n: int, m: int) -> float:
     return holds(found and found.interval(), 0.2)
 
 
-def clustered_pairs_cover(chance: Chance, clusters: int, size: int) -> float:
-    names = [place // size for place in range(clusters * size)]
-    first, second = in_clusters(chance, clusters, size), in_clusters(chance, clusters, size)
-    found = clustered_pairs(first, second, names)
+def clustered_pairs_cover(chance: Chance, sizes: Sequence[int]) -> float:
+    first, second = in_clusters(chance, sizes), in_clusters(chance, sizes)
+    found = clustered_pairs(first, second, named(sizes))
     return holds(found and found.interval(), 0.0)
 
 
-def clustered_groups_cover(chance: Chance, clusters: int, size: int, shared: bool) -> float:
+def clustered_groups_cover(chance: Chance, sizes: Sequence[int], shared: bool) -> float:
     """Two groups of clusters, or one row of clusters that each have values in both groups."""
-    values = in_clusters(chance, 2 * clusters, size)
-    names = [place // size for place in range(2 * clusters * size)]
-    half = clusters * size
+    values = in_clusters(chance, [*sizes, *sizes])
+    names = named([*sizes, *sizes])
+    half = sum(sizes)
     cut = (slice(0, None, 2), slice(1, None, 2)) if shared else (slice(half), slice(half, None))
     found = clustered_groups(values[cut[0]], names[cut[0]], values[cut[1]], names[cut[1]])
     return holds(found and found.interval(), 0.0)
@@ -143,7 +179,7 @@ def bootstrap_rate_covers(chance: Chance, n: int, p: float) -> float:
 def bootstrap_clusters_cover(chance: Chance, clusters: int, size: int) -> float:
     names = [place // size for place in range(clusters * size)]
     found = bootstrap_mean(
-        in_clusters(chance, clusters, size),
+        in_clusters(chance, [size] * clusters),
         clusters=names,
         seed=chance.getrandbits(32),
         resamples=1000,

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, FALSE_ALARMS, Chance, Claim
-from benchmarks.simulations.made_up import coin, flips, graded, in_clusters
+from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
 from proctor.statistics.clusters import clustered_pairs
 from proctor.statistics.corrections import benjamini_hochberg, holm
 from proctor.statistics.differences import difference_of, paired
 from proctor.statistics.permutations import sign_test
+
+# Leaving out whole clusters may take more than it must.
+ALARMS = (0.02, 0.06)
 
 
 def equal_systems() -> Iterator[Claim]:
@@ -31,8 +34,16 @@ def equal_systems() -> Iterator[Claim]:
     )
     yield Claim(
         "A/A, pairs in 20 clusters of 5",
-        partial(clustered_alarm, clusters=20, size=5),
+        partial(clustered_alarm, sizes=[5] * 20),
         FALSE_ALARMS,
+    )
+    yield Claim(
+        "A/A, pairs in 27 clusters of 2 to 60", partial(clustered_alarm, sizes=UNEQUAL), ALARMS
+    )
+    yield Claim(
+        "A/A, pairs in 8 clusters, one of 30, the others of 10",
+        partial(clustered_alarm, sizes=[30, *[10] * 7]),
+        ALARMS,
     )
     yield Claim("A/A, any of 10 metrics, Holm", partial(family_alarm, metrics=10), FALSE_ALARMS)
     yield Claim(
@@ -67,10 +78,9 @@ def welch_alarm(chance: Chance, n: int, m: int) -> float:
     return float(found is not None and found.p <= 0.05)
 
 
-def clustered_alarm(chance: Chance, clusters: int, size: int) -> float:
-    names = [place // size for place in range(clusters * size)]
-    first, second = in_clusters(chance, clusters, size), in_clusters(chance, clusters, size)
-    found = clustered_pairs(first, second, names)
+def clustered_alarm(chance: Chance, sizes: Sequence[int]) -> float:
+    first, second = in_clusters(chance, sizes), in_clusters(chance, sizes)
+    found = clustered_pairs(first, second, named(sizes))
     return float(found is not None and found.p() <= 0.05)
 
 

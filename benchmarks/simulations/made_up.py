@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from benchmarks.simulations.claim import Chance
 from proctor.statistics.intervals import Interval
@@ -28,13 +29,37 @@ def graded(chance: Chance, n: int, gap: float = 0.0) -> tuple[list[float], list[
     )
 
 
-def in_clusters(chance: Chance, clusters: int, size: int, icc: float = 0.4) -> list[float]:
+# One that has a quarter of all samples, a few, and many small ones: they count as ten of one size.
+UNEQUAL = (60, 30, 20, 20, *(10 for _ in range(8)), *(2 for _ in range(15)))
+
+
+def named(sizes: Sequence[int]) -> list[str]:
+    """The cluster of each value."""
+    return [str(place) for place, size in enumerate(sizes) for _ in range(size)]
+
+
+def in_clusters(chance: Chance, sizes: Sequence[int], icc: float = 0.4) -> list[float]:
     """Values around 0, of which a share of the variance is common to the cluster."""
     values = []
-    for _ in range(clusters):
+    for size in sizes:
         common = chance.gauss(0, math.sqrt(icc))
         values += [common + chance.gauss(0, math.sqrt(1 - icc)) for _ in range(size)]
     return values
+
+
+def collapsing(chance: Chance, n: int, share: float) -> tuple[list[float], list[float]]:
+    """Scores that a judge gives a little differently each time; a share of the new ones is 0.
+
+    What falls lies around 0.8.
+    """
+    old = [chance.uniform(0.7, 0.9) for _ in range(n)]
+    new = [0.0 if chance.random() < share else one + chance.gauss(0, 0.01) for one in old]
+    return new, old
+
+
+def epochs(chance: Chance, n: int, of: int, p: float) -> list[float]:
+    """The mean of some tries of each sample, each of which passes with p."""
+    return [sum(coin(chance, of, p)) / of for _ in range(n)]
 
 
 def coin(chance: Chance, n: int, p: float) -> list[float]:

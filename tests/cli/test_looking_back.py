@@ -33,7 +33,8 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
-    assert project.proctor("runs").out == "no runs yet; `proctor demo` makes one\n"
+    said = "no runs yet in .proctor/history.db; `proctor demo` makes one\n"
+    assert project.proctor("runs").out == said
     told = project.proctor("show")
     assert (told.code, "the history is empty" in told.err) == (2, True)
     assert not (project.folder / ".proctor").exists()
@@ -127,7 +128,10 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     assert told.out == f"deleted {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
     again = project.proctor("run", "eval.yaml", "--json").json["run_id"]
-    assert project.proctor("delete", again, "--yes", "--json").json == {"deleted": [again]}
+    assert project.proctor("delete", again, "--yes", "--json").json == {
+        "deleted": [again],
+        "baselines": [],
+    }
 
 
 def test_the_catalogue_names_every_evaluator(project: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import threading
 import time
 import weakref
 from collections import Counter
@@ -119,9 +120,12 @@ def test_a_failed_baseline_is_no_baseline(recorded: dict[str, Any]) -> None:
     assert ("s0", "base", 0) not in found
 
 
+released = threading.Event()
+
+
 def blocks(number: int, *, shift: int) -> int:
     if shift == 0:
-        time.sleep(1.5)
+        released.wait(60)
     return number + shift
 
 
@@ -132,7 +136,7 @@ async def hangs(number: int, *, shift: int) -> int:
 
 
 async def ignores(number: int, *, shift: int) -> int:
-    until = time.monotonic() + 3
+    until = time.monotonic() + 60
     while shift == 0 and time.monotonic() < until:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.05)
@@ -146,9 +150,11 @@ def test_a_baseline_that_takes_too_long_keeps_nobody_waiting(
 ) -> None:
     """Cancelled, left in its thread or given up: the others get no baseline and go on."""
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
+    released.clear()
     began = time.monotonic()
     report = run(called, timeout=0.2, concurrency=concurrency, count=1)
-    assert time.monotonic() - began < 2.5
+    released.set()
+    assert time.monotonic() - began < 20
     assert report.errors == 1
     found = told(report)
     assert {name: found["s0", name, 0]["baseline"] for name in ("up", "down")} == {
@@ -245,7 +251,7 @@ def test_a_stopped_baseline_stops_the_run() -> None:
     began = time.monotonic()
     with pytest.raises(RunStopped, match="the budget is spent"):
         run(spent, concurrency=6)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_max_errors_does_not_wait_for_ever() -> None:

@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from proctor import SQLiteHistory
 from tests.surroundings import start
 
@@ -43,13 +45,14 @@ evaluate(lambda text: "answer " + text, data,
 """
 
 
+@pytest.mark.no_cover
 def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -> None:
     """Killed again and again: what was stored before a kill is never asked for after it."""
     chance = random.Random(7)
     finished: set[str] = set()
     for kill in range(KILLS):
         before = len(paid(tmp_path))
-        process = start(SCRIPT, cwd=tmp_path)
+        process = start(SCRIPT, cwd=tmp_path, traced=False)
         until = time.monotonic() + 30
         while len(paid(tmp_path)) <= before + 10 and process.poll() is None:
             assert time.monotonic() < until
@@ -64,7 +67,7 @@ def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -
         finished = found
     assert 0 < len(finished) < SAMPLES, "the kills did not hit a run at work"
     before = len(paid(tmp_path))
-    last = start(SCRIPT, cwd=tmp_path)
+    last = start(SCRIPT, cwd=tmp_path, traced=False)
     _, errors = last.communicate(timeout=60)
     assert last.returncode == 0, errors
     asked_last = Counter(paid(tmp_path)[before:])

@@ -30,7 +30,7 @@ def test_an_async_target_is_cancelled_in_time() -> None:
 
     began = time.monotonic()
     report = evaluate(target, samples(5), exact_match, timeout=0.2, history=False)
-    assert 0.2 <= time.monotonic() - began < 2
+    assert 0.2 <= time.monotonic() - began < 20
     assert cancelled == ["word 1"]
     assert [r.outcome for r in report.results] == ["passed", "error", "passed", "passed", "passed"]
     assert report.results[1].error == "TimeoutError: the target took longer than 0.2 s"
@@ -46,7 +46,7 @@ def test_a_worker_goes_on_after_a_time_out() -> None:
         await asyncio.sleep(0.001)
         return text.upper()
 
-    report = evaluate(target, samples(8), exact_match, timeout=0.05, concurrency=1, history=False)
+    report = evaluate(target, samples(8), exact_match, timeout=0.2, concurrency=1, history=False)
     assert [r.outcome for r in report.results] == ["passed", "error"] * 4
 
 
@@ -59,7 +59,7 @@ def test_a_blocking_target_is_left_in_its_thread() -> None:
             release.wait(20)
         return text.upper()
 
-    report = evaluate(target, samples(6), exact_match, timeout=0.2, concurrency=2, history=False)
+    report = evaluate(target, samples(6), exact_match, timeout=0.5, concurrency=2, history=False)
     release.set()
     assert [r.outcome for r in report.results] == ["error"] + ["passed"] * 5
     assert report.metadata is not None
@@ -91,15 +91,15 @@ def test_a_target_that_ignores_its_cancellation_is_given_up(
     async def target(text: str) -> str:
         while text == "word 0":
             try:
-                await asyncio.sleep(5)
+                await asyncio.sleep(60)
                 break
             except asyncio.CancelledError:
                 pass
         return text.upper()
 
     began = time.monotonic()
-    report = evaluate(target, samples(4), exact_match, timeout=0.1, concurrency=1, history=False)
-    assert time.monotonic() - began < 4
+    report = evaluate(target, samples(4), exact_match, timeout=0.2, concurrency=1, history=False)
+    assert time.monotonic() - began < 20
     assert [r.outcome for r in report.results] == ["error", "passed", "passed", "passed"]
     assert "went on after it was told to stop" in (report.results[0].error or "")
 

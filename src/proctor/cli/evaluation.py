@@ -30,6 +30,23 @@ def file_argument() -> Decorator:
     return click.argument("file", required=False, type=click.Path(path_type=Path))
 
 
+def name_option() -> Decorator:
+    """How the run is called."""
+    return click.option("--name", help="The name under which runs are kept.")
+
+
+def tag_option() -> Decorator:
+    """What else is known of the run, such as a commit."""
+    return click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
+
+
+def concurrency_option() -> Decorator:
+    """How fast it goes."""
+    return click.option(
+        "--concurrency", type=int, help="How many samples run at once. Default: 20."
+    )
+
+
 def dataset_options() -> Decorator:
     """Which samples."""
     return _all(
@@ -94,7 +111,7 @@ def loaded(
 
     from proctor.config import Loaded, load
 
-    missing = [name for name in needed if not options[name]]
+    missing = [name for name in needed if not options.get(name)]
     if file is None and missing and USUAL_FILE.exists():
         file = USUAL_FILE
     if file is not None:
@@ -108,7 +125,7 @@ def loaded(
         from proctor.prepare import Evaluation
 
         found = Loaded(Evaluation(None, (), None))
-    for address in (*found.plugins, *options["plugin"]):
+    for address in (*found.plugins, *options.get("plugin", ())):
         registry.load_plugin(address)
     evaluation = _overridden(found.evaluation, options, registry)
     return msgspec.structs.replace(found, evaluation=evaluation)
@@ -132,9 +149,9 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["dataset"] = open_dataset(entry, Path())
     elif any(options.get(name) for name in ("mapping", "generate_ids", "delimiter")):
         raise ConfigError("--map, --generate-ids and --delimiter go with --dataset")
-    if options["target"]:
+    if options.get("target"):
         changes["target"] = options["target"]
-    if options["evaluator"] or options["parameters"]:
+    if options.get("evaluator") or options.get("parameters"):
         chosen = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
     for name in ("name", "baseline"):
@@ -143,7 +160,8 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
     names = (
-        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache"
+        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache",
+        "redact", "shuffle",
     )  # fmt: skip
     given = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("budget"):
@@ -183,7 +201,7 @@ def _takes_text(registry: Any, name: str, parameter: str) -> bool:
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:
     """What --fail-under says: a bare number is for the strict pass rate."""
-    from proctor.gates import DEFAULT_METRIC
+    from proctor.gates.thresholds import DEFAULT_METRIC
 
     found = {}
     for text in given:

@@ -8,13 +8,23 @@ from typing import Any
 import click
 
 from proctor.cli.evaluation import (
+    concurrency_option,
     dataset_options,
     file_argument,
     loaded,
+    name_option,
     refuse_memory,
     subject_options,
+    tag_option,
 )
-from proctor.cli.options import budget_option, complain, history_option, json_option
+from proctor.cli.options import (
+    budget_option,
+    complain,
+    history_option,
+    json_option,
+    output_option,
+    quiet_option,
+)
 from proctor.errors import ConfigError
 
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
@@ -25,17 +35,29 @@ UNFINISHED = "the latest unfinished run"
 @file_argument()
 @dataset_options()
 @subject_options()
-@click.option("--name", help="The name under which runs are kept.")
+@name_option()
 @click.option("--baseline", metavar="CONFIGURATION", help="What the others are compared with.")
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")
-@click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
+@concurrency_option()
 @click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")
 @click.option("--limit", type=int, help="Only the first so many samples.")
+@click.option(
+    "--shuffle",
+    metavar="[SEED]",
+    is_flag=False,
+    flag_value="0",
+    help="Run samples in random order; with --limit, a random part of them.",
+)
 @click.option("--retries", type=int, help="Further attempts after a passing trouble.")
 @click.option("--max-errors", type=int, help="Stop after so many failed samples.")
 @click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
-@click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
+@tag_option()
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
+@click.option(
+    "--redact",
+    type=click.Choice(["secrets", "personal", "nothing"]),
+    help="Taken out before it is stored. Default: secrets.",
+)
 @budget_option()
 @click.option("--workers", metavar="ADDRESS", help="Let workers run it: redis://host:6379/0/NAME.")
 @click.option("--patience", type=float, help="Seconds to wait for any worker. Default: 3600.")
@@ -46,8 +68,8 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--allow-changes", is_flag=True, help="Resume although something has changed.")
 @click.option("--retry-errors", is_flag=True, help="With --resume: run failed samples again.")
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
+@output_option()
+@quiet_option()
 @history_option()
 @json_option()
 def command(file: Path | None, **options: Any) -> int:
@@ -71,6 +93,7 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.reports.live import live_display
 
     file, resume = _file_and_resume(file, options["resume"])
+    file, options["shuffle"] = _file_and_seed(file, options["shuffle"])
     check_output(options["output"])
     if not resume and (options["retry_errors"] or options["allow_changes"]):
         raise ConfigError("--retry-errors and --allow-changes go with --resume")
@@ -135,3 +158,13 @@ def _file_and_resume(file: Path | None, resume: str | None) -> tuple[Path | None
     if file is None and resume.endswith(EVAL_FILE_ENDINGS):
         return Path(resume), True
     return file, resume
+
+
+def _file_and_seed(file: Path | None, seed: str | None) -> tuple[Path | None, int | str | None]:
+    """`--shuffle eval.yaml` means the file; what is no whole number is refused with the options."""
+    if file is None and seed is not None and seed.endswith(EVAL_FILE_ENDINGS):
+        return Path(seed), 0
+    try:
+        return file, None if seed is None else int(seed)
+    except ValueError:
+        return file, seed

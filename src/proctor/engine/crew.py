@@ -22,15 +22,17 @@ BEHIND_SECONDS = 0.005
 # How long workers that were told to end may take before the run is closed over them.
 LEFTOVER_SECONDS = 1.0
 
-StopReason = Literal["", "interrupted", "error", "max_errors", "told"]
+StopReason = Literal["", "interrupted", "error", "max_errors", "told", "settled"]
+# Hears every result; gives the reason, in words, once what the run is for is settled.
+Hear = Callable[[EvalResult], str | None]
 
 
 class Crew:
     """A fixed number of workers, no task a sample.
 
     `stopped` says why no further job was begun, `cause` which result was the reason, `told` what
-    a call said that must not be made any more. Where jobs come in from outside, `more` waits for
-    the next ones once there are none, and says whether there are.
+    a call said that must not be made any more, `settled` why no more are needed. Where jobs come
+    in from outside, `more` waits for the next ones once there are none, and says whether there are.
     """
 
     def __init__(
@@ -42,10 +44,12 @@ class Crew:
         progress: Progress,
         clock: Clock,
         more: Callable[[], Awaitable[bool]] | None = None,
+        decide: Hear | None = None,
     ) -> None:
         self._options = options
         self._jobs = jobs
         self._more = more
+        self._decide = decide
         self._runner = runner
         self._writer = writer
         self._progress = progress
@@ -56,6 +60,7 @@ class Crew:
         self.stopped: StopReason = ""
         self.cause: EvalResult | None = None
         self.told: StopRun | None = None
+        self.settled = ""
         timeout = options.timeout
         self._deadlines = (
             None if timeout is None else Deadlines(timeout, self._monotonic, self._replace)
@@ -64,7 +69,11 @@ class Crew:
     async def work(self) -> None:
         """Run until no job is left or the run is stopped."""
         self._over = asyncio.get_running_loop().create_future()
-        for _ in range(self._runner.hands or self._options.concurrency):
+        hands = self._runner.hands or self._options.concurrency
+        if self._decide is not None:
+            # What is under way when it is settled was run in vain.
+            hands = min(hands, self._options.concurrency)
+        for _ in range(hands):
             self._hire()
         try:
             await self._over
@@ -149,6 +158,23 @@ class Crew:
                 self.stopped, self.cause = "max_errors", result
             if self.stopped:
                 self._drop()
+        if self._decide is not None and self.stopped in ("", "settled"):
+            self.hear(result)
+
+    def hear(self, result: EvalResult) -> None:
+        """Let who decides hear a result: once it is settled, no further job is begun.
+
+        What is under way then is finished and kept.
+        """
+        assert self._decide is not None
+        try:
+            reason = self._decide(result)
+        except StopRun as told:
+            self.stopped, self.told = "told", told
+            self._drop()
+            return
+        if reason is not None:
+            self.stopped, self.settled = "settled", reason
 
     def _hire(self) -> None:
         slot = Slot()

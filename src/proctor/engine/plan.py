@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +16,8 @@ from proctor.records.trial import Configuration
 
 # position in the plan, sample, configuration, epoch
 Job = tuple[int, Sample[Any, Any], Configuration, int]
+# a sample with its number in the dataset, from 0
+Numbered = tuple[int, Sample[Any, Any]]
 IsDone = Callable[[int, str, str, int], bool]
 
 
@@ -48,20 +51,47 @@ def total_of(plan: Plan, info: DatasetInfo) -> int | None:
     return samples * len(plan.configurations) * plan.options.epochs
 
 
-def jobs(plan: Plan, is_done: IsDone | None = None, first_position: int = 0) -> Iterator[Job]:
-    """The trials to run, in order: all configurations and epochs of a sample stand together.
+def jobs(
+    plan: Plan,
+    is_done: IsDone | None = None,
+    first_position: int = 0,
+    samples: Iterable[Numbered] | None = None,
+) -> Iterator[Job]:
+    """The trials to run, in turn: all configurations and epochs of a sample stand together.
 
-    The baseline comes first, for the others are compared with it.
+    The baseline comes first, for the others are compared with it. Positions are those of the
+    dataset's order, whatever the order in which samples are run.
     """
-    position = first_position - 1
     epochs = range(plan.options.epochs)
     in_turn = sorted(plan.configurations, key=lambda one: one.name != plan.baseline)
-    for sample in islice(plan.dataset, plan.options.limit):
+    together = len(in_turn) * len(epochs)
+    for number, sample in samples_in_turn(plan) if samples is None else samples:
+        position = first_position + number * together - 1
         for configuration in in_turn:
             for epoch in epochs:
                 position += 1
                 if is_done is None or not is_done(position, sample.id, configuration.name, epoch):
                     yield position, sample, configuration, epoch
+
+
+def samples_in_turn(plan: Plan) -> Iterable[Numbered]:
+    """The samples that are run, in the order in which they are, each with its dataset's number.
+
+    A shuffled dataset is held in memory.
+    """
+    numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
+    if seed is None:
+        return islice(numbered, limit)
+    return sorted(numbered, key=lambda one: drawn(seed, one[1].id))[:limit]
+
+
+def drawn(seed: int, sample_id: str) -> bytes:
+    """What samples are sorted by in the order that a seed draws: it takes nothing but their ids.
+
+    >>> sorted(["a", "b", "c", "d"], key=lambda name: drawn(7, name))
+    ['d', 'c', 'b', 'a']
+    """
+    return hashlib.blake2b(f"{seed} {sample_id}".encode(), digest_size=16).digest()
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +17,18 @@ from proctor import lifetimes, sessions
 from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
-from proctor.engine.crew import Crew
+from proctor.engine.crew import Crew, Hear
 from proctor.engine.finish import finish
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
+from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
 from proctor.errors import RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
-from proctor.records.run import RunMetadata, RunStatus
+from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
+from proctor.records.trial import EvalResult
+from proctor.redaction.storing import Redaction
 from proctor.threads import Threads
 
 Watch = Callable[[RunView], AbstractContextManager[object]]
@@ -36,7 +39,8 @@ OpenRunner = Callable[[Threads, ResultWriter], AbstractAsyncContextManager[Runne
 class Sitting:
     """One sitting of a run: a new run, or what is left of an earlier one.
 
-    `open_runner` gives what does the jobs, and frees what it held when they are done.
+    `open_runner` gives what does the jobs, and frees what it held when they are done. `decide`
+    hears every result, those of earlier sittings (`known`) first.
     """
 
     metadata: RunMetadata
@@ -49,6 +53,8 @@ class Sitting:
     watch: Watch | None = None
     is_new: bool = True
     spending: Spending | None = None
+    decide: Hear | None = None
+    known: Iterable[EvalResult] = ()
 
     async def run(self) -> EvalReport:
         """Run all jobs, then finish: metrics are computed and the run is closed.
@@ -58,17 +64,19 @@ class Sitting:
         (self.history.begin if self.is_new else self.history.update)(self.metadata)
         status: RunStatus = "failed"
         crew: Crew | None = None
+        redaction = redaction_for(self.metadata.options)
         try:
             watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
-            with watched, self.history.writer(self.metadata.run_id) as writer:
-                crew = await self._work(writer)
-            if crew.stopped in ("", "interrupted"):
-                status = "interrupted" if crew.stopped else "completed"
+            opened = self.history.writer(self.metadata.run_id)
+            with watched, opened as writer, guarded(writer, redaction) as kept:
+                crew = await self._work(kept)
+            if crew.stopped in ("", "settled", "interrupted"):
+                status = "interrupted" if crew.stopped == "interrupted" else "completed"
         except asyncio.CancelledError:
             status = "interrupted"
             raise
         finally:
-            report = self._finish(status)
+            report = self._finish(status, redaction, crew)
         self._raise_if_stopped(crew)
         return report
 
@@ -81,7 +89,18 @@ class Sitting:
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
                 options = self.metadata.options
-                crew = Crew(options, self.jobs, runner, writer, self.progress, self.clock)
+                crew = Crew(
+                    options,
+                    self.jobs,
+                    runner,
+                    writer,
+                    self.progress,
+                    self.clock,
+                    decide=self.decide,
+                )
+                for result in self.known:
+                    if crew.stopped != "told":
+                        crew.hear(result)
                 with on_interrupt(crew.interrupt):
                     await crew.work()
         finally:
@@ -95,7 +114,9 @@ class Sitting:
                 )
         return crew
 
-    def _finish(self, status: RunStatus) -> EvalReport:
+    def _finish(
+        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None
+    ) -> EvalReport:
         run = msgspec.structs.replace(
             self.metadata,
             status=status,
@@ -104,13 +125,23 @@ class Sitting:
             total=self.progress.total,
             warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
             spent=None if self.spending is None else self.spending.so_far,
+            stopped_early=self._stopped_early(crew),
         )
-        report = finish(self.history, run, self.metrics)
+        report = finish(self.history, with_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
 
+    def _stopped_early(self, crew: Crew | None) -> StoppedEarly | None:
+        """Where and why a run ended that was settled, unless nothing was left to run."""
+        if crew is None or crew.stopped != "settled" or next(self.jobs, None) is None:
+            return None
+        return StoppedEarly(crew.settled, self.progress.done, self.progress.total)
+
     def _raise_if_stopped(self, crew: Crew) -> None:
         run_id = self.metadata.run_id
+        if crew.stopped == "settled":
+            # Whatever became of what was under way then, nothing waits for it.
+            return
         if crew.stopped == "interrupted":
             raise RunInterrupted(run_id)
         if crew.told is not None:

@@ -28,13 +28,17 @@ from proctor.engine.beside import (
 )
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
+from proctor.engine.crew import Hear
+from proctor.engine.deciding import Decide, in_turn
 from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
+from proctor.engine.redacting import described, of_what_is_left
 from proctor.engine.rescore import Rescoring, StoredTrials
 from proctor.engine.run import Sitting, Watch
 from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
+from proctor.provenance import gathered
 from proctor.records.run import DatasetInfo, RunMetadata
 from proctor.records.trial import Configuration, Trial
 from proctor.threads import Threads
@@ -50,13 +54,17 @@ class Place(Protocol):
 
 
 class Conduct(msgspec.Struct, frozen=True):
-    """How and where a run is carried out and, where one is resumed, what may have changed since."""
+    """How and where a run is carried out and, where one is resumed, what may have changed since.
+
+    `decide` may end it before its end: no further trial is begun once it gives a reason.
+    """
 
     callbacks: Sequence[ProgressCallback] = ()
     watch: Watch | None = None
     allow_changes: bool = False
     retry_errors: bool = False
     place: Place | None = None
+    decide: Decide | None = None
 
 
 def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
@@ -65,8 +73,9 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Co
     metadata = _describe(plan, info, RunMetadata(new_run_id(now), plan.name, now))
     progress = _progress(metadata, clock, how, total_of(plan, info))
     spending = spending_of(metadata)
-    work = jobs(plan)
-    return _sitting(plan, metadata, history, clock, work, progress, how, spending, is_new=True)
+    samples, decide = in_turn(plan, how.decide)
+    work = jobs(plan, samples=samples)
+    return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide)
 
 
 def resume(
@@ -81,6 +90,7 @@ def resume(
     metadata = _describe(plan, info, before)
     changes = differences(before, metadata)
     refuse_if_changed(before, changes, allowed=how.allow_changes)
+    samples, decide = in_turn(plan, how.decide, before, changes)
     # Before errors are forgotten, for they were paid for too.
     spending = spending_of(metadata, history.results(before.run_id))
     is_done: IsDone
@@ -96,15 +106,14 @@ def resume(
         metadata,
         status="running",
         finished_at=None,
-        configurations=_merged(before.configurations, plan.configurations),
-        warnings=(*before.warnings, *_mixed(changes)),
+        configurations=_merged(before.configurations, metadata.configurations),
+        warnings=(*before.warnings, *_mixed(changes), *_moved(before, metadata)),
+        stopped_early=None,
     )
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
-    remaining = jobs(plan, is_done, first_position)
-    return _sitting(
-        plan, metadata, history, clock, remaining, progress, how, spending, is_new=False
-    )
+    work = jobs(plan, is_done, first_position, samples)
+    return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide, False)
 
 
 def rescore(
@@ -123,9 +132,12 @@ def rescore(
         evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
         tags={**before.tags, **plan.tags},
         environment=_environment(),
-        warnings=_not_whole(before, len(stored)),
+        provenance=gathered(),
+        warnings=(*_not_whole(before, len(stored)), *of_what_is_left(before)),
         rescored_from=before.run_id,
+        stopped_early=None,
         spent=None,
+        redacted={},
         # What failed then is not run again: it is no reason to stop now.
         options=msgspec.structs.replace(
             before.options,
@@ -135,6 +147,7 @@ def rescore(
         ),
         total=len(stored),
     )
+    metadata = described(metadata)
     progress = _progress(metadata, clock, how, len(stored))
 
     @contextlib.asynccontextmanager
@@ -168,6 +181,14 @@ def _mixed(changes: Sequence[Problem]) -> list[str]:
         return []
     said = "; ".join(map(str, changes))
     return [f"resumed although something had changed, so old and new are mixed: {said}"]
+
+
+def _moved(before: RunMetadata, now: RunMetadata) -> list[str]:
+    """What must be said of a run that goes on at another commit."""
+    then, today = before.provenance, now.provenance
+    if then.commit is None or then.commit == today.commit:
+        return []
+    return [f"resumed with other code: begun at {then.code}, now {today.code or 'unknown'}"]
 
 
 def _not_whole(before: RunMetadata, found: int) -> tuple[str, ...]:
@@ -215,6 +236,9 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
     if before.total is not None and now.total is not None and now.total < before.total:
         planned = f"{before.total} trials were planned, {now.total} are now"
         changes.append(Problem("limit", planned))
+    if now.options.limit is not None and before.options.shuffle != now.options.shuffle:
+        seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
+        changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
     return changes + _evaluator_differences(before, now)
 
 
@@ -257,7 +281,7 @@ def new_run_id(now: datetime) -> str:
 
 
 def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
-    return msgspec.structs.replace(
+    as_it_is = msgspec.structs.replace(
         run,
         dataset=info,
         target=plan.target.spec,
@@ -266,10 +290,12 @@ def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
         options=plan.options,
         tags={**run.tags, **plan.tags},
         environment=_environment(),
+        provenance=gathered(),
         total=total_of(plan, info),
         baseline=plan.baseline,
         fields=plan.fields,
     )
+    return described(as_it_is)
 
 
 def _environment() -> dict[str, str]:
@@ -289,8 +315,8 @@ def _sitting(
     progress: Progress,
     how: Conduct,
     spending: Spending | None,
-    *,
-    is_new: bool,
+    decide: Hear | None,
+    is_new: bool = True,
 ) -> Sitting:
     @contextlib.asynccontextmanager
     async def here(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
@@ -327,6 +353,8 @@ def _sitting(
         how.watch,
         is_new,
         spending,
+        decide,
+        () if is_new or decide is None else history.results(metadata.run_id, metadata),
     )
 
 

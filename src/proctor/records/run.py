@@ -11,6 +11,7 @@ from proctor.records.trial import Configuration
 
 RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
 OnError = Literal["continue", "raise"]
+Redact = Literal["secrets", "personal", "nothing"]
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -41,7 +42,10 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     `timeout` is for each call of the target, `evaluator_timeout` for each call of an evaluator
     that waits (None: no limit). `retries` are further attempts after an error that may pass by
     itself. `max_errors` ends the run after that many failed trials, `budget` when the models have
-    used that much. `cache` reuses outputs, and the answers of judges, that were paid for before.
+    used that much. `shuffle` is a seed that draws the order in which samples are run and, with a
+    `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
+    before. `redact` says what is taken out before anything is stored: secrets, personal data as
+    well, or nothing.
     """
 
     concurrency: Positive = 20
@@ -55,6 +59,8 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     max_errors: Positive | None = None
     cache: bool = False
     budget: Budget | None = None
+    redact: Redact = "secrets"
+    shuffle: int | None = None
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -84,11 +90,52 @@ class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     details: dict[str, Any] = {}
 
 
+class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where a run comes from: the state of the code and of what was around it.
+
+    `dirty` says whether files that git knows differed from the `commit`; None is not known.
+    `variables` are names of environment variables, never their values; `ci` holds the ids that a
+    CI service gives to its commit and job.
+    """
+
+    commit: str | None = None
+    branch: str | None = None
+    dirty: bool | None = None
+    command: tuple[str, ...] = ()
+    packages: dict[str, str] = {}
+    variables: tuple[str, ...] = ()
+    ci: dict[str, str] = {}
+
+    @property
+    def code(self) -> str:
+        """The state of the code in a few words, empty if nothing is known of it.
+
+        >>> Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code
+        '0d1f3a5c7e9b on main, with changes'
+        """
+        if self.commit is None:
+            return ""
+        where = f" on {self.branch}" if self.branch else ""
+        return f"{self.commit[:12]}{where}{', with changes' if self.dirty else ''}"
+
+
+class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """That a run ended before its end because what it was for is settled.
+
+    `reason` says what is settled and how, `after` how many trials were run `of` how many, if known.
+    """
+
+    reason: str
+    after: int
+    of: int | None = None
+
+
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run but its results; `total` is how many trials were planned, if known.
 
     `baseline` is the configuration that the others are compared with; `fields` are the fields of
-    its results that were selected, as paths by name.
+    its results that were selected, as paths by name. `redacted` counts by kind what was taken out
+    before it was stored. `stopped_early` is there if a completed run left some of its trials out.
     """
 
     run_id: str
@@ -110,3 +157,6 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     baseline: str | None = None
     fields: dict[str, str] = {}
     spent: Spent | None = None
+    provenance: Provenance = Provenance()
+    redacted: dict[str, int] = {}
+    stopped_early: StoppedEarly | None = None

@@ -1,0 +1,184 @@
+"""Whole comparisons, through the product's own `compare`: verdicts on equal and on unequal sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from benchmarks.simulations.claim import FALSE_ALARMS, Chance, Claim
+from benchmarks.simulations.equal import ALARMS
+from benchmarks.simulations.finding import near
+from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
+from proctor.comparison.comparing import compare
+from proctor.comparison.sides import Side
+from proctor.records.comparison import Comparison, MetricDelta
+from proctor.statistics.power import Aim, flips_needed, power_of, samples_needed
+
+Columns = tuple[Sequence[float], Sequence[float]]
+Draw = Callable[[Chance, int, float], Columns]
+
+# Of one pair's difference in `graded`: two independent noises of 0.2 each.
+GRADED_VARIANCE = 0.08
+EXACT = (0.02, 0.05)
+
+
+def compared() -> Iterator[Claim]:
+    """What `compare` says of equal sides, of unequal ones, and of how many more samples it takes."""
+    yield from equal_sides()
+    yield from unequal_sides()
+    yield Claim(
+        "compare: with as many more scores as it says, decided",
+        partial(decided_with_more, draw=drawn_scores, n=60, worth=0.02),
+        near(0.8, 0.05),
+        cost=4,
+    )
+    yield Claim(
+        "compare: with as many more yes/no as it says, decided",
+        partial(decided_with_more, draw=drawn_flips, n=100, worth=0.03),
+        near(0.8, 0.05),
+        cost=4,
+    )
+
+
+def equal_sides() -> Iterator[Claim]:
+    """Equal sides are called different in 5 % of all comparisons, or less by exact tests."""
+    yield Claim("compare A/A, scores, n = 200", partial(scores_alarm, n=200), FALSE_ALARMS)
+    yield Claim("compare A/A, scores, n = 12", partial(scores_alarm, n=12), FALSE_ALARMS)
+    yield Claim(
+        "compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT
+    )
+    yield Claim("compare A/A, two groups of yes/no", groups_alarm, (0.02, 0.06))
+    yield Claim(
+        "compare A/A, scores in 20 clusters of 5",
+        partial(clusters_alarm, sizes=[5] * 20),
+        FALSE_ALARMS,
+    )
+    yield Claim(
+        "compare A/A, scores in 27 clusters of 2 to 60",
+        partial(clusters_alarm, sizes=UNEQUAL),
+        ALARMS,
+    )
+    yield Claim(
+        "compare A/A, any of 10 metrics", partial(family_alarm, metrics=10), FALSE_ALARMS, 2
+    )
+    yield Claim(
+        "compare A/A, any of 10 yes/no metrics, n = 100",
+        partial(yes_or_no_family_alarm, metrics=10, n=100),
+        (0.0, 0.05),
+    )
+    yield Claim("compare A/A, one metric under 5 names", names_alarm, FALSE_ALARMS, 2)
+    yield Claim(
+        "compare: as far apart as is worth the name, called alike", called_alike, (0.0, 0.035)
+    )
+
+
+def unequal_sides() -> Iterator[Claim]:
+    """Differences are found as often as predicted, within 3 points."""
+    n = samples_needed(0.05, GRADED_VARIANCE) or 0
+    yield Claim(
+        f"compare, power .80, scores, n = {n}", partial(scores_alarm, n=n, gap=0.05), near(0.8)
+    )
+    n = flips_needed(0.125, 0.075) or 0
+    yield Claim(
+        f"compare, power .80, yes/no, n = {n}",
+        partial(flips_alarm, n=n, up=0.125, down=0.075),
+        near(0.8),
+    )
+    predicted = power_of(0.05, GRADED_VARIANCE, 300, Aim(level=0.05 / 5))
+    yield Claim(
+        "compare, power of one that differs among 5, n = 300",
+        partial(one_of_five, n=300, gap=0.05),
+        near(predicted),
+        cost=2,
+    )
+
+
+def compare_columns(
+    columns: Mapping[str, Columns], clusters: Sequence[str] | None = None, worth: float = 0.01
+) -> Comparison:
+    """Two sides with some scores, one number for each sample."""
+    sides = []
+    for place, name in enumerate(("new", "old")):
+        scores = {
+            metric: {str(at): value for at, value in enumerate(held[place])}
+            for metric, held in columns.items()
+        }
+        named = None if clusters is None else {str(at): c for at, c in enumerate(clusters)}
+        sides.append(Side(name, scores=scores, clusters=named))
+    return compare(*sides, worth=worth)
+
+
+def only_one(columns: Columns, clusters: Sequence[str] | None = None) -> MetricDelta:
+    return compare_columns({"score": columns}, clusters).scores["score"]
+
+
+def scores_alarm(chance: Chance, n: int, gap: float = 0.0) -> float:
+    return float(only_one(graded(chance, n, gap)).decided)
+
+
+def flips_alarm(chance: Chance, n: int, up: float = 0.1, down: float = 0.1) -> float:
+    return float(only_one(flips(chance, n, up, down)).decided)
+
+
+def groups_alarm(chance: Chance) -> float:
+    new, old = coin(chance, 200, 0.7), coin(chance, 150, 0.7)
+    first = Side("new", scores={"score": {f"a{at}": v for at, v in enumerate(new)}})
+    second = Side("old", scores={"score": {f"b{at}": v for at, v in enumerate(old)}})
+    return float(compare(first, second).scores["score"].decided)
+
+
+def clusters_alarm(chance: Chance, sizes: Sequence[int]) -> float:
+    columns = in_clusters(chance, sizes), in_clusters(chance, sizes)
+    return float(only_one(columns, named(sizes)).decided)
+
+
+def family_alarm(chance: Chance, metrics: int) -> float:
+    columns = {str(one): graded(chance, 60) for one in range(metrics)}
+    return float(any(delta.decided for delta in compare_columns(columns).all_deltas()))
+
+
+def yes_or_no_family_alarm(chance: Chance, metrics: int, n: int) -> float:
+    columns = {str(one): flips(chance, n, 0.1, 0.1) for one in range(metrics)}
+    return float(any(delta.decided for delta in compare_columns(columns).all_deltas()))
+
+
+def names_alarm(chance: Chance) -> float:
+    columns = graded(chance, 60)
+    found = compare_columns({str(name): columns for name in range(5)})
+    return float(any(delta.decided for delta in found.all_deltas()))
+
+
+def called_alike(chance: Chance) -> float:
+    found = compare_columns({"score": graded(chance, 400, gap=0.05)}, worth=0.05)
+    return float(found.scores["score"].verdict == "no difference worth the name")
+
+
+def one_of_five(chance: Chance, n: int, gap: float) -> float:
+    columns = {str(one): graded(chance, n, gap if one == 0 else 0.0) for one in range(5)}
+    return float(compare_columns(columns).scores["0"].decided)
+
+
+def drawn_scores(chance: Chance, n: int, truth: float) -> Columns:
+    return graded(chance, n, gap=0.3 * truth)
+
+
+def drawn_flips(chance: Chance, n: int, truth: float) -> Columns:
+    return flips(chance, n, 0.1 + 0.1 * truth, 0.1 - 0.1 * truth)
+
+
+def decided_with_more(chance: Chance, draw: Draw, n: int, worth: float) -> float:
+    """A difference that is not known is looked at, and once more with the samples it asks for.
+
+    The true difference is drawn anew each time, for "about so many more" cannot be right of every
+    one: whoever sees nothing may have nothing before him, or bad luck.
+    """
+    while True:
+        truth = chance.uniform(-1, 1)
+        new, old = draw(chance, n, truth)
+        first = compare_columns({"score": (new, old)}, worth=worth).scores["score"]
+        if first.verdict == "not enough evidence" and first.more_samples is not None:
+            break
+    more_new, more_old = draw(chance, first.more_samples, truth)
+    columns = [*new, *more_new], [*old, *more_old]
+    again = compare_columns({"score": columns}, worth=worth).scores["score"]
+    return float(again.verdict != "not enough evidence")

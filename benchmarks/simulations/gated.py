@@ -1,0 +1,143 @@
+"""The gate itself, `gates.decision.decide`: how often equal systems are red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from benchmarks.simulations.claim import Chance, Claim
+from benchmarks.simulations.made_up import UNEQUAL, collapsing, flips, graded, in_clusters, named
+from proctor.comparison.sides import TOKENS, Side
+from proctor.gates.decision import Demand, decide
+from proctor.records.gate import GateResult
+
+Columns = tuple[list[float], list[float]]
+
+RED = (0.0, 0.02)
+# 2.5 % by design; as much again as chance adds to so many replicates.
+RED_WITHOUT_MARGIN = (0.0, 0.03)
+
+
+def gated() -> Iterator[Claim]:
+    """Equal systems are red in at most 2 % with a margin of 2 %, in 2.5 % without one."""
+    for kind, n in (("yes/no", 500), ("yes/no", 60), ("scores", 200)):
+        for metrics in (1, 5):
+            for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+                name = f"decide() red, equal, {kind}, n = {n}, {metrics} metrics, margin {margin}"
+                trial = partial(is_red, kind=kind, n=n, metrics=metrics, margin=margin)
+                yield Claim(name, trial, asked, 2 * metrics)
+    yield Claim(
+        "decide() green, worse by the margin, yes/no, n = 500",
+        partial(is_green, n=500, margin=0.02),
+        RED_WITHOUT_MARGIN,
+        2,
+    )
+    yield from gated_oddly()
+    yield Claim(
+        "decide() with as many samples as it asks for, decided",
+        partial(decided_with_more, n=200, margin=0.03),
+        (0.75, 0.85),
+        4,
+    )
+
+
+def gated_oddly() -> Iterator[Claim]:
+    """The same where scores rarely collapse, clusters are unequal, the margin is a percentage."""
+    for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+        yield Claim(
+            f"decide() red, equal, 27 clusters of 2 to 60, margin {margin}",
+            partial(is_red_in_clusters, sizes=UNEQUAL, margin=margin),
+            asked,
+            2,
+        )
+    for n in (40, 100, 200, 500):
+        yield Claim(
+            f"decide() green, rare collapses worse by the margin, n = {n}",
+            partial(is_green_though_collapsing, n=n, margin=0.02),
+            RED_WITHOUT_MARGIN,
+            2,
+        )
+    for margin in (0.1, 0.9):
+        yield Claim(
+            f"decide() green, longer by just {margin:.0%}, n = 60",
+            partial(is_green_though_longer, n=60, margin=margin),
+            RED_WITHOUT_MARGIN,
+            2,
+        )
+
+
+def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:
+    """Whether a gate on equal systems fails; what each metric says is independent of the others."""
+    drawn = [
+        flips(chance, n, 0.1, 0.1) if kind == "yes/no" else graded(chance, n)
+        for _ in range(metrics)
+    ]
+    return float(_verdict(drawn, margin) == "fail")
+
+
+def is_green(chance: Chance, n: int, margin: float, up: float = 0.1, down: float = 0.12) -> float:
+    """Whether a gate passes a system that is worse: by just the margin, if nothing else is said."""
+    return float(_verdict([flips(chance, n, up, down)], margin) == "pass")
+
+
+def is_red_in_clusters(chance: Chance, sizes: Sequence[int], margin: float) -> float:
+    new, old = ([0.5 + 0.2 * one for one in in_clusters(chance, sizes)] for _ in range(2))
+    return float(_verdict([(new, old)], margin, named(sizes)) == "fail")
+
+
+def is_green_though_collapsing(chance: Chance, n: int, margin: float) -> float:
+    return float(_verdict([collapsing(chance, n, margin / 0.8)], margin) == "pass")
+
+
+def is_green_though_longer(chance: Chance, n: int, margin: float) -> float:
+    """Tokens whose spread is six tenths of their mean; the new one has more by the margin."""
+    old, new = ([chance.gammavariate(2.78, 36) for _ in range(n)] for _ in range(2))
+    longer, usual = (
+        Side(name, {TOKENS: {str(at): v for at, v in enumerate(held)}}, samples=_ids(n))
+        for name, held in (("new", [(1 + margin) * one for one in new]), ("old", old))
+    )
+    return float(decide([(longer, usual)], Demand({TOKENS: margin})).verdict == "pass")
+
+
+def decided_with_more(chance: Chance, n: int, margin: float) -> float:
+    """A gate that is inconclusive is asked once more with the samples it asks for.
+
+    How much is lost is drawn anew each time: "about so many more" cannot be right of every truth.
+    """
+    while True:
+        lost = chance.uniform(0.0, 0.15)
+        first = flips(chance, n, 0.05, lost)
+        needed = _decided([first], margin).checks[0].more_samples
+        if needed is not None:
+            break
+    more = flips(chance, needed, 0.05, lost)
+    both = [*first[0], *more[0]], [*first[1], *more[1]]
+    return float(_verdict([both], margin) != "inconclusive")
+
+
+def _ids(n: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n)))
+
+
+def _verdict(drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | None = None) -> str:
+    return _decided(drawn, margin, clusters).verdict
+
+
+def _decided(
+    drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | None = None
+) -> GateResult:
+    names = [f"metric_{place}" for place in range(len(drawn))]
+    ids = _ids(len(drawn[0][0]))
+    new, old = (
+        Side(
+            called,
+            scores={
+                name: dict(zip(ids, pair[which], strict=True))
+                for name, pair in zip(names, drawn, strict=True)
+            },
+            clusters=None if clusters is None else dict(zip(ids, clusters, strict=True)),
+            samples=ids,
+        )
+        for which, called in enumerate(("new", "old"))
+    )
+    return decide([(new, old)], Demand(dict.fromkeys(names, margin)))

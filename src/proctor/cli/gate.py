@@ -1,0 +1,358 @@
+"""`proctor gate`: is a run as good as its baseline? Pass, fail, or not enough evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from proctor.cli.evaluation import concurrency_option, name_option, tag_option
+from proctor.cli.options import (
+    complain,
+    history_option,
+    json_option,
+    number,
+    output_option,
+    pairs,
+    quiet_option,
+)
+from proctor.errors import ConfigError, RunInterrupted
+
+if TYPE_CHECKING:
+    from proctor.cli.gate_papers import Papers
+    from proctor.gates.decision import Demand
+    from proctor.gates.early import EarlyGate
+    from proctor.ports import History
+    from proctor.records.gate import GateResult
+    from proctor.side_by_side import Meant
+
+INTERRUPTED = 130
+EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
+# What an eval file is run with; a stored run is as it is.
+OF_A_RUN = ("name", "tag", "concurrency")
+
+
+@click.command("gate")
+@click.argument("run", metavar="RUN|FILE")
+@click.option("--baseline", metavar="NAME", help="A baseline's name, or any run.")
+@click.option("--margin", metavar="2%", help="How much worse is allowed. Default: 2%.")
+@click.option(
+    "--metric",
+    metavar="NAME[=MARGIN]",
+    multiple=True,
+    help="What is compared. Default: strict_pass_rate.",
+)
+@click.option("--better", metavar="NAME=higher|lower", multiple=True, help="Which way, of a field.")
+@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Fail below it.")
+@click.option("--max-flips", type=int, metavar="N", help="Fail if more samples were lost.")
+@click.option(
+    "--inconclusive",
+    type=click.Choice(["code", "pass", "fail"]),
+    default="code",
+    show_default=True,
+    help="What too few samples lead to; code is exit code 4.",
+)
+@click.option(
+    "--accept-changes", is_flag=True, help="Decide although the evaluators are not the same."
+)
+@click.option("--configuration", metavar="NAME", help="Only this one.")
+@click.option("--until-decided", is_flag=True, help="Stop the run as soon as it is decided.")
+@name_option()
+@tag_option()
+@concurrency_option()
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML.")
+@click.option(
+    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a comment."
+)
+@output_option()
+@quiet_option("No progress, and nothing but the answer.")
+@history_option()
+@json_option()
+def command(run: str, **options: Any) -> int:
+    """Decide whether a run is as good as its baseline, but for a margin.
+
+    \b
+    proctor run eval.yaml
+    proctor baseline set main latest
+    proctor gate eval.yaml --baseline main --margin 5%
+    proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
+
+    An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
+    --until-decided only as far as it takes. Margins are points of rates and scores, and percent of
+    the baseline's value for other numbers. In GitHub Actions the step summary is written too. Exit
+    codes: 0 pass, 1 fail, 2 usage, 3 trouble, 4 inconclusive, 130 interrupted.
+    """
+    from proctor.cli.gate_papers import Papers
+
+    papers = Papers(options)
+    try:
+        result = _answered(run, options, papers)
+    except RunInterrupted as stopped:
+        papers.trouble(stopped, f"interrupted; what was finished is kept as run {stopped.run_id}")
+        click.echo(_how_to_go_on(run, stopped.run_id, options), err=True)
+        return INTERRUPTED
+    except (Exception, KeyboardInterrupt) as error:
+        papers.trouble(error, str(error) or "interrupted")
+        raise
+    return papers.conclude(result)
+
+
+def _answered(run: str, options: dict[str, Any], papers: Papers) -> GateResult:
+    """What the gate says; whatever is wrong is told before a run is paid for, if it can be."""
+    from proctor.cli.gating import opened_baseline, refuse_incomplete, refuse_no_verdict
+    from proctor.lookback import open_history
+
+    demand = _demand(options)
+    history = open_history(options["history"])
+    is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
+    job = _loaded(Path(run), options) if is_file else None
+    if job is not None:
+        papers.name = job.found.evaluation.name or ""
+    reference, chosen = options["baseline"], options["configuration"]
+    old = None if reference is None else opened_baseline(history, reference, chosen)
+    if old is not None:
+        refuse_no_verdict(old)
+    gate: EarlyGate | None = None
+    if job is None:
+        new = _stored(run, history, options)
+    else:
+        new, gate, demand = _run_file(job, old, demand, history, options)
+    papers.about(new.report)
+    refuse_incomplete(new.report)
+    return _decided(new, old, demand, gate)
+
+
+def _how_to_go_on(run: str, run_id: str, options: dict[str, Any]) -> str:
+    """How the rest is run, and the gate asked again: it has no --resume of its own."""
+    import shlex
+
+    where = f" --history {shlex.quote(options['history'])}" if options["history"] else ""
+    against = f" --baseline {shlex.quote(options['baseline'])}" if options["baseline"] else ""
+    but = " but --until-decided" if options["until_decided"] else ""
+    return (
+        f"interrupted: what was finished is kept; to go on: proctor run {shlex.quote(run)} "
+        f"--resume {run_id}{where}; then: proctor gate {run_id}{against}{where}, with the other "
+        f"options as before{but}"
+    )
+
+
+def _demand(options: dict[str, Any]) -> Demand:
+    """What the options ask for."""
+    from proctor.cli.evaluation import thresholds
+    from proctor.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
+
+    margin = DEFAULT_MARGIN if options["margin"] is None else _margin(options["margin"], "--margin")
+    given: dict[str, float | None] = {}
+    for text in options["metric"]:
+        name, equals, own = text.partition("=")
+        given[name] = _margin(own, f"--metric {name}") if equals else None
+    needs = [n for n in ("margin", "metric", "better", "max_flips") if options[n] not in (None, ())]
+    if options["baseline"] is None and (needs or options["until_decided"]):
+        told = "until-decided" if not needs else needs[0].replace("_", "-")
+        raise ConfigError(f"--{told} needs something to compare with", fix=_how_to_compare())
+    demand = Demand(
+        metrics_asked(given, margin) if options["baseline"] is not None else {},
+        thresholds(options["fail_under"]),
+        options["max_flips"],
+        _directions(options["better"]),
+        options["accept_changes"],
+    )
+    demand.refuse_wrong()
+    return demand
+
+
+def _how_to_compare() -> str:
+    return "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
+
+
+def _margin(text: str, option: str) -> float:
+    """A margin: 2% or 0.02; 2 or 80 is more than anybody means."""
+    share = number(text, option)
+    if not math.isfinite(share):
+        raise ConfigError(f"{text!r} is no margin", where=option, fix="write 2% or 0.02")
+    if not text.endswith("%") and share >= 1:
+        raise ConfigError(
+            f"a margin of {text} is everything", where=option, fix=f"write {text}% or {share / 100}"
+        )
+    return share
+
+
+def _directions(given: Iterable[str]) -> dict[str, bool]:
+    found = pairs(given, "--better")
+    for name, way in found.items():
+        if way not in ("higher", "lower"):
+            raise ConfigError(f"{name} is better higher or lower, not {way!r}", where="--better")
+    return {name: way == "higher" for name, way in found.items()}
+
+
+def _stored(run: str, history: History, options: dict[str, Any]) -> Meant:
+    from proctor.side_by_side import opened
+
+    if options["until_decided"]:
+        raise ConfigError(
+            "--until-decided goes with an eval file: a stored run is over",
+            fix="proctor gate eval.yaml --baseline NAME --until-decided",
+        )
+    if given := [name for name in OF_A_RUN if options[name]]:
+        raise ConfigError(
+            f"--{given[0]} goes with an eval file: a stored run is as it is",
+            fix="proctor gate eval.yaml --baseline NAME",
+        )
+    return opened(run, history, options["configuration"])
+
+
+class _Job(NamedTuple):
+    """An eval file, read, and the evaluators that it may name."""
+
+    found: Any
+    registry: Any
+
+
+def _loaded(file: Path, options: dict[str, Any]) -> _Job:
+    """What an eval file says, with what the command line puts in its place."""
+    from proctor.cli.evaluation import loaded
+    from proctor.cli.outcome import prints_aside
+    from proctor.registry import Registry
+
+    registry = Registry.standard()
+    with prints_aside(options["as_json"]):
+        # The baseline of a file is one of its configurations, that of a gate is a run.
+        return _Job(loaded(file, {name: options[name] for name in OF_A_RUN}, registry), registry)
+
+
+def _run_file(
+    job: _Job, old: Meant | None, demand: Demand, history: History, options: dict[str, Any]
+) -> tuple[Meant, EarlyGate | None, Demand]:
+    """Run what an eval file says; whatever is wrong with the gate is told before."""
+    import dataclasses
+
+    import msgspec
+
+    from proctor import bridge
+    from proctor.api import execute
+    from proctor.cli.gating import refuse_beforehand
+    from proctor.cli.outcome import prints_aside
+    from proctor.engine.start import Conduct
+    from proctor.gates.decision import refuse_unknown_metrics
+    from proctor.reports.live import live_display
+    from proctor.side_by_side import opened
+
+    evaluation = job.found.evaluation
+    if old is not None:
+        refuse_unknown_metrics(demand, [old.report.side(name) for name in old.configurations])
+    with prints_aside(options["as_json"]):
+        gate = None
+        if options["until_decided"] and old is not None:
+            gate, seed = _early(evaluation, old, demand, options)
+            if evaluation.fail_under:
+                complain("fail_under in the file is not checked: the run may stop early")
+            evaluation = dataclasses.replace(
+                evaluation, options={**evaluation.options, "shuffle": seed}
+            )
+        else:
+            least = {**evaluation.fail_under, **demand.fail_under}
+            demand = msgspec.structs.replace(demand, fail_under=least)
+            evaluation = dataclasses.replace(evaluation, fail_under=least)
+        _refuse_nothing(old, demand)
+        _refuse_unmatched(evaluation, old, options["configuration"])
+        if old is not None:
+            refuse_beforehand(evaluation, job.registry, old, demand, early=gate is not None)
+        how = Conduct(
+            watch=live_display(not (options["as_json"] or options["quiet"])),
+            decide=None if gate is None else gate.hear,
+        )
+        report = bridge.run(execute(evaluation, history, how, registry=job.registry))
+    return opened(report, configuration=options["configuration"]), gate, demand
+
+
+def _early(
+    evaluation: Any, old: Meant, demand: Demand, options: dict[str, Any]
+) -> tuple[EarlyGate, int]:
+    """The gate that ends the run, and the order that the samples are drawn in."""
+    import secrets
+
+    from proctor.gates.until_decided import early_gate
+    from proctor.prepare import configurations_from
+
+    mine = [one.name for one in configurations_from(evaluation.configurations)]
+    chosen = options["configuration"] or mine[0]
+    if options["configuration"] is None and len(mine) > 1:
+        raise ConfigError(
+            f"the run has {len(mine)} configurations, and one of them decides when it stops",
+            where="--until-decided",
+            fix=f"name it: --configuration {mine[0]}",
+        )
+    theirs = old.configurations
+    if len(theirs) > 1:
+        raise ConfigError(
+            f"{old.called} has several configurations, and one is compared with",
+            where="--until-decided",
+            fix=f"name it: --baseline {old.called}@{theirs[0]}",
+        )
+    run = old.report.metadata
+    gate = early_gate(
+        demand,
+        old.report.results.only(theirs[0]),
+        [spec.name for spec in run.evaluators] if run else (),
+        epochs=evaluation.options.get("epochs", 1),
+        configuration=chosen,
+    )
+    seed = evaluation.options.get("shuffle")
+    # A new order each time, so that it is not always the same few samples that decide.
+    return gate, secrets.randbelow(2**31) if seed is None else seed
+
+
+def _refuse_unmatched(evaluation: Any, old: Meant | None, chosen: str | None) -> None:
+    """Refuse configurations that could not be held against the baseline's."""
+    from proctor.errors import nearest
+    from proctor.prepare import configurations_from
+
+    mine = [one.name for one in configurations_from(evaluation.configurations)]
+    if chosen is not None and chosen not in mine:
+        raise ConfigError(f"the file has no configuration {chosen!r}", fix=nearest(chosen, mine))
+    theirs = mine if old is None else old.configurations
+    several = chosen is None and max(len(mine), len(theirs)) > 1
+    if several and not set(mine) & set(theirs):
+        raise ConfigError(
+            f"the file ({', '.join(mine)}) and the baseline ({', '.join(theirs)}) have no "
+            "configuration in common",
+            where="--baseline",
+        )
+
+
+def _refuse_nothing(old: Meant | None, demand: Demand) -> None:
+    if old is None and not demand.fail_under:
+        raise ConfigError("there is nothing to check", fix=_how_to_compare())
+
+
+def _decided(new: Meant, old: Meant | None, demand: Demand, gate: EarlyGate | None) -> GateResult:
+    from proctor.cli.gating import narrowed, notes_on
+    from proctor.gates.decision import decide
+    from proctor.gates.until_decided import judged_again, settled
+    from proctor.side_by_side import beside, paired, sides
+
+    _refuse_nothing(old, demand)
+    if old is None:
+        return decide([], demand, report=narrowed(new))
+    new, old = beside(new, old)
+    pairs, alone = paired(new, old)
+    compared = [sides(*pair) for pair in pairs]
+    told: Any = {"baseline": old.called, "notes": notes_on(old, alone)}
+    run = new.report.metadata
+    if gate is not None:
+        accepted = demand.accept_changes
+        return settled(gate, compared[0], new.report, accept_changes=accepted, **told)
+    if run is not None and run.stopped_early is not None:
+        if len(pairs) > 1:
+            raise ConfigError(
+                f"run {run.run_id} was stopped early and has {len(pairs)} configurations, and what "
+                "holds at every moment is said of one",
+                fix=f"name it: --configuration {new.configurations[0]}",
+            )
+        ([mine], [theirs]) = (one.configurations for one in pairs[0])
+        before = old.report.results.only(theirs)
+        return judged_again(demand, new.report, before, compared[0], mine, **told)
+    return decide(compared, demand, report=narrowed(new), **told)

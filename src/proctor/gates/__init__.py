@@ -1,0 +1,1 @@
+"""Gates: what a run must reach, and when that is decided."""

@@ -1,0 +1,301 @@
+"""The gate: is this run as good as its baseline, but for a margin? Yes, no, or not enough evidence.
+
+Every metric must hold. That a gate passes needs no correction for several metrics, for it takes all
+of them; that it fails does, for one is enough: with k metrics one fails only where its interval of
+1 - 0.05 / k lies wholly beyond the margin. So equal systems are red in at most 2.5 % of all gates,
+and in far fewer with a margin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from proctor.comparison.comparing import compare, compare_all
+from proctor.comparison.deltas import evidence_of
+from proctor.comparison.evidence import Evidence
+from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
+from proctor.comparison.verdicts import TIMES_APART
+from proctor.errors import ConfigError, nearest
+from proctor.gates import words
+from proctor.gates.margins import judged
+from proctor.gates.thresholds import DEFAULT_METRIC, refuse_unreachable, shortfalls
+from proctor.records.comparison import (
+    NOT_COMPARABLE,
+    Comparison,
+    MetricDelta,
+    also_known_as,
+)
+from proctor.records.gate import Check, Early, GateResult, GateVerdict
+from proctor.records.report import EvalReport
+
+DEFAULT_MARGIN = 0.02
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """What a gate asks.
+
+    `metrics` are the margins by metric: how much worse it may be, in points of a rate or a score
+    (0.02 is two points), as a part of the baseline's value for any other number. `fail_under` are
+    least values, `max_flips` how many samples may be lost. `better` says of a field whether higher
+    is better, where its name does not tell. With `accept_changes` a run may have other evaluators
+    than its baseline: what all of them say together is then another measure in each.
+    """
+
+    metrics: Mapping[str, float] = {}
+    fail_under: Mapping[str, float] = {}
+    max_flips: int | None = None
+    better: Mapping[str, bool] = {}
+    accept_changes: bool = False
+
+    def refuse_wrong(self) -> None:
+        """Refuse what no gate can ask."""
+        for name, margin in self.metrics.items():
+            if not 0 <= margin < math.inf:
+                raise ConfigError(
+                    f"the margin of {name} is {margin:g}, and it says how much worse is allowed",
+                    where="margin",
+                    fix="give 0 or more, such as 2% or 0.02",
+                )
+        if self.max_flips is not None and self.max_flips < 0:
+            raise ConfigError("fewer than no samples cannot be lost", where="max_flips")
+        refuse_unreachable(self.fail_under)
+        asked = {alias for name in self.metrics for alias in also_known_as(name)}
+        for name in self.better:
+            if not asked & set(also_known_as(name)):
+                raise ConfigError(
+                    f"which way {name} is better was said, and it is not among the metrics",
+                    where="better",
+                    fix=nearest(name, self.metrics) if self.metrics else "ask for it: --metric",
+                )
+
+
+def decide(
+    pairs: Sequence[tuple[Side, Side]],
+    demand: Demand,
+    *,
+    report: EvalReport | None = None,
+    baseline: str = "",
+    notes: Iterable[str] = (),
+) -> GateResult:
+    """Hold a run against its baseline: one pair of sides for each configuration, the new one first.
+
+    `report` is the run, which thresholds are held against.
+
+    >>> passed = {str(i): 1.0 for i in range(200)}
+    >>> new, old = (Side(n, {"pass_rate": passed}, samples=tuple(passed)) for n in ("new", "old"))
+    >>> decide([(new, old)], Demand({"pass_rate": 0.02})).verdict
+    'pass'
+    """
+    demand.refuse_wrong()
+    if not pairs and not demand.fail_under:
+        raise ConfigError("there is nothing to check", where="gate")
+    found = (
+        compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes)
+        if pairs
+        else []
+    )
+    for one in found:
+        if not one.samples:
+            raise ConfigError(
+                f"{one.a} and {one.b} have no sample in common, so there is nothing to compare",
+                where="baseline",
+                fix="compare runs of the same dataset: samples are paired by their ids",
+            )
+        refuse_unlike(one, demand)
+    for a, b in pairs:
+        refuse_unmeasured(a, b, demand)
+    checks = [
+        *_metric_checks(pairs, found, demand),
+        *_threshold_checks(report, demand.fail_under),
+        *_flip_checks(found, demand.max_flips),
+    ]
+    return concluded(checks, found, report, baseline=baseline, notes=notes)
+
+
+def concluded(
+    checks: Sequence[Check],
+    comparisons: Sequence[Comparison],
+    report: EvalReport | None,
+    *,
+    baseline: str,
+    notes: Iterable[str] = (),
+    early: Early | None = None,
+) -> GateResult:
+    """The verdict that checks lead to together."""
+    verdicts = {check.verdict for check in checks}
+    verdict: GateVerdict = "pass"
+    if "fail" in verdicts:
+        verdict = "fail"
+    elif "inconclusive" in verdicts:
+        verdict = "inconclusive"
+    run = report.metadata if report is not None else None
+    told = [*notes, *(note for one in comparisons for note in (*one.notes, *words.unmatched(one)))]
+    asked = [one.find(check.name) for one in comparisons for check in checks]
+    by_time = any(delta is not None and delta.method == TIMES_APART for delta in asked)
+    return GateResult(
+        "" if run is None else run.run_id,
+        baseline,
+        verdict,
+        words.answer(verdict, checks, early),
+        tuple(checks),
+        tuple(comparisons),
+        tuple(note for note in dict.fromkeys(told) if note != TIMES_APART or by_time),
+        early,
+        "" if run is None else run.name,
+    )
+
+
+def _metric_checks(
+    pairs: Sequence[tuple[Side, Side]], found: Sequence[Comparison], demand: Demand
+) -> Iterator[Check]:
+    family = len(pairs) * len(demand.metrics)
+    several = len(pairs) > 1
+    for (a, b), comparison in zip(pairs, found, strict=True):
+        for name, share in demand.metrics.items():
+            delta = delta_named(comparison, name)
+            margin = margin_of(delta, share)
+            evidence = evidence_of(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
+            check = _metric_check(name, delta, evidence, margin, family, comparison.samples)
+            where = a.name if several else ""
+            yield msgspec.structs.replace(check, configuration=where)
+
+
+def delta_named(found: Comparison, name: str) -> MetricDelta:
+    """What a comparison has of a metric, under the name that reports or comparisons give it."""
+    # Where every trial has a verdict a comparison has the pass rate only, and of an evaluator that
+    # says yes or no the score only: each is the same number twice.
+    twin = PASS_RATE if name == STRICT_PASS_RATE else name.removesuffix(".pass_rate")
+    delta = found.find(name) or found.find(twin)
+    if delta is None:
+        known = {STRICT_PASS_RATE, *(one.name for one in found.all_deltas())}
+        raise ConfigError(
+            f"there is no metric {name!r} to compare", where="metric", fix=nearest(name, known)
+        )
+    if delta.higher_is_better is None:
+        raise ConfigError(
+            f"whether {name} is better higher or lower is not known",
+            where="metric",
+            fix=f"say so: --better {name}=higher (or lower)",
+        )
+    return delta
+
+
+def refuse_unlike(found: Comparison, demand: Demand) -> None:
+    """Refuse to decide by what all evaluators say together, where they are not the same ones."""
+    asked = [n for n in demand.metrics if delta_named(found, n).verdict == NOT_COMPARABLE]
+    if found.unlike and demand.max_flips is not None:
+        asked.append("how many samples were lost")
+    if not asked:
+        return
+    shared = [n for n, one in found.scores.items() if one.verdict != NOT_COMPARABLE and one.n]
+    by_one = f"ask for what both have: --metric {shared[0]}; " if shared else ""
+    raise ConfigError(
+        f"{found.a} and {found.b} were not scored by the same evaluators, so that "
+        f"{' and '.join(asked)} cannot be compared: {'; '.join(found.unlike)}",
+        where="baseline",
+        fix=f"{by_one}make a new baseline with these evaluators, or say --accept-changes",
+    )
+
+
+def refuse_unmeasured(a: Side, b: Side, demand: Demand) -> None:
+    """Refuse a metric that one of the sides has no number of: nothing could come out."""
+    for name in demand.metrics:
+        twin = PASS_RATE if name == STRICT_PASS_RATE else name.removesuffix(".pass_rate")
+        for side in (b, a):
+            if side.find(name) is None and side.find(twin) is None:
+                raise ConfigError(
+                    f"{side.name} has no number of {name}",
+                    where="metric",
+                    fix=nearest(name, side.names),
+                )
+
+
+def margin_of(delta: MetricDelta, share: float) -> float:
+    """A margin in the metric's own unit; refused where it would let everything pass."""
+    if delta.kind == "number":
+        return share * abs(delta.b or 0.0)
+    if share >= 1:
+        raise ConfigError(
+            f"the margin of {delta.name} is {share:g}: it lies from 0 to 1, so nothing would fail",
+            where="margin",
+            fix="give it in points: 2% or 0.02",
+        )
+    return share
+
+
+def _metric_check(
+    name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int
+) -> Check:
+    found = judged(delta, evidence, margin, family)
+    check = Check(
+        name,
+        found.verdict,
+        "",
+        value=delta.a,
+        baseline=delta.b,
+        difference=delta.absolute,
+        interval=found.interval,
+        margin=margin,
+        n=evidence.n if evidence.pairs else 0,
+        more_samples=found.more_samples,
+        kind=delta.kind,
+        clusters=delta.clusters,
+    )
+    return msgspec.structs.replace(
+        check, sentence=words.of_metric(check, delta, family, missing=samples - check.n)
+    )
+
+
+def _threshold_checks(report: EvalReport | None, least: Mapping[str, float]) -> Iterator[Check]:
+    if report is None:
+        return
+    for metric, value in least.items():
+        below = shortfalls(report, {metric: value})
+        known = report.metrics.get(metric)
+        reached = None if known is None else known.value
+        yield Check(
+            f"{metric} at least {value:g}",
+            "fail" if below else "pass",
+            "; ".join(below) or words.of_threshold(metric, reached, value),
+            value=reached,
+            n=0 if known is None else known.n,
+            kind="rate" if known is not None and known.kind == "rate" else "number",
+        )
+
+
+def _flip_checks(found: Sequence[Comparison], most: int | None) -> Iterator[Check]:
+    if most is None:
+        return
+    for one in found:
+        lost = len(one.lost)
+        yield Check(
+            f"at most {most} lost",
+            "fail" if lost > most else "pass",
+            words.of_flips(lost, most),
+            configuration=one.a if len(found) > 1 else "",
+            value=float(lost),
+            n=one.samples,
+        )
+
+
+def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:
+    """Refuse a metric that the baseline has not, before a run is paid for."""
+    for side in baseline:
+        itself = compare(side, side, better=demand.better)
+        for name, share in demand.metrics.items():
+            margin_of(delta_named(itself, name), share)
+
+
+def metrics_asked(
+    given: Mapping[str, float | None], margin: float = DEFAULT_MARGIN
+) -> dict[str, float]:
+    """The margin of each metric: its own, or that of all; the strict pass rate if none is named.
+
+    >>> metrics_asked({}), metrics_asked({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)
+    ({'strict_pass_rate': 0.02}, {'latency_ms.mean': 0.1, 'pass_rate': 0.03})
+    """
+    named = given or {DEFAULT_METRIC: None}
+    return {name: margin if own is None else own for name, own in named.items()}

@@ -1,0 +1,118 @@
+"""A difference held against a margin: where it lies, what that says, and how many more it takes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from proctor.comparison.enough import Held, more_for_a_verdict
+from proctor.comparison.evidence import Evidence
+from proctor.comparison.verdicts import PLENTY, has_rare_ones, jump_of, with_rare_ones
+from proctor.records.comparison import Interval, MetricDelta
+from proctor.records.gate import GateVerdict
+from proctor.records.wording import Kind
+from proctor.statistics.differences import differences
+from proctor.statistics.distributions import normal_quantile
+from proctor.statistics.intervals import wilson_interval
+from proctor.statistics.moments import mean
+from proctor.statistics.non_inferiority import Better, non_inferiority
+
+LEVEL = 0.05
+
+
+class Judged(NamedTuple):
+    """Where a difference lies, whether it keeps the margin, and about how many more would tell."""
+
+    interval: Interval | None
+    verdict: GateVerdict
+    more_samples: int | None = None
+
+
+def judged(delta: MetricDelta, found: Evidence, margin: float, family: int = 1) -> Judged:
+    """Hold a difference against a margin in its own unit, as one of a family of checks."""
+    better: Better = "higher" if delta.higher_is_better else "lower"
+    interval = _interval(delta, found, margin, 1 - LEVEL)
+    verdict: GateVerdict = "inconclusive"
+    if interval is not None:
+        verdict = non_inferiority(interval, margin, better)
+    if verdict == "fail" and family > 1:
+        surer = _interval(delta, found, margin, 1 - LEVEL / family)
+        if surer is None or non_inferiority(surer, margin, better) != "fail":
+            verdict = "inconclusive"
+    needed = _needed(delta, found, margin, family) if verdict == "inconclusive" else None
+    return Judged(interval, verdict, needed)
+
+
+def bounds_of(found: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Interval | None:
+    """Where the true difference of pairs lies, also where all of them differ by the same.
+
+    None where the samples cannot tell it: one alone, no pairs, or clusters that are too few. Of
+    scores it reaches as far down as so many samples cannot rule out.
+    """
+    if not found.pairs or found.too_few_clusters:
+        return None
+    interval, units = found.interval(confidence), found.units
+    if interval is not None:
+        means = mean(found.first) or 0.0, mean(found.second) or 0.0
+        if kind == "number" or (found.is_binary and found.clusters is None):
+            return interval
+        # What is rare may make it worse than it looks; that it is bad is known by what is seen.
+        return with_rare_ones(interval, means, found.n, confidence)[0], interval[1]
+    apart = differences(found.first, found.second)
+    if units < 2 or any(differences(apart, apart[:1] * len(apart))):
+        return None
+    if kind == "number":
+        return (apart[0], apart[0]) if units >= PLENTY else None
+    # At most so many of all samples differ otherwise, and a score by no more than 1.
+    share = wilson_interval(0, units, confidence)
+    most = (1 + abs(apart[0])) * (1.0 if share is None else share[1])
+    return apart[0] - most, apart[0] + most
+
+
+def _interval(
+    delta: MetricDelta, found: Evidence, margin: float, confidence: float
+) -> Interval | None:
+    """Where the difference lies, seen from the margin.
+
+    A margin that is a part of the baseline is known no better than the baseline. So the new one is
+    held against each sample's number with the margin on it, and the interval moved back by the
+    margin that is told.
+    """
+    plain = bounds_of(found, delta.kind, confidence)
+    scaled = _on_margin(delta, found, margin)
+    if plain is None or plain[0] == plain[1] or scaled is None:
+        return plain
+    interval, moved = scaled.interval(confidence), (mean(scaled.second) or 0.0) - (delta.b or 0.0)
+    return plain if interval is None else (interval[0] + moved, interval[1] + moved)
+
+
+def _on_margin(delta: MetricDelta, found: Evidence, margin: float) -> Evidence | None:
+    if delta.kind != "number" or not margin or not delta.b:
+        return None
+    factor = 1 + (-margin if delta.higher_is_better else margin) / delta.b
+    worse = [factor * value for value in found.second]
+    return Evidence(found.first, worse, clusters=found.clusters)
+
+
+def _needed(delta: MetricDelta, found: Evidence, margin: float, family: int) -> int | None:
+    """About how many more samples lead to a verdict; None where that cannot be told."""
+    if not found.pairs or found.n < 2 or delta.absolute is None:
+        return None
+    room = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
+    if abs(room) < 1e-12:
+        return None
+    # To fail takes more certainty than to pass, where there are several metrics.
+    passes, fails = LEVEL / 2, LEVEL / 2 / family
+    if delta.error:
+        scaled = _on_margin(delta, found, margin)
+        error = (scaled.error if scaled is not None else None) or delta.error
+        jump = jump_of(delta) if has_rare_ones(delta) else 0.0
+        return more_for_a_verdict(Held(found.n, room, error, passes, fails, jump))
+    if delta.kind == "number":
+        return max(1, PLENTY - found.n)
+    # No two samples differ: how soon the interval of none in n lies within the margin.
+    z = normal_quantile(1 - (passes if room > 0 else fails))
+    enough = z * math.sqrt(2) / abs(room) - 2
+    if not found.is_binary:
+        enough = z * z * ((1 + abs(delta.absolute)) / abs(room) - 1)
+    return max(1, math.ceil(enough) - found.n)

@@ -1,0 +1,146 @@
+"""`proctor baseline`, and baselines wherever a run is named."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+from inline_snapshot import snapshot
+
+from proctor import SQLiteHistory
+from proctor.testing.history_hooks import a_failure, a_result, a_run, store
+from tests.cli.project import Project
+
+
+@pytest.fixture
+def history(project: Project) -> SQLiteHistory:
+    """Three runs: two that came to their end, and one that was killed."""
+    made = SQLiteHistory(project.folder / ".proctor/history.db")
+    for number, run_id in enumerate(("r1", "r2", "killed")):
+        run = a_run(run_id, hours=number)
+        store(made, run, [a_result("a"), a_result("b", 0.0)])
+        if run_id != "killed":
+            made.finish(msgspec.structs.replace(run, status="completed"), {}, {})
+    return made
+
+
+def test_a_baseline_is_set_listed_moved_and_dropped(
+    project: Project, history: SQLiteHistory
+) -> None:
+    """Each step says what it did."""
+    assert project.proctor("baseline", "list").out == (
+        "no baselines yet; `proctor baseline set NAME RUN` names one\n"
+    )
+    assert project.proctor("baseline", "set", "main", "r1").out == (
+        "the baseline main is run r1 (exam)\n"
+    )
+    assert project.proctor("baseline", "set", "main", "r1").out == (
+        "the baseline main is run r1 (exam)\n"
+    )
+    assert project.proctor("baseline", "set", "main", "r2").out == snapshot("""\
+the baseline main is run r2 (exam)
+it was r1 (exam)
+""")
+    assert project.proctor("baseline", "list").out == snapshot("""\
+baseline  run  name  status     results  pass rate
+main      r2   exam  completed        2     50.0 %
+""")
+    assert project.proctor("baseline", "drop", "main").out == (
+        "the baseline main is forgotten; run r2 (exam) stays\n"
+    )
+    assert len(history.runs()) == 3
+
+
+def test_programs_get_json(project: Project, history: SQLiteHistory) -> None:
+    """From every step."""
+    told = project.proctor("baseline", "set", "main", "r1", "--json").json
+    assert told == {"name": "main", "run_id": "r1", "before": None}
+    assert project.proctor("baseline", "set", "main", "r2", "--json").json["before"] == "r1"
+    assert project.proctor("baseline", "list", "--json").json["main"]["run_id"] == "r2"
+    dropped = project.proctor("baseline", "drop", "main", "--json").json
+    assert dropped == {"dropped": "main", "run_id": "r2"}
+    assert project.proctor("baseline", "list", "--json").json == {}
+
+
+def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
+    """Unless one insists; nobody works on it, so it was interrupted."""
+    told = project.proctor("baseline", "set", "main", "latest")
+    assert (told.code, history.baselines()) == (2, {})
+    assert told.err == snapshot("""\
+error: run killed is interrupted: a baseline should have come to its end
+To mend it: resume it first, or say --force
+""")
+    assert project.proctor("baseline", "set", "main", "latest", "--force").code == 0
+    assert history.baseline("main").run_id == "killed"
+
+
+def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
+    """All of it failed, so nothing can be compared with it; unless one insists."""
+    run = msgspec.structs.replace(a_run("boom", hours=9), status="completed")
+    store(history, run, [a_failure("a"), a_result("b", None)])
+    told = project.proctor("baseline", "set", "main", "boom")
+    assert (told.code, "run boom has no verdict on anything" in told.err) == (2, True)
+    assert project.proctor("baseline", "set", "main", "boom", "--force").code == 0
+
+
+def test_a_name_that_means_a_run_too_is_told(project: Project, history: SQLiteHistory) -> None:
+    """The bare name is the run's; with the word before it, it is the baseline."""
+    told = project.proctor("baseline", "set", "exam", "r1")
+    assert "a run is called exam too: write baseline:exam for the baseline" in told.out
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("set", "main", "r9"), "there is no run 'r9'"),
+        (("set", "latest", "r1"), "'latest' cannot be the name of a baseline"),
+        (("set", "a@b", "r1"), "'a@b' cannot be the name of a baseline"),
+        (("drop", "mian"), "did you mean 'main'?"),
+        (("lst",), "did you mean 'list'?"),
+    ],
+)
+def test_slips_are_told(
+    project: Project, history: SQLiteHistory, args: tuple[str, ...], said: str
+) -> None:
+    """Misspelt runs, baselines and commands come with the nearest."""
+    history.set_baseline("main", "r1")
+    told = project.proctor("baseline", *args)
+    assert (told.code, said in told.err) == (2, True)
+
+
+def test_a_baseline_stands_wherever_a_run_is_named(
+    project: Project, history: SQLiteHistory
+) -> None:
+    """show, rescore, export and delete; a misspelt one comes with the nearest."""
+    history.set_baseline("main", "r1")
+    assert project.proctor("show", "baseline:main", "--json").json["run_id"] == "r1"
+    assert project.proctor("show", "main", "--json").json["run_id"] == "r1"
+    again = project.proctor("rescore", "baseline:main", "-e", "contains", "--json").json
+    assert again["metadata"]["rescored_from"] == "r1"
+    told = project.proctor("history", "export", "x.jsonl", "baseline:main", "--json").json
+    assert told["runs"] == ["r1"]
+    wrong = project.proctor("show", "baseline:mian")
+    assert (wrong.code, "did you mean 'main'?" in wrong.err) == (2, True)
+    assert project.proctor("delete", "baseline:main", "--yes").code == 0
+
+
+def test_delete_tells_which_baselines_go(
+    project: Project, history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it asks, and afterwards."""
+    history.set_baseline("main", "r1")
+    history.set_baseline("alpha", "r1")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    asked = project.proctor("delete", "r1", "r2").out
+    assert asked.startswith("delete r1 (exam, the baseline alpha, main), r2 (exam)? [y/N]")
+    assert len(history.baselines()) == 2
+    told = project.proctor("delete", "r1", "r2", "--yes")
+    assert told.out == snapshot("""\
+deleted r1 (exam), r2 (exam)
+the baseline alpha is gone with its run
+the baseline main is gone with its run
+""")
+    history.set_baseline("main", "killed")
+    gone = project.proctor("delete", "killed", "--yes", "--json").json
+    assert gone == {"deleted": ["killed"], "baselines": ["main"]}

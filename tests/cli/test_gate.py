@@ -1,0 +1,374 @@
+"""`proctor gate`: pass, fail and inconclusive, what it prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.project import Project, Told
+
+TARGET = """
+from pathlib import Path
+
+def answer(text, *, style=""):
+    number = int(text)
+    if number >= 1000:
+        raise ValueError("too high")
+    lost = int(Path(f"lost{style}.txt").read_text())
+    return "no" if number < lost else f"A{number}"
+"""
+EVAL = """
+name: exam
+dataset: data.jsonl
+target: app.py:answer
+evaluators: [exact_match]
+run: {concurrency: 1, shuffle: 7}
+"""
+CONFIGURATIONS = "configurations: {short: {style: -short}, long: {style: -long}}\n"
+RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+
+
+@pytest.fixture
+def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """200 samples, answered right but for as many as lost.txt says; the baseline is `main`."""
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    project.write("app.py", TARGET)
+    project.write("eval.yaml", EVAL)
+    samples(project, range(200))
+    lose(project, 0)
+    assert project.proctor("run", "eval.yaml", "-q").code == 0
+    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    return project
+
+
+def samples(project: Project, numbers: range) -> None:
+    rows = [{"id": f"q{i}", "input": str(i), "expected": f"A{i}"} for i in numbers]
+    project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def lose(project: Project, lost: int, name: str = "lost.txt") -> None:
+    project.write(name, str(lost))
+
+
+def run(project: Project, lost: int) -> None:
+    lose(project, lost)
+    assert project.proctor("run", "eval.yaml", "-q").code in (0, 3)
+
+
+def shown(told: Told) -> str:
+    return RUN_ID.sub("RUN", told.out)
+
+
+def test_a_run_that_is_as_good_passes(exam: Project) -> None:
+    """One sentence, one line for the check, exit code 0."""
+    run(exam, 0)
+    told = exam.proctor("gate", "latest", "--baseline", "main")
+    assert (told.code, told.err) == (0, "")
+    assert shown(told) == (
+        "The gate passes: strict_pass_rate 100.0 % against 100.0 %, at most 1.4 points\n"
+        "worse (margin 2.0 points, 200 samples).\n"
+        "\n"
+        "pass          strict_pass_rate 100.0 % against 100.0 %, 0.0 points (95 % -1.4 to\n"
+        "              +1.4), margin 2.0, 200 samples\n"
+    )
+
+
+def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> None:
+    """Exit code 1; at most five samples, and how to look at one."""
+    run(exam, 20)
+    told = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
+    assert told.code == 1
+    assert shown(told) == (
+        "The gate fails in both checks: strict_pass_rate 90.0 % against 100.0 %, at least\n"
+        "5.6 points worse (margin 2.0 points, 200 samples).\n"
+        "\n"
+        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 % -14.2\n"
+        "              to -5.6), margin 2.0, 200 samples\n"
+        "fail          20 samples were lost, at most 3 may be\n"
+        "\n"
+        "20 samples lost, 0 won; the 5 worst\n"
+        "  q0  1 → 0\n"
+        "  q1  1 → 0\n"
+        "  q10  1 → 0\n"
+        "  q11  1 → 0\n"
+        "  q12  1 → 0\n"
+        "Look at one: proctor show RUN --sample q0\n"
+    )
+
+
+def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Project) -> None:
+    """Exit code 4, or what --inconclusive makes of it."""
+    run(exam, 3)
+    told = exam.proctor("gate", "latest", "--baseline", "main")
+    assert told.code == 4
+    answer = " ".join(told.out.split("\n\n")[0].split())
+    assert re.fullmatch(
+        r"The gate is inconclusive: strict_pass_rate 98\.5 % against 100\.0 %, from 3\.6 points "
+        r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
+        r"samples would settle it\.",
+        answer,
+    )
+    for choice, code in (("pass", 0), ("fail", 1), ("code", 4)):
+        told = exam.proctor("gate", "latest", "--baseline", "main", "--inconclusive", choice)
+        assert told.code == code
+        assert (f"Inconclusive counts as {choice} here." in told.out) == (choice != "code")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--margin", "20%"], 0),
+        (["--margin", "0.2"], 0),
+        (["--margin", "0"], 1),
+        (["--metric", "exact_match.mean=20%"], 0),
+        (["--metric", "exact_match=20%", "--metric", "strict_pass_rate"], 1),
+        (["--margin", "20%", "--max-flips", "20"], 0),
+        (["--margin", "20%", "--max-flips", "19"], 1),
+        (["--margin", "20%", "--fail-under", "0.9"], 0),
+        (["--margin", "20%", "--fail-under", "91%"], 1),
+        (["--margin", "20%", "--configuration", "default"], 0),
+    ],
+)
+def test_what_is_asked_decides(exam: Project, options: list[str], code: int) -> None:
+    """Twenty of 200 are lost: 90 %, surely no worse than 20 points."""
+    run(exam, 20)
+    assert exam.proctor("gate", "latest", "--baseline", "main", *options).code == code
+
+
+def test_a_threshold_alone_is_a_gate(exam: Project) -> None:
+    """Without a baseline there is no comparison; the eval file's own threshold counts too."""
+    assert exam.proctor("gate", "latest", "--fail-under", "0.9").code == 0
+    exam.write("eval.yaml", EVAL + "fail_under: 0.95\n")
+    lose(exam, 20)
+    told = exam.proctor("gate", "eval.yaml")
+    assert told.code == 1
+    assert told.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95.\n")
+    assert exam.proctor("gate", "eval.yaml", "--fail-under", "0.9").code == 0
+    chosen = exam.proctor("gate", "latest", "--fail-under", "0.9", "--configuration", "default")
+    assert chosen.code == 0
+
+
+def test_an_eval_file_is_run_first(exam: Project) -> None:
+    """Live progress on standard error, and the run is kept; errors count as not passed."""
+    samples(exam, range(185, 215))
+    exam.write("app.py", TARGET.replace("1000", "200"))
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--margin", "30%", "--json")
+    assert (told.code, told.err) == (0, "")
+    assert told.json["verdict"] == "pass"
+    assert told.json["checks"][0]["n"] == 15
+    assert any("15 samples of" in note for note in told.json["notes"])
+    assert any("the datasets are not the same" in note for note in told.json["notes"])
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--margin", "30%")
+    assert "30/30 (100 %), 15 passed, 0 failed, 15 errors" in told.err
+    assert "Note: the datasets are not the same" in told.out
+
+
+def test_a_field_may_be_told_which_way_it_is_better(exam: Project) -> None:
+    """Its name does not tell."""
+    fields = "fields: {size: {path: output}}\n"
+    exam.write("app.py", TARGET.replace('f"A{number}"', "number"))
+    exam.write("eval.yaml", EVAL + fields)
+    run(exam, 0)
+    exam.proctor("baseline", "set", "sizes", "latest")
+    metric = ("gate", "eval.yaml", "--baseline", "sizes", "--metric", "size")
+    assert "--better size=higher" in exam.proctor(*metric).err
+    assert exam.proctor(*metric, "--better", "size=lower").code == 0
+
+
+def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
+    """A target that is always wrong needs few samples; looked at again it says the same."""
+    lose(exam, 1000)
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert told.code == 1
+    answer = " ".join(told.out.split("\n\n")[0].split())
+    assert answer == (
+        "The gate fails: strict_pass_rate 0.0 % against 100.0 %, at least 4.6 points worse "
+        "(margin 2.0 points, 9 samples); decided after 9 of 200 samples; 191 saved."
+    )
+    assert "stopped as soon as" not in told.out
+    again = exam.proctor("gate", "latest", "--baseline", "main")
+    assert (again.code, again.out) == (1, told.out)
+    refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
+    assert refused.code == 2
+    assert "asks for one metric" in refused.err
+
+
+def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> None:
+    """200 equal samples do not show it while one looks; the usual test at the end would have."""
+    lose(exam, 0)
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert told.code == 4
+    assert "not decided after 200 of 200 samples, for looking" in " ".join(told.out.split())
+    assert exam.proctor("gate", "latest", "--baseline", "main").code == 0
+    exam.write("eval.yaml", EVAL + "fail_under: 0.9\n")
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert "fail_under in the file is not checked" in told.err
+
+
+def test_without_a_seed_the_order_is_drawn_anew(exam: Project) -> None:
+    """The seed is kept with the run, so that the verdict can be had again."""
+    exam.write("eval.yaml", EVAL.replace(", shuffle: 7", ""))
+    lose(exam, 1000)
+    seeds = set()
+    for _ in range(2):
+        told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided", "--json")
+        run = exam.proctor("show", told.json["run_id"], "--json").json["metadata"]
+        seeds.add(run["options"]["shuffle"])
+        assert run["stopped_early"]["of"] == 200
+        assert told.json["early"]["of"] == 200
+    assert len(seeds) == 2
+
+
+def test_every_configuration_is_gated(exam: Project) -> None:
+    """Those of one name are compared, and all must pass; one that is new is only told."""
+    exam.write("eval.yaml", EVAL + CONFIGURATIONS)
+    lose(exam, 0, "lost-short.txt")
+    lose(exam, 0, "lost-long.txt")
+    exam.proctor("run", "eval.yaml", "-q")
+    exam.proctor("baseline", "set", "both", "latest")
+    lose(exam, 50, "lost-long.txt")
+    lose(exam, 0, "lost-new.txt")
+    exam.write("eval.yaml", EVAL + CONFIGURATIONS.replace("}}", "}, new: {style: -new}}"))
+    exam.proctor("run", "eval.yaml", "-q")
+    told = exam.proctor("gate", "latest", "--baseline", "both", "--json")
+    assert told.code == 1
+    assert [check["verdict"] for check in told.json["checks"]] == ["pass", "fail"]
+    assert [check["configuration"].split("@")[-1] for check in told.json["checks"]] == [
+        "short", "long",
+    ]  # fmt: skip
+    assert any("new" in note for note in told.json["notes"])
+    assert (
+        exam.proctor("gate", "latest", "--baseline", "both", "--configuration", "short").code == 0
+    )
+    assert exam.proctor("gate", "latest@long", "--baseline", "both@long").code == 1
+    assert exam.proctor("gate", "latest@long", "--baseline", "latest@short").code == 1
+    other = ("gate", "eval.yaml", "--baseline", "main")
+    before = exam.proctor("runs", "--json").json
+    assert "no configuration in common" in exam.proctor(*other).err
+    assert exam.proctor("runs", "--json").json == before
+    few = ("--fail-under", "0.9", "--configuration", "short")
+    assert exam.proctor("gate", "latest", "--baseline", "both", *few).code == 0
+    one = ("gate", "eval.yaml", "--baseline", "both", "--until-decided")
+    exam.write("one.yaml", EVAL + "configurations: {short: {style: -short}}\n")
+    several = exam.proctor("gate", "one.yaml", *one[2:])
+    assert "name it: --baseline both@short" in several.err
+    assert exam.proctor("gate", "one.yaml", "--baseline", "both@short", "--until-decided").code == 4
+    assert "name it: --configuration short" in exam.proctor(*one).err
+    told = exam.proctor(*one, "--configuration", "long")
+    assert told.code == 1
+    assert "decided after" in " ".join(told.out.split())
+    unknown = exam.proctor(*one, "--configuration", "new")
+    assert (unknown.code, "configuration 'new'" in unknown.err) == (2, True)
+
+
+def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comment, JUnit XML, and the step summary, to which it is added."""
+    run(exam, 20)
+    summary = exam.write("summary.md", "before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    told = exam.proctor(
+        "gate", "latest", "--baseline", "main", "--junit", "out/gate.xml", "--markdown", "out/c.md"
+    )
+    assert (told.code, told.err) == (1, "")
+    comment = (exam.folder / "out/c.md").read_text()
+    assert comment.startswith("<!-- proctor gate: exam -->\n## Gate failed: exam\n\nThe gate fails")
+    assert summary.read_text() == f"before\n{comment}\n"
+    suites = ET.parse(exam.folder / "out/gate.xml").getroot()
+    assert (suites.tag, suites.get("tests"), suites.get("failures")) == ("testsuites", "1", "1")
+
+
+def test_a_summary_that_cannot_be_written_is_no_verdict(
+    exam: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told on standard error, and the gate passes."""
+    run(exam, 0)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(exam.folder / "no" / "summary.md"))
+    told = exam.proctor("gate", "latest", "--baseline", "main")
+    assert told.code == 0
+    assert told.err.startswith("the step summary could not be written")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["latest"], "proctor baseline set main RUN"),
+        (["eval.yaml"], "proctor baseline set main RUN"),
+        (["latest", "--margin", "2%"], "--margin needs something to compare with"),
+        (["eval.yaml", "--until-decided"], "--until-decided needs something to compare with"),
+        (["latest", "--baseline", "mian"], "did you mean 'main'"),
+        (["latest", "--baseline", "main"], "latest and main are the same run"),
+        (["lates", "--baseline", "main"], "there is no run 'lates'"),
+        (["latest@lone", "--baseline", "main"], "has no configuration 'lone'"),
+        (["nothing@lone", "--baseline", "main"], "there is no run 'nothing'"),
+        (["no.yaml", "--baseline", "main"], "there is no file 'no.yaml'"),
+        (["latest", "--baseline", "main", "--margin", "80"], "write 80% or 0.8"),
+        (["latest", "--baseline", "main", "--margin", "much"], "expected a number"),
+        (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
+        (["eval.yaml", "--baseline", "main", "--metric", "exact"], "no metric 'exact'"),
+        (["latest", "--baseline", "main", "--better", "x=up"], "higher or lower, not 'up'"),
+        (["latest", "--baseline", "main", "--fail-under", "80"], "a share lies from 0 to 1"),
+        (["latest", "--baseline", "main", "--until-decided"], "a stored run is over"),
+        (["latest", "--baseline", "main", "--junit", "."], "no file that can be written"),
+        (["latest", "--baseline", "main", "--markdown", "app.py/c"], "no file that can be written"),
+        (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
+        (
+            ["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"],
+            "asks for one metric",
+        ),
+        (
+            ["eval.yaml", "--baseline", "main", "--until-decided", "--metric", "latency_ms.mean"],
+            "cannot stop early by 'latency_ms.mean'",
+        ),
+        (["latest", "--baseline", "main", "--configuration", "x"], "configuration 'x'"),
+    ],
+)
+def test_what_cannot_be_gated_is_refused_before_anything_is_run(
+    exam: Project, args: list[str], said: str
+) -> None:
+    """Exit code 2, with what to write instead, and no new run in the history."""
+    before = exam.proctor("runs", "--json").json
+    told = exam.proctor("gate", *args)
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err
+    assert exam.proctor("runs", "--json").json == before
+
+
+def test_a_run_that_is_not_whole_is_not_decided_on(exam: Project) -> None:
+    """Exit code 3, as for every run that did not come to its end."""
+    exam.write("app.py", TARGET.replace("1000", "150"))
+    assert exam.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
+    told = exam.proctor("gate", "latest", "--baseline", "main")
+    assert told.code == 3
+    assert "a gate decides on whole runs" in told.err
+    assert "--resume" in told.err
+
+
+def test_a_baseline_that_is_not_whole_is_told(exam: Project) -> None:
+    """It may be one all the same, by --force."""
+    exam.write("app.py", TARGET.replace("1000", "150"))
+    assert exam.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
+    assert exam.proctor("baseline", "set", "part", "latest", "--force").code == 0
+    exam.write("app.py", TARGET)
+    run(exam, 0)
+    told = exam.proctor("gate", "latest", "--baseline", "part", "--json")
+    assert any("the baseline part is failed, with" in note for note in told.json["notes"])
+
+
+def test_a_run_of_nothing_but_errors_is_trouble(exam: Project) -> None:
+    """A wrong key or a server that is down is no verdict on the target."""
+    exam.write("app.py", TARGET.replace("1000", "0"))
+    told = exam.proctor("gate", "eval.yaml", "--baseline", "main")
+    assert told.code == 3
+    assert "has a verdict: 200 errors" in told.err
+
+
+def test_a_baseline_goes_before_a_run_of_the_same_name(exam: Project) -> None:
+    """`main` is the baseline, although the newest run is called so."""
+    run(exam, 20)
+    exam.proctor("run", "eval.yaml", "-q", "--name", "main")
+    told = exam.proctor("gate", "latest", "--baseline", "main")
+    assert told.code == 1
+    assert exam.proctor("gate", "latest", "--baseline", "exam").code == 0
