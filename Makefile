@@ -20,7 +20,7 @@ demo: demo-env   ## Evaluate a small question answerer in two configurations.
 	@$(BIN)/proctor demo
 
 test: dev-env    ## Run all tests, with branch coverage (at least 95 %).
-	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered --cov-report= -q
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report= -q
 
 test-all: dev-env ## Run the tests on every supported Python that is present.
 	@$(BIN)/python tools/every_python.py
@@ -47,6 +47,7 @@ bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges,
 	@$(BIN)/python benchmarks/judges.py
 	@$(BIN)/python benchmarks/mailboxes.py
 	@$(BIN)/python -m benchmarks.fields
+	@$(BIN)/python -m benchmarks.comparing
 
 quality: dev-env ## Measure the evaluators on public data, against reference figures.
 	@$(BIN)/proctor models pull minilm

@@ -1,7 +1,14 @@
-"""Settings for all tests: properties take the time they need, and nobody's settings leak in."""
+"""Settings for all tests: properties take the time they need, and nobody's settings leak in.
+
+While coverage traces every line, Python code takes three to four times as long. So properties are
+then tried on fewer examples (without coverage, on the other Pythons, on all), and tests that do
+nothing but compute, on lines that quicker tests reach too, are marked `no_cover`: not traced.
+"""
 
 from __future__ import annotations
 
+import csv
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +18,12 @@ from hypothesis import settings
 
 from proctor import registry
 
+# Each of the tests' processes has a core of its own to itself, at best.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("proctor", deadline=None)
-settings.load_profile("proctor")
+settings.register_profile("traced", deadline=None, max_examples=30)
+settings.load_profile("traced" if "COVERAGE_PROCESS_CONFIG" in os.environ else "proctor")
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +31,10 @@ def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test has the path, modules and evaluators it found, and no history of the user's."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
     monkeypatch.setattr(registry, "_for_all", dict(registry._for_all))
-    path, modules = list(sys.path), set(sys.modules)
+    path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()
     yield
     sys.path[:] = path
+    csv.field_size_limit(longest)
     for name in set(sys.modules) - modules:
         file = getattr(sys.modules[name], "__file__", None) or ""
         if "pytest-of" in Path(file).parts or "pytest-of" in file:

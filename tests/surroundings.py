@@ -54,11 +54,13 @@ def proctor(*args: str | Path, cwd: Path, **environment: str) -> subprocess.Comp
     )
 
 
-def start(script: str, *args: Any, cwd: Path) -> subprocess.Popen[str]:
-    """Start a Python script in a process of its own."""
+def start(script: str, *args: Any, cwd: Path, traced: bool = True) -> subprocess.Popen[str]:
+    """Start a Python script in a process of its own; what is killed need not be traced before."""
+    told = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, args)],
         cwd=cwd,
+        env=None if traced else told,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

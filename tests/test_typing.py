@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from proctor import Definition, FieldContext, FieldReport, Score, configuration, define
-from proctor.comparison.deltas import Comparison
-from proctor.comparison.ranking import Ranking
-from proctor.definition.report import FieldResult
+from proctor.comparison.report import FieldResult
+from proctor.records.comparison import Comparison
+from proctor.records.ranking import Ranking
 from proctor.records.trial import Configuration
 
 

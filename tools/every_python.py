@@ -43,8 +43,9 @@ def main() -> None:
         print(f"Python {version}:", flush=True)
         venv = ROOT / f".venv-{version}"
         subprocess.run([python, ROOT / "tools" / "bootstrap.py", venv, "dev"], check=True)
-        tests = [venv / "bin" / "python", "-m", "pytest", "-n", "auto", "-q", "--no-header"]
-        environment = os.environ | {"PROCTOR_KILLS": "50"}
+        tests = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "--no-header"]
+        tests += ["-n", "auto", "--dist", "worksteal"]
+        environment = os.environ | {"PROCTOR_KILLS": "50", "PYTHONDONTWRITEBYTECODE": ""}
         if subprocess.run(tests, cwd=ROOT, env=environment).returncode:
             sys.exit(f"the tests fail on Python {version}")
 

@@ -46,10 +46,12 @@ EXIT_CODES = """
 | code | meaning |
 |---|---|
 | 0 | good: the run came to its end, and no threshold was missed |
-| 1 | a metric is below its threshold (`--fail-under`, or `fail_under` in the eval file) |
+| 1 | a metric is below its threshold (`--fail-under`, or `fail_under` in the eval file), or \
+`proctor gate` fails |
 | 2 | something you can mend: an option, a file, a name, a dataset, a run that is not there |
 | 3 | trouble: not one sample got a verdict, the history cannot be written, or the run \
 was stopped by `--on-error`, `--max-errors` or a budget |
+| 4 | `proctor gate` is inconclusive: the samples cannot tell |
 | 130 | interrupted with Ctrl-C; what was finished is kept and can be resumed |
 
 Failing samples do not change the exit code: they are results. Only a threshold makes them count.
@@ -107,6 +109,9 @@ def command_line() -> str:
         command = proctor.get_command(context, name)
         assert command is not None
         parts += _command(name, command)
+        if isinstance(command, click.Group):
+            for each, member in command.commands.items():
+                parts += _command(f"{name} {each}", member)
     return "\n\n".join([*parts, EXIT_CODES.strip()]) + "\n"
 
 

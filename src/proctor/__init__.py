@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proctor.api import aevaluate, arescore, evaluate, rescore
     from proctor.asking.ask import aask, ask
+    from proctor.comparison.report import FieldReport
     from proctor.datasets.dataset import Dataset
     from proctor.datasets.iterator import IteratorDataset
     from proctor.datasets.jsonl import JSONLDataset
     from proctor.datasets.table import CSVDataset
     from proctor.definition.definition import Definition, configuration, define
-    from proctor.definition.report import FieldReport
     from proctor.errors import FieldMissing, ProctorError
     from proctor.evaluators.attach import attach
     from proctor.evaluators.combination import all_of, any_of, combine, negate, weighted
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
     from proctor.evaluators.structural import format_compliance, json_validity, schema_match
     from proctor.fields.context import FieldContext
+    from proctor.history.postgres import PostgresHistory
     from proctor.history.sqlite import SQLiteHistory
     from proctor.loops import EvalLoop, Submission, collect_results, submit_dataset
     from proctor.mailboxes.memory import InMemoryMailbox
@@ -87,11 +88,13 @@ if TYPE_CHECKING:
     from proctor.providers.wrappers.cached import Cached, DiskKept
     from proctor.providers.wrappers.cassette import Recorded, Replay
     from proctor.providers.wrappers.paced import Paced
+    from proctor.records.comparison import Comparison
     from proctor.records.mail import DeadLetter, EvalRequest
     from proctor.records.metric import MetricValue
     from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
     from proctor.records.progress import ProgressEvent, only_events
     from proctor.records.report import EvalReport
+    from proctor.records.retention import Retention
     from proctor.records.run import Budget, RunMetadata, RunOptions
     from proctor.records.sample import Sample
     from proctor.records.score import Score
@@ -102,6 +105,7 @@ if TYPE_CHECKING:
     from proctor.reports.markdown import MarkdownReporter
     from proctor.runner import EvalRunner
     from proctor.sessions import current_session, record
+    from proctor.side_by_side import compare
     from proctor.targets.command import CommandTarget
     from proctor.targets.http import HttpTarget
     from proctor.targets.model import ModelTarget
@@ -116,7 +120,7 @@ _HOMES = {
     "datasets.jsonl": ("JSONLDataset",),
     "datasets.table": ("CSVDataset",),
     "definition.definition": ("Definition", "configuration", "define"),
-    "definition.report": ("FieldReport",),
+    "comparison.report": ("FieldReport",),
     "errors": ("FieldMissing", "ProctorError"),
     "evaluators.attach": ("attach",),
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "weighted"),
@@ -161,7 +165,9 @@ _HOMES = {
     "mailboxes.memory": ("InMemoryMailbox",),
     "mailboxes.redis": ("RedisMailbox",),
     "mailboxes.sqs": ("SQSMailbox",),
+    "records.comparison": ("Comparison",),
     "records.mail": ("DeadLetter", "EvalRequest"),
+    "history.postgres": ("PostgresHistory",),
     "history.sqlite": ("SQLiteHistory",),
     "mainloop.bus": ("EventBus",),
     "mainloop.loop": ("MainLoop", "Response"),
@@ -181,6 +187,7 @@ _HOMES = {
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
     "records.progress": ("ProgressEvent", "only_events"),
     "records.report": ("EvalReport",),
+    "records.retention": ("Retention",),
     "records.run": ("Budget", "RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),
     "records.score": ("Score",),
@@ -190,6 +197,7 @@ _HOMES = {
     "reports.markdown": ("MarkdownReporter",),
     "runner": ("EvalRunner",),
     "sessions": ("current_session", "record"),
+    "side_by_side": ("compare",),
     "targets.command": ("CommandTarget",),
     "targets.http": ("HttpTarget",),
     "targets.model": ("ModelTarget",),
@@ -204,6 +212,7 @@ __all__ = [
     "CSVDataset",
     "Cached",
     "CommandTarget",
+    "Comparison",
     "Configuration",
     "Dataset",
     "DeadLetter",
@@ -242,6 +251,7 @@ __all__ = [
     "OpenAIAdapter",
     "PASSING_RATINGS",
     "Paced",
+    "PostgresHistory",
     "ProctorError",
     "ProgressEvent",
     "Prompt",
@@ -255,6 +265,7 @@ __all__ = [
     "Replay",
     "Reply",
     "Response",
+    "Retention",
     "RunMetadata",
     "RunOptions",
     "SQLiteHistory",
@@ -283,6 +294,7 @@ __all__ = [
     "coherence",
     "collect_results",
     "combine",
+    "compare",
     "compliance",
     "configuration",
     "consistency",

@@ -9,6 +9,8 @@ from typing import Any, TypedDict, Unpack
 
 from proctor import bridge, places
 from proctor.clock import Clock, SystemClock
+from proctor.comparison.report import FieldReport
+from proctor.engine.deciding import Decide
 from proctor.engine.rescore import Rescoring
 from proctor.engine.start import Conduct, begin, resume
 from proctor.engine.start import rescore as begin_rescoring
@@ -24,8 +26,8 @@ from proctor.prepare import (
     prepare,
     run_options,
 )
-from proctor.records.report import EvalReport
-from proctor.records.run import Budget, OnError
+from proctor.records.retention import Retention
+from proctor.records.run import Budget, OnError, Redact
 from proctor.registry import Registry
 from proctor.reports.live import live_display
 
@@ -44,6 +46,8 @@ class Options(TypedDict, total=False):
     max_errors: int | None
     cache: bool
     budget: Mapping[str, float] | Budget | None
+    redact: Redact
+    shuffle: int | None
 
 
 class Conducted(Options, total=False):
@@ -56,6 +60,7 @@ class Conducted(Options, total=False):
     retry_errors: bool
     workers: str | Mailbox[Any] | None
     patience: float | None
+    decide: Decide | None
 
 
 async def aevaluate(
@@ -78,8 +83,9 @@ async def aevaluate(
     workers: str | Mailbox[Any] | None = None,
     patience: float | None = places.PATIENCE_SECONDS,
     on: str | None = None,
+    decide: Decide | None = None,
     **options: Unpack[Options],
-) -> EvalReport:
+) -> FieldReport:
     """Run a target over a dataset, score every output, keep everything, and report.
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
@@ -89,7 +95,8 @@ async def aevaluate(
     `history=False` keeps the run only as long as the report lives. `resume=True` goes on with the
     latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run
     the samples, and `patience` how many seconds it waits for any of them; `on="ray"` runs them on
-    a Ray cluster.
+    a Ray cluster. `decide` hears every result and ends the run when it gives a reason; such a run
+    needs `shuffle`.
     """
     evaluation = Evaluation(
         target,
@@ -107,7 +114,7 @@ async def aevaluate(
     if any(inspect.iscoroutinefunction(callback) for callback in callbacks):
         raise ConfigError("a progress callback must be a plain function, not an async one")
     with places.chosen(evaluation, workers=workers, on=on, patience=patience) as place:
-        how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, place)
+        how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, place, decide)
         return await execute(evaluation, open_history(history), how, resume_from=resume)
 
 
@@ -122,7 +129,7 @@ async def execute(
     resume_from: str | bool = False,
     registry: Registry | None = None,
     clock: Clock | None = None,
-) -> EvalReport:
+) -> FieldReport:
     """Carry out an evaluation: the one way that every door takes."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
@@ -132,10 +139,14 @@ async def execute(
     if resume_from:
         before = run_to_resume(history, resume_from, plan.name)
         with history.hold(before.run_id):
-            return await resume(plan, info, before, history, clock, how).run()
+            return FieldReport.of(await resume(plan, info, before, history, clock, how).run())
     sitting = begin(plan, info, history, clock, how)
     with history.hold(sitting.metadata.run_id):
-        return await sitting.run()
+        report = await sitting.run()
+        if evaluation.retention != Retention():
+            # While it is held, the run itself stays whatever the limits are.
+            history.prune(evaluation.retention, now=clock.now(), name=plan.name)
+        return FieldReport.of(report)
 
 
 async def arescore(
@@ -147,7 +158,7 @@ async def arescore(
     history: History | str | Path | bool | None = None,
     progress: bool | None = None,
     budget: Mapping[str, float] | Budget | None = None,
-) -> EvalReport:
+) -> FieldReport:
     """Score the outputs of a stored run again, with other evaluators; the target is not called."""
     how = Conduct(watch=live_display(progress))
     kept = open_history(history)
@@ -169,7 +180,7 @@ async def score_again(
     clock: Clock | None = None,
     fail_under: Mapping[str, float] | None = None,
     budget: Mapping[str, float] | Budget | None = None,
-) -> EvalReport:
+) -> FieldReport:
     """Carry out a rescoring: the one way that every door takes."""
     limit = run_options({"budget": budget}).budget
     built = (registry or Registry.standard()).build_all(evaluators)
@@ -178,4 +189,4 @@ async def score_again(
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)
     with history.hold(sitting.metadata.run_id):
-        return await sitting.run()
+        return FieldReport.of(await sitting.run())

@@ -17,13 +17,15 @@ from proctor.eval_file import (
     NOTHING_TO_EVALUATE,
     DatasetEntry,
     EvalFile,
+    HistoryEntry,
     field_evaluators,
     field_faults,
     field_paths,
     says_what_to_evaluate,
 )
-from proctor.gates import DEFAULT_METRIC
+from proctor.gates.thresholds import DEFAULT_METRIC
 from proctor.prepare import Evaluation, explain, option_faults
+from proctor.records.retention import Retention
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -161,6 +163,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
         fail_under=thresholds(file.fail_under),
         baseline=file.baseline,
         fields=field_paths(file.fields),
+        retention=file.history.retention,
     )
     plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
     return Loaded(evaluation, plugins)
@@ -267,8 +270,19 @@ def _from_module(path: Path) -> Loaded:
         fail_under=thresholds(found.get("fail_under", {})),
         baseline=found.get("baseline"),
         fields=field_paths(found.get("fields", {})),
+        retention=_retention(found.get("history"), path),
     )
     return Loaded(evaluation, tuple(found.get("plugins", ())))
+
+
+def _retention(given: Any, path: Path) -> Retention:
+    """How long runs are kept; what else a module may call `history` is its own affair."""
+    if not isinstance(given, Mapping):
+        return Retention()
+    try:
+        return msgspec.convert(given, HistoryEntry).retention
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"history: {explain(error)}", where=str(path)) from None
 
 
 def _with_fields(evaluators: Any, fields: Mapping[str, Any]) -> Any:

@@ -14,9 +14,10 @@ import msgspec
 from proctor.clock import Clock, SystemClock
 from proctor.engine.finish import finish
 from proctor.engine.progress import Progress
+from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.run import Watch
 from proctor.engine.start import Conduct, begin
-from proctor.errors import SHOWN_AT_MOST, DatasetError, UsageError
+from proctor.errors import SHOWN_AT_MOST, ConfigError, DatasetError, UsageError
 from proctor.fleet.answered import refuse_cache, removed
 from proctor.fleet.errands import position_in, request_id, request_of, results_name
 from proctor.fleet.expectation import expectation
@@ -46,6 +47,12 @@ def submit(
     info = plan.dataset.inspect()
     if info.length == 0:
         raise DatasetError("it holds no samples", where=info.name)
+    if plan.options.shuffle is not None and plan.options.limit is not None:
+        raise ConfigError(
+            "a random part of a dataset cannot be submitted",
+            where="shuffle",
+            fix="leave shuffle or limit out, or run it with `proctor run --workers`",
+        )
     sitting = begin(plan, info, history, clock, Conduct())
     run = msgspec.structs.replace(sitting.metadata, status="submitted")
     refuse_cache(run)
@@ -86,11 +93,14 @@ def collect(
     total = _sent_of(run)
     results = requests.beside(results_name(requests.name, run.run_id), EvalResult)
     before = clock.monotonic()
+    redaction = redaction_for(run.options)
     with contextlib.closing(results), history.hold(run.run_id):
         done = {position for position, *_ in history.done(run.run_id)}
         counted = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         watched = contextlib.nullcontext() if watch is None else watch(counted)
-        with watched, history.writer(run.run_id) as writer:
+        opened = history.writer(run.run_id)
+        # At once, for what is acknowledged must be durable.
+        with watched, opened as writer, guarded(writer, redaction, at_once=True) as kept:
             gathering = Gathering(
                 results,
                 total - len(done),
@@ -104,7 +114,7 @@ def collect(
             for result in gathering.take(timeout):
                 position = _position(run, result)
                 assert position is not None  # else it is not its own
-                writer.add(position, result)
+                kept.add(position, result)
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
         run = msgspec.structs.replace(
@@ -118,6 +128,7 @@ def collect(
                 *(() if missing else removed(results)),
             ),
         )
+        run = with_counts(run, redaction)
         report = finish(history, run, metrics)
     # Said, but not stored: it will not be true for long.
     run = msgspec.structs.replace(run, warnings=(*run.warnings, *_said(run, missing)))

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor.errors import ConfigError, nearest
-from proctor.records.run import RunOptions
+from proctor.records.retention import Retention
+from proctor.records.run import Positive, RunOptions
 
 SCHEMA_FILE = "eval.schema.json"
 
@@ -44,6 +45,23 @@ class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
     combine: Annotated[
         str, msgspec.Meta(description="and (all must pass), or (any), or module:function.")
     ] = "and"
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the runs of an eval file are kept; with neither, for ever."""
+
+    retention_days: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        msgspec.Meta(description="Keep what began within so many days."),
+    ] = None
+    retention_count: Annotated[
+        Positive | None, msgspec.Meta(description="Keep the last so many runs of this name.")
+    ] = None
+
+    @property
+    def retention(self) -> Retention:
+        """The same as it is carried out."""
+        return Retention(self.retention_days, self.retention_count)
 
 
 class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,6 +114,12 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     tags: Annotated[
         dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
     ] = {}
+    history: Annotated[
+        HistoryEntry,
+        msgspec.Meta(
+            description="How long runs of this name are kept: while either limit keeps them."
+        ),
+    ] = HistoryEntry()
     fail_under: Annotated[
         float | dict[str, float],
         msgspec.Meta(

@@ -18,14 +18,15 @@ from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
 from proctor.fields.path import compiled
 from proctor.fields.view import RECORDED
-from proctor.gates import refuse_unknown, refuse_unreachable
+from proctor.gates.thresholds import refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
-from proctor.records.run import OnError, RunOptions
+from proctor.records.retention import Retention
+from proctor.records.run import OnError, Redact, RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
@@ -33,6 +34,8 @@ from proctor.targets.resolve import as_target
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
+# The options of a run that are one of a few words.
+_CHOICES = {"on_error": OnError, "redact": Redact}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Evaluation:
     fail_under: Mapping[str, float] = field(default_factory=dict)
     baseline: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
+    retention: Retention = field(default_factory=Retention)
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
@@ -198,7 +202,7 @@ def option_faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         except msgspec.ValidationError as error:
             what = explain(error).partition(" (at")[0]
             if what.startswith("Invalid enum value"):
-                what = f"expected one of {', '.join(get_args(OnError))}"
+                what = f"expected one of {', '.join(get_args(_CHOICES[name]))}"
             yield name, f"{what}; it is {value!r}"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from proctor.api import Options, evaluate
+from proctor.comparison.report import FieldReport
 from proctor.prepare import Metrics
-from proctor.records.report import EvalReport
 
 
 class EvalRunner:
@@ -33,7 +33,7 @@ class EvalRunner:
         self.options["timeout"] = timeout_seconds
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
-    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> EvalReport:
+    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> FieldReport:
         """Evaluate the target on a dataset; `settings` are those of `evaluate`."""
         return evaluate(
             self.target,

@@ -91,6 +91,7 @@ def test_without_weights_letters_are_compared_and_every_score_says_so(report: Ev
     assert apart(report) > 0.2
 
 
+@pytest.mark.no_cover
 def test_with_weights_meanings_are_compared(loaded: Loaded) -> None:
     """By the local embeddings, and in a few seconds."""
     try:

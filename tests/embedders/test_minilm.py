@@ -55,6 +55,7 @@ def test_what_means_the_same_is_nearer_than_what_looks_alike(
     assert to_near > to_far
 
 
+@pytest.mark.no_cover
 def test_vectors_have_length_one_and_do_not_depend_on_their_company(minilm: MiniLM) -> None:
     """Alone or in a batch with longer and empty texts, in any order."""
     texts = ["short", "", "a rather longer sentence about nothing in particular", "word " * 400]

@@ -33,10 +33,10 @@ def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
 
     def slow(text: str) -> str:
         calls.append(text)
-        time.sleep(1.3)
+        time.sleep(2.5)
         return text.upper()
 
-    loops = [loop_for(slow, requests, results, lease_seconds=0.4, name=f"w{n}") for n in range(2)]
+    loops = [loop_for(slow, requests, results, lease_seconds=0.8, name=f"w{n}") for n in range(2)]
     with at_work(*loops):
         report = collect_results(results, submission, timeout_seconds=LONG)
         eventually(lambda: requests.approximate_count() == 0)
@@ -99,7 +99,7 @@ def test_a_worker_that_lost_its_lease_sends_no_error() -> None:
     # Purged and sent anew: the worker's own lease is void, which it learns at the next beat.
     requests.purge()
     submit_dataset(samples(1), requests, run_id=submission.run_id)
-    time.sleep(0.25)
+    time.sleep(1.0)
     stolen.set()
     done.wait(LONG)
     assert (outcome[0].sent, outcome[0].outdated) == (0, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -271,14 +270,17 @@ def test_the_end_of_the_run_is_no_failure_of_a_tool() -> None:
 def test_a_tool_has_its_own_time(waits: bool) -> None:
     """After `timeout` seconds the model is told that no answer came."""
 
+    over = threading.Event()
+
     async def slow() -> None:
-        await asyncio.sleep(5)
+        await asyncio.sleep(60)
 
     def slow_plain() -> None:
-        time.sleep(0.3)
+        over.wait(60)
 
     made = tool(name="slow", timeout=0.05)(slow if waits else slow_plain)
     assert answered(made).error == "TimeoutError: no answer within 0.05 s"
+    over.set()
 
 
 def test_a_result_that_cannot_be_written_is_an_error() -> None:

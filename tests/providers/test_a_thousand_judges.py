@@ -6,6 +6,8 @@ import asyncio
 import random
 import threading
 
+import pytest
+
 from proctor import lifetimes, llm_judge
 from proctor.providers.openai import OpenAIAdapter
 from proctor.records.score import Score
@@ -14,6 +16,7 @@ from proctor.testing import Asked, Fault, ModelServer
 CALLS = 1_000
 
 
+@pytest.mark.no_cover
 def test_all_are_answered_and_the_rate_adapts() -> None:
     """5 % are answered with 429 and 1 % with 500: every judge has its verdict in the end.
 

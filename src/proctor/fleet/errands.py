@@ -26,6 +26,7 @@ from proctor.fleet.receiving import LEASE_SECONDS, Receiving
 from proctor.fleet.sending import Sending
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
+from proctor.records.positions import Positions
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration, Delivery, EvalResult
@@ -134,8 +135,8 @@ class Errands:
         self._unanswered = 0
         self._awaited: dict[str, tuple[asyncio.Future[EvalResult], EvalRequest[Any, Any]]] = {}
         self._early: dict[str, EvalResult] = {}
-        # Jobs come in the order of the plan: what is behind the last one was not asked for yet.
-        self._last_asked = -1
+        # Jobs need not come in the order of the plan.
+        self._asked = Positions()
         # Errors of requests that others had too, who may have done better: those of this look of
         # the watch, and those of the last.
         self._doubted: list[EvalResult] = []
@@ -187,7 +188,7 @@ class Errands:
             self._spending.check()
         job = (slot.job[0], sample, configuration, epoch)
         request = request_of(job, self._run_id, self._workers.clock.now(), self._expects)
-        self._last_asked = slot.job[0]
+        self._asked.add(slot.job[0])
         result = self._early.pop(request.request_id, None)
         if result is not None and not is_answer(result, request):
             self.account.strangers += 1
@@ -236,7 +237,7 @@ class Errands:
             position = position_in(self._run_id, result.delivery)
             if result.delivery is None or position is None:
                 self.account.strangers += 1
-            elif position > self._last_asked:
+            elif position not in self._asked:
                 self._keep_early(result.delivery.request_id, result)
             elif result.delivery.count > 1 and not result.success:
                 self._doubted.append(result)
