@@ -6,8 +6,9 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from proctor.errors import UsageError, nearest
@@ -79,7 +80,7 @@ def _from_file(path: Path) -> ModuleType:
     add_folder(path.parent)
     name = _name_for(path)
     before = sys.modules.get(name)
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -97,6 +98,17 @@ def _from_file(path: Path) -> ModuleType:
             raise _failed(str(path), error) from error
         raise
     return made
+
+
+class _AsItIs(SourceFileLoader):
+    """Reads a file as it is now.
+
+    What Python has kept compiled is told from the file by size and time, and that to the second: a
+    file that a script changed just now would be run as it was before.
+    """
+
+    def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _name_for(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
     assert load("changing.py:X") == 1
     file.write_text("X = 'two'\n")
     assert load("changing.py:X") == "two"
+
+
+def test_a_file_that_was_changed_within_a_second_is_not_taken_for_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same length and time, as Python compares its own compiled files."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "quick.py"
+    for number in (1, 2):
+        file.write_text(f"X = {number}\n")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        assert load(f"{file}:X") == number
 
 
 def test_a_file_does_not_take_the_place_of_a_module_with_its_name(tmp_path: Path) -> None:
