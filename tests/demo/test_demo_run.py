@@ -93,14 +93,14 @@ def test_without_weights_letters_are_compared_and_every_score_says_so(report: Ev
 
 @pytest.mark.no_cover
 def test_with_weights_meanings_are_compared(loaded: Loaded) -> None:
-    """By the local embeddings, and in a few seconds."""
+    """By the local embeddings, in seconds and not in minutes."""
     try:
         weights.pull("minilm")
     except ModelError as error:
         pytest.skip(f"the weights cannot be pulled: {error.what}")
     began = time.perf_counter()
     report = bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
-    assert time.perf_counter() - began < 20.0
+    assert time.perf_counter() - began < 60.0
     names = {r.scores["semantic_similarity"].details["embedder"] for r in report.results}
     assert names == {"local:minilm"}
     assert apart(report) > 0.25
