@@ -167,3 +167,10 @@ def test_two_that_fell_of_two_hundred_may_be_four_percent() -> None:
     wilson = wilson_interval(2, 200)
     assert wilson is not None
     assert low == pytest.approx(-wilson[1], abs=0.002)
+
+
+def test_all_of_a_number_that_is_not_whole_is_a_rate() -> None:
+    """What clusters count for is rounded, and that does not make it impossible."""
+    found = wilson_interval(58.06451612903226, 58.064516129032256)
+    assert found is not None
+    assert found[1] == 1.0

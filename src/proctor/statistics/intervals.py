@@ -34,10 +34,12 @@ def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interv
     >>> round(low, 3), round(high, 3)
     (0.558, 0.787)
     """
-    if not 0 <= passed <= n:
+    if not 0 <= passed <= n * (1 + ROUNDING):
         raise ValueError(f"{passed!r} of {n!r} cannot be a rate")
     if n == 0:
         return None
+    # All of a number that is not whole, as of clusters that count for less, may be rounded.
+    passed = n if passed > n * (1 - ROUNDING) else passed
     z = normal_quantile((1 + confidence) / 2)
     rate, weight = passed / n, z * z / n
     centre = (rate + weight / 2) / (1 + weight)
