@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from proctor import sessions
+from proctor.genai.spans import Reading, SpanData, SpanEvent, reading_of
+from proctor.genai.transcript import Transcript
 from proctor.records.session import Event, Session
-from proctor.telemetry.genai import Reading, SpanData, SpanEvent, reading_of
-from proctor.telemetry.transcript import Transcript
 
 # The name under which our own spans are emitted; they are never heard.
 SCOPE = "proctor"

@@ -1,66 +1,25 @@
 """A finished span becomes events of a session, by the GenAI conventions of OpenTelemetry.
 
-Understood are the conventions themselves, old and new, and what OpenInference and OpenLLMetry
-write instead. Everything here is a function of plain data, wherever the span came from.
+Understood are the conventions themselves, old and new, and what OpenInference, OpenLLMetry,
+LangSmith and the Vercel AI SDK write instead. Everything here is a function of plain data, wherever
+the span came from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from proctor.genai import names
+from proctor.genai.messages import spoken_in
+from proctor.genai.names import Kind
+from proctor.genai.values import arguments_in, decoded, text_or_none
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
-from proctor.telemetry.messages import arguments_in, decoded, spoken_in
 
-Kind = Literal["model", "embeddings", "tool"]
-
-# An operation that is not here, such as `invoke_agent`, is made of those that are.
-_OPERATIONS: dict[str, Kind] = {
-    **dict.fromkeys(("chat", "text_completion", "generate_content", "completion"), "model"),
-    **dict.fromkeys(("embeddings", "embedding"), "embeddings"),
-    **dict.fromkeys(("execute_tool", "tool"), "tool"),
-    "llm": "model",
-}
-_TELL_KIND = (
-    "gen_ai.operation.name",
-    "openinference.span.kind",
-    "llm.request.type",
-    "traceloop.span.kind",
-)
-_INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
-_OUTPUT = (
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-    "llm.token_count.completion",
-)
-_CACHED = (
-    "gen_ai.usage.cache_read.input_tokens",
-    "gen_ai.usage.cache_read_input_tokens",
-    "gen_ai.usage.details.cache_read_tokens",
-    "llm.token_count.prompt_details.cache_read",
-)
-_COST = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
-_MODEL = ("gen_ai.request.model", "llm.model_name", "gen_ai.response.model")
-# Our word for it, where another is in use.
-_FINISH = dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls")
-_TOOL = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
-_ARGUMENTS = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "gcp.vertex.agent.tool_call_args",
-    "input.value",
-    "tool.parameters",
-    "traceloop.entity.input",
-)
-_RESULT = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "gcp.vertex.agent.tool_response",
-    "output.value",
-    "traceloop.entity.output",
-)
+# More digits than any number of tokens has.
+_MOST_DIGITS = 15
 
 
 class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -83,13 +42,16 @@ class SpanData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a span tells: `call` was made; a model was `asked` the messages and has `said` others.
 
-    The messages of a call repeat the conversation so far; see `Transcript`.
+    The messages of a call repeat the conversation so far; see `Transcript`. `thoughts` are what it
+    thought and did not say. `sources` name the attributes that this was read from; see `Spoken`.
     """
 
     kind: Kind
     call: ModelCall | ToolCall
     asked: tuple[Message, ...] = ()
     said: tuple[Message, ...] = ()
+    thoughts: tuple[Any, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @property
     def events(self) -> list[Event]:
@@ -108,13 +70,15 @@ def reading_of(span: SpanData) -> Reading | None:
     if kind is None:
         return None
     if kind == "tool":
-        return Reading("tool", _tool_call(span))
+        read = (_first_name(span.attributes, given) for given in (names.ARGUMENTS, names.RESULT))
+        return Reading("tool", _tool_call(span), sources=tuple(name for name in read if name))
     if kind == "embeddings":
         return Reading(kind, _model_call(span, details={"operation": "embeddings"}))
     spoken = spoken_in(span.attributes, [(e.name, e.attributes) for e in span.events])
     details = {"unreadable": list(spoken.unreadable)} if spoken.unreadable else {}
     call = _model_call(span, spoken.finish, details)
-    return Reading(kind, call, tuple(spoken.asked), tuple(spoken.said))
+    sources = (*spoken.asked_from, *spoken.said_from)
+    return Reading(kind, call, tuple(spoken.asked), tuple(spoken.said), spoken.thoughts, sources)
 
 
 def kind_of(attributes: Mapping[str, Any]) -> Kind | None:
@@ -123,53 +87,73 @@ def kind_of(attributes: Mapping[str, Any]) -> Kind | None:
     >>> kind_of({"openinference.span.kind": "LLM"}), kind_of({"http.request.method": "POST"})
     ('model', None)
     """
-    for name in _TELL_KIND:
-        told = attributes.get(name)
-        if isinstance(told, str) and told:
-            return _OPERATIONS.get(told.casefold())
+    told = operation_of(attributes)
+    if told is not None:
+        return names.OPERATIONS.get(told)
     if "gen_ai.tool.name" in attributes:
         return "tool"
     # Before operations had names, the system and the model that was asked for were all there was.
     return "model" if {"gen_ai.system", "gen_ai.request.model"} <= attributes.keys() else None
 
 
+def operation_of(attributes: Mapping[str, Any]) -> str | None:
+    """What a span says that it does, in small letters; None if it does not say.
+
+    >>> operation_of({"openinference.span.kind": "CHAIN"})
+    'chain'
+    """
+    told = (attributes.get(name) for name in names.TELL_KIND)
+    return next((one.casefold() for one in told if isinstance(one, str) and one), None)
+
+
+def stands_around(attributes: Mapping[str, Any]) -> bool:
+    """True for spans of agents, chains and the like, which are made of calls.
+
+    >>> stands_around({"gen_ai.operation.name": "invoke_agent"})
+    True
+    """
+    return operation_of(attributes) in names.AROUND
+
+
 def _model_call(
     span: SpanData, finish: str | None = None, details: dict[str, Any] | None = None
 ) -> ModelCall:
     attributes = span.attributes
-    model = str(_first(attributes, _MODEL) or "unknown")
+    model = str(_first(attributes, names.MODEL) or "unknown")
     told = dict(details or {})
-    answered = attributes.get("gen_ai.response.model")
+    answered = _first(attributes, names.ANSWERED)
     if isinstance(answered, str) and answered != model:
         told["response_model"] = answered
     error = _error(span)
     if error is not None:
         told["error"] = error
-    reasons = decoded(attributes.get("gen_ai.response.finish_reasons"))
-    if isinstance(reasons, Sequence) and not isinstance(reasons, str) and reasons:
+    reasons = decoded(_first(attributes, names.FINISHED))
+    if isinstance(reasons, str):
+        finish = reasons or finish
+    elif isinstance(reasons, Sequence) and reasons:
         finish = str(reasons[0])
     usage = Usage(
-        _count(attributes, _INPUT),
-        _count(attributes, _OUTPUT),
-        _count(attributes, _CACHED),
+        _count(attributes, names.INPUT),
+        _count(attributes, names.OUTPUT),
+        _count(attributes, names.CACHED),
         _amount(attributes),
+        _count(attributes, names.CACHE_WRITTEN),
     )
     if finish is not None:
-        finish = _FINISH.get(finish, finish)
+        finish = names.FINISH.get(finish, finish)
     return ModelCall(model, usage, span.duration_ms, finish, told)
 
 
 def _tool_call(span: SpanData) -> ToolCall:
     attributes = span.attributes
     bare = span.name.removeprefix("execute_tool ").removeprefix("running tool: ")
-    call_id = attributes.get("gen_ai.tool.call.id")
     return ToolCall(
-        str(_first(attributes, _TOOL) or bare),
-        arguments_in(_first(attributes, _ARGUMENTS)),
-        decoded(_first(attributes, _RESULT)),
+        str(_first(attributes, names.TOOL) or bare),
+        arguments_in(_first(attributes, names.ARGUMENTS)),
+        decoded(_first(attributes, names.RESULT)),
         _error(span),
         span.duration_ms,
-        None if call_id is None else str(call_id),
+        text_or_none(_first(attributes, names.CALL_ID)),
     )
 
 
@@ -183,21 +167,26 @@ def _error(span: SpanData) -> str | None:
 
 
 def _first(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((attributes[name] for name in names if attributes.get(name) is not None), None)
+    name = _first_name(attributes, names)
+    return None if name is None else attributes[name]
+
+
+def _first_name(attributes: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((name for name in names if attributes.get(name) is not None), None)
 
 
 def _count(attributes: Mapping[str, Any], names: Sequence[str]) -> int | None:
     found = _first(attributes, names)
-    if isinstance(found, str) and found.isdecimal():
+    if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS:
         # OTLP writes whole numbers as text in JSON, and some exports leave them so.
         return int(found)
-    if isinstance(found, bool) or not isinstance(found, int | float) or found < 0:
+    if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return int(found)
+    return int(found) if 0 <= found < 10**_MOST_DIGITS else None
 
 
 def _amount(attributes: Mapping[str, Any]) -> float | None:
-    found = _first(attributes, _COST)
+    found = _first(attributes, names.COST)
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found)
+    return float(found) if abs(found) < 10**_MOST_DIGITS else None

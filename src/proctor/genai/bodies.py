@@ -1,0 +1,101 @@
+"""What was sent to a model and what came back, as whole bodies, become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proctor.genai.turns import Turns, is_message, turns_in
+from proctor.genai.values import decoded
+
+_SYSTEM = ("system", "instructions", "system_instruction", "systemInstruction")
+_ASKED = ("messages", "contents", "input", "prompt", "new_message")
+_SAID = ("choices", "candidates", "generations", "output", "messages", "message")
+
+
+def asked_in(body: Any) -> Turns | None:
+    """The messages of a request; None if it is none that is known.
+
+    >>> asked_in('{"prompt": "Hello", "system": "Be brief."}').messages
+    [Message(role='system', content='Be brief.'), Message(role='user', content='Hello')]
+    """
+    found = decoded(body)
+    if is_message(found):
+        return turns_in([found])
+    if isinstance(found, Mapping):
+        return _requested(found)
+    listed = _listed(found)
+    return None if listed is None else turns_in(listed)
+
+
+def _requested(body: Mapping[str, Any]) -> Turns | None:
+    given = next((body[key] for key in _ASKED if body.get(key)), None)
+    given = decoded(given)
+    if isinstance(given, str) or is_message(given):
+        asked: Sequence[Any] | None = [given]
+    else:
+        asked = _listed(given)
+    if asked is None:
+        return None
+    return turns_in([*_system_in(body), *asked])
+
+
+def _system_in(body: Mapping[str, Any]) -> list[Any]:
+    """The instructions that stand beside the messages of a request."""
+    config = body.get("config")
+    for place in (body, config if isinstance(config, Mapping) else {}):
+        for key in _SYSTEM:
+            given = place.get(key)
+            if isinstance(given, Mapping) and "parts" in given:
+                given = given["parts"]
+            if isinstance(given, str | list | tuple) and given:
+                return [{"role": "system", "content": given}]
+    return []
+
+
+def said_in(body: Any) -> Turns | None:
+    """The messages of an answer; None if it is none that is known.
+
+    >>> said_in({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
+    [Message(role='assistant', content='Hi')]
+    """
+    found = decoded(body)
+    if is_message(found):
+        return turns_in([found], "assistant")
+    if isinstance(found, Mapping):
+        if _is_answer(found):
+            return turns_in([found], "assistant")
+        given = next((decoded(found[key]) for key in _SAID if found.get(key)), None)
+        found = [given] if isinstance(given, Mapping) else given
+    listed = _listed(found)
+    return None if listed is None else turns_in(listed, "assistant")
+
+
+def instructions_in(answer: Any) -> list[Any]:
+    """The instructions that the responses of OpenAI repeat."""
+    found = decoded(answer)
+    is_response = isinstance(found, Mapping) and found.get("object") == "response"
+    return turns_in(_system_in(found)).messages if is_response else []
+
+
+def _is_answer(found: Mapping[str, Any]) -> bool:
+    """ADK's answers have a content with parts, and no role beside it."""
+    content = found.get("content")
+    return isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple)
+
+
+def _listed(found: Any) -> Sequence[Any] | None:
+    """A list of messages, or lists of them; None if something else is among them."""
+    if not isinstance(found, list | tuple) or not found:
+        return None
+    flat: list[Any] = []
+    for one in found:
+        flat.extend(one if isinstance(one, list | tuple) else [one])
+    return flat if flat and all(is_message(one) or _is_wrapped(one) for one in flat) else None
+
+
+def _is_wrapped(one: Any) -> bool:
+    """A choice, a candidate or a generation, with its message inside."""
+    if not isinstance(one, Mapping):
+        return False
+    return isinstance(one.get("message"), Mapping) or _is_answer(one)

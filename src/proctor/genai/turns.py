@@ -1,0 +1,278 @@
+"""One message, in whatever shape it was written down.
+
+Understood are the shapes of OpenAI (chat and responses), Anthropic, Gemini, LangChain, the Vercel
+AI SDK and the conventions of OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from proctor.genai.values import arguments_in, decoded, plain, text_or_none
+from proctor.records.session import Message, Role, ToolCall
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("assistant", "model", "ai"), "assistant"),
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("tool", "function"), "tool"),
+    **dict.fromkeys(("user", "human"), "user"),
+}
+# Words for the same that only stand as a role: as a type they mean other things.
+_OTHER_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("bot", "chatbot", "agent"), "assistant"),
+    **dict.fromkeys(("customer", "client"), "user"),
+}
+_ASKS_FOR_TOOL = ("tool_call", "tool_use", "function_call", "tool-call")
+_TELLS_RESULT = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
+_THOUGHT = ("reasoning", "thinking", "redacted_thinking")
+_TEXTS = ("text", "output_text", "input_text")
+# Where a call stands inside its part: Gemini's two spellings, and OpenAI's.
+_CALLS = ("function_call", "functionCall")
+_RESPONSES = ("function_response", "functionResponse")
+_LISTS_OF_CALLS = ("tool_calls", "toolCalls")
+# Where the name and the arguments stand inside a call.
+_INSIDE = ("function", "custom", *_CALLS)
+
+
+class Turns(NamedTuple):
+    """Messages; beside them what a model only thought, the tools it was offered, why it ended.
+
+    `failed` are the places of those messages in which a tool says that it failed.
+    """
+
+    messages: list[Message]
+    thoughts: list[Any]
+    tools: list[Any]
+    endings: list[str]
+    failed: set[int]
+
+
+def turns_in(given: Sequence[Any], otherwise: str = "user") -> Turns:
+    """Read messages one by one; `otherwise` is who speaks where nothing tells it.
+
+    >>> turns_in([{"role": "model", "parts": [{"text": "Hi"}]}]).messages
+    [Message(role='assistant', content='Hi')]
+    """
+    turns = Turns([], [], [], [], set())
+    for one in given:
+        message = _unwrapped(one)
+        for read, has_failed in _read(message, otherwise, turns):
+            if has_failed:
+                turns.failed.add(len(turns.messages))
+            turns.messages.append(read)
+        ended = message.get("finish_reason") or message.get("finishReason")
+        if isinstance(ended, str):
+            turns.endings.append(ended)
+    return turns
+
+
+def is_message(thing: Any) -> bool:
+    """True if something has the shape of a message, and is not just any mapping.
+
+    >>> is_message({"role": "user", "content": "Hi"}), is_message({"content": "role"})
+    (True, False)
+    """
+    if not isinstance(thing, Mapping):
+        return False
+    given = _unwrapped(thing)
+    if _kind(given) is not None:
+        return True
+    says = any(key in given for key in ("content", "parts", "contents", *_LISTS_OF_CALLS, *_CALLS))
+    return says and (isinstance(given.get("role"), str) or _type_as_role(given) is not None)
+
+
+def _unwrapped(thing: Any) -> Mapping[str, Any]:
+    """A message without what LangChain, a choice or a candidate puts around it."""
+    if not isinstance(thing, Mapping):
+        return {"content": thing}
+    given: Mapping[str, Any] = thing
+    if isinstance(message := given.get("message"), Mapping) and "content" not in given:
+        given = {**given, **message}
+    if isinstance(kwargs := given.get("kwargs"), Mapping) and given.get("lc"):
+        path = given.get("id")
+        name = path[-1] if isinstance(path, list | tuple) and path else None
+        given = {**given, "id": None, "type": name, **kwargs}
+    elif isinstance(data := given.get("data"), Mapping) and (
+        _type_as_role(given) is not None or (given.get("type") == "chat" and "role" in data)
+    ):
+        given = {"type": given["type"], **data}
+    content = given.get("content")
+    if isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple):
+        given = {key: value for key, value in given.items() if key != "content"} | dict(content)
+    return given
+
+
+def _read(given: Mapping[str, Any], otherwise: str, turns: Turns) -> Iterator[tuple[Message, bool]]:
+    """One message, and whether it tells of a failure; results of tools in it are messages too."""
+    kind = None if given.get("role") else _kind(given)
+    role = "assistant" if kind else _role(given, otherwise)
+    if _offers_tool(given, role):
+        turns.tools.append(plain(given["content"]))
+        return
+    calls = [] if kind else [_call(call) for call in _calls_beside(given)]
+    beside = {call.call_id for call in calls if call.call_id is not None}
+    results: list[tuple[Message, bool]] = []
+    kept: list[Any] = []
+    for part in [given] if kind else _parts(given, role):
+        what = _kind(part)
+        if what == "call":
+            # LangChain tells what Anthropic's models ask for among the parts and beside them.
+            if (call := _call(part)).call_id not in beside:
+                calls.append(call)
+        elif what == "result":
+            results.append((_result(part), _tells_failure(part)))
+        elif what == "thought":
+            turns.thoughts.append(plain(part))
+        else:
+            kept.append(part)
+    yield from results
+    if kept or calls or not (results or kind):
+        call_id = given.get("tool_call_id") or given.get("toolCallId")
+        name = given.get("name")
+        message = Message(
+            role,
+            _content(kept),
+            name if isinstance(name, str) and not kind else None,
+            tuple(calls),
+            text_or_none(call_id or given.get("id")) if role == "tool" else None,
+        )
+        yield message, role == "tool" and _tells_failure(given)
+
+
+def _role(given: Mapping[str, Any], otherwise: str) -> Role:
+    told = given.get("role") or _type_as_role(given) or otherwise
+    return role_of(str(told)) or "user"
+
+
+def role_of(word: str) -> Role | None:
+    """The role that a word stands for, or None if it is none of the four.
+
+    >>> role_of("Human"), role_of("bot"), role_of("critic")
+    ('user', 'assistant', None)
+    """
+    word = word.casefold()
+    return _ROLES.get(word) or _OTHER_ROLES.get(word)
+
+
+def _type_as_role(given: Mapping[str, Any]) -> Role | None:
+    """LangChain's messages have a type in place of a role: `human`, or `HumanMessageChunk`."""
+    told = given.get("type")
+    if not isinstance(told, str):
+        return None
+    return _ROLES.get(told.removesuffix("Chunk").removesuffix("Message").casefold())
+
+
+def _offers_tool(given: Mapping[str, Any], role: Role) -> bool:
+    """LangChain's handler for Langfuse writes the tools on offer as messages of tools."""
+    content = given.get("content")
+    return (
+        role == "tool"
+        and isinstance(content, Mapping)
+        and isinstance(content.get("function"), Mapping)
+        and not given.get("tool_call_id")
+    )
+
+
+def _calls_beside(given: Mapping[str, Any]) -> Sequence[Any]:
+    """Calls that stand beside the content of a message."""
+    more = given.get("additional_kwargs")
+    for place in (given, more if isinstance(more, Mapping) else {}):
+        for key in _LISTS_OF_CALLS:
+            found = decoded(place.get(key))
+            if isinstance(found, list | tuple) and found:
+                return found
+        for key in _CALLS:
+            if isinstance(place.get(key), Mapping):
+                return [{key: place[key]}]
+    return ()
+
+
+def _kind(part: Any) -> Literal["call", "result", "thought"] | None:
+    """Whether a part asks for a tool, tells a result or was only thought."""
+    if not isinstance(part, Mapping):
+        return None
+    kind = part.get("type")
+    if kind in _TELLS_RESULT or any(isinstance(part.get(key), Mapping) for key in _RESPONSES):
+        return "result"
+    if kind in _THOUGHT or part.get("thought") is True:
+        return "thought"
+    if kind in _ASKS_FOR_TOOL or ("toolName" in part and "toolCallId" in part):
+        return "call"
+    bare = "role" not in part and "content" not in part
+    return "call" if bare and any(isinstance(part.get(key), Mapping) for key in _CALLS) else None
+
+
+def _parts(given: Mapping[str, Any], role: Role) -> Sequence[Any]:
+    """The parts of a message; a text is one. What a tool gave is not looked into."""
+    content = next((given[key] for key in ("parts", "contents", "content") if given.get(key)), None)
+    if isinstance(content, list | tuple):
+        return content
+    found = decoded(content)
+    if role != "tool" and isinstance(found, list) and found and all(map(_is_part, found)):
+        return found
+    return [] if content is None else [content]
+
+
+def _is_part(thing: Any) -> bool:
+    kinds = ("text", *_THOUGHT, *_ASKS_FOR_TOOL, *_TELLS_RESULT)
+    return isinstance(thing, Mapping) and thing.get("type") in kinds
+
+
+def _content(parts: Sequence[Any]) -> Any:
+    """The text of a message; its parts where some are no text."""
+    texts = [_text(part) for part in parts]
+    if all(text is not None for text in texts):
+        return "\n".join(text for text in texts if text)
+    return [plain(part) for part in parts]
+
+
+def _text(part: Any) -> str | None:
+    """What a part says, or None if it is no text."""
+    if isinstance(part, Mapping) and part.get("type", "text") in _TEXTS:
+        part = part.get("content", part.get("text"))
+    return part if isinstance(part, str) else None
+
+
+def _call(given: Any) -> ToolCall:
+    """A tool that was asked for: flat, or with a `function` inside; it may lack a name."""
+    if not isinstance(given, Mapping):
+        return ToolCall(given) if isinstance(given, str) else ToolCall("", arguments_in(given))
+    around = (given.get(key) for key in _INSIDE)
+    inside = next((inner for inner in around if isinstance(inner, Mapping)), given)
+    ids = (given.get("call_id"), given.get("toolCallId"), given.get("id"), inside.get("id"))
+    names = ("arguments", "input", "args")
+    return ToolCall(
+        str(inside.get("name") or inside.get("toolName") or ""),
+        arguments_in(next((inside[name] for name in names if name in inside), None)),
+        call_id=next((str(found) for found in ids if text_or_none(found)), None),
+    )
+
+
+def _tells_failure(given: Mapping[str, Any]) -> bool:
+    """True for a result that is an error, as Anthropic, LangChain and the Vercel SDK tell it."""
+    output = given.get("output")
+    kind = output.get("type") if isinstance(output, Mapping) else None
+    said = given.get("is_error") is True or given.get("status") == "error"
+    return said or (isinstance(kind, str) and kind.startswith("error"))
+
+
+def _result(part: Mapping[str, Any]) -> Message:
+    """What a tool gave back to the model."""
+    around = (part.get(key) for key in _RESPONSES)
+    inside: Mapping[str, Any] = next((one for one in around if isinstance(one, Mapping)), part)
+    keys = ("response", "result", "content", "output")
+    given = next((inside[key] for key in keys if key in inside), "")
+    if isinstance(given, Mapping) and set(given) == {"type", "value"}:
+        # The Vercel SDK tells of which kind a result is.
+        given = given["value"]
+    if isinstance(given, list | tuple):
+        given = _content(given)
+    ids = (inside.get(key) for key in ("call_id", "tool_use_id", "toolCallId", "id"))
+    name = inside.get("name") or inside.get("toolName")
+    return Message(
+        "tool",
+        plain(given),
+        name if isinstance(name, str) else None,
+        call_id=next((str(found) for found in ids if text_or_none(found)), None),
+    )

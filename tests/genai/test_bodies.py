@@ -1,0 +1,126 @@
+"""Whole bodies of requests and answers become messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from proctor.genai.bodies import asked_in, instructions_in, said_in
+from proctor.genai.values import DEEPEST, decoded, is_too_deep
+from proctor.records.session import Message
+
+HI = {"role": "user", "content": "Hi"}
+ASKED = [Message("system", "Be brief."), Message("user", "Hi")]
+SAID = [Message("assistant", "Hello")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [{"role": "system", "content": "Be brief."}, HI],
+        [[{"role": "system", "content": "Be brief."}, HI]],
+        {"messages": [{"role": "developer", "content": "Be brief."}, HI]},
+        {"system": "Be brief.", "messages": [HI]},
+        {"system": [{"type": "text", "text": "Be brief."}], "messages": [HI]},
+        {"instructions": "Be brief.", "input": "Hi"},
+        {"instructions": "Be brief.", "input": [HI]},
+        {"system": "Be brief.", "prompt": "Hi"},
+        {"system": "Be brief.", "prompt": HI},
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "config": {"system_instruction": "Be brief."},
+        },
+        {
+            "contents": [{"parts": [{"text": "Hi"}], "role": "user"}],
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        },
+    ],
+)
+def test_requests_of_all_kinds(body: Any) -> None:
+    """Chat, responses, Anthropic, Gemini and prompts, as structure or as JSON."""
+    for given in (body, json.dumps(body)):
+        turns = asked_in(given)
+        assert turns is not None
+        assert turns.messages == ASKED
+
+
+def test_one_message_is_a_request() -> None:
+    """As ADK and LangSmith write what a user said."""
+    for body in (HI, {"new_message": {"role": "user", "parts": [{"text": "Hi"}]}}):
+        turns = asked_in(body)
+        assert turns is not None
+        assert turns.messages == [Message("user", "Hi")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"role": "assistant", "content": "Hello"},
+        [{"role": "assistant", "content": "Hello"}],
+        {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}}]},
+        {"content": {"parts": [{"text": "Hello"}]}, "finish_reason": "STOP"},
+        {
+            "output": [
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": "Hello"}],
+                }
+            ]
+        },
+        {"generations": [[{"text": "Hello", "message": {"type": "ai", "content": "Hello"}}]]},
+        {"messages": [{"type": "ai", "content": "Hello"}]},
+        {"index": 0, "message": {"content": "Hello", "role": "assistant"}},
+    ],
+)
+def test_answers_of_all_kinds(body: Any) -> None:
+    """Chat, Gemini, ADK, responses, LangChain, and a choice."""
+    for given in (body, json.dumps(body)):
+        turns = said_in(given)
+        assert turns is not None
+        assert turns.messages == SAID
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "text",
+        3,
+        [],
+        [1],
+        [HI, 1],
+        {},
+        {"question": "Hi"},
+        {"messages": []},
+        {"messages": 3},
+        {"prompt": {"a": 1}},
+        {"content": "role"},
+    ],
+)
+def test_anything_else_is_no_body(body: Any) -> None:
+    """It is kept by whoever asked, and not guessed at."""
+    assert asked_in(body) is None
+    assert said_in(body) is None
+
+
+def test_responses_repeat_their_instructions() -> None:
+    """Only they do; an answer of another kind has none."""
+    assert instructions_in({"object": "response", "instructions": "Be brief."}) == ASKED[:1]
+    assert instructions_in({"instructions": "Be brief."}) == []
+    assert instructions_in("text") == []
+
+
+def test_nesting_has_an_end() -> None:
+    """JSON that is nested deeper than anybody means is left in its text."""
+    fine, deep = "[" * DEEPEST + "]" * DEEPEST, "[" * (DEEPEST + 9) + "]" * (DEEPEST + 9)
+    assert decoded(deep) == deep
+    assert isinstance(decoded(fine), list)
+    far = "[" * 100_000 + "]" * 100_000
+    assert decoded(far) == far
+    assert is_too_deep(json.loads(deep))
+    wide = json.dumps([[]] * 500)
+    assert decoded(wide) == [[]] * 500

@@ -1,0 +1,224 @@
+"""One message in every shape that is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proctor.genai.turns import is_message, turns_in
+from proctor.records.session import Message, ToolCall
+
+CALL = ToolCall("go", {"to": "Rome"}, call_id="c1")
+ARGUMENTS = '{"to": "Rome"}'
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}],
+        },
+        {"role": "assistant", "toolCalls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "go", "input": {"to": "Rome"}}],
+        },
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}],
+        },
+        {
+            "role": "model",
+            "parts": [{"function_call": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}],
+        },
+        {
+            "type": "function_call",
+            "id": "fc",
+            "call_id": "c1",
+            "name": "go",
+            "arguments": ARGUMENTS,
+        },
+        {"toolCallId": "c1", "toolName": "go", "input": ARGUMENTS},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool-call", "toolCallId": "c1", "toolName": "go", "args": {"to": "Rome"}}
+            ],
+        },
+        {
+            "type": "ai",
+            "content": "",
+            "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}, "type": "tool_call"}],
+        },
+        {
+            "type": "AIMessageChunk",
+            "content": "",
+            "additional_kwargs": {
+                "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}]
+            },
+        },
+        {
+            "lc": 1,
+            "id": ["langchain", "AIMessage"],
+            "kwargs": {
+                "content": "",
+                "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}],
+            },
+        },
+        {
+            "type": "ai",
+            "data": {
+                "content": "",
+                "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}],
+            },
+        },
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "tool_calls": [{"id": "c1", "name": "go", "arguments": ARGUMENTS}],
+            },
+        },
+    ],
+)
+def test_a_call_of_a_tool_in_every_shape(given: dict[str, Any]) -> None:
+    """OpenAI's, Anthropic's, Gemini's, those of responses, Vercel's, LangChain's, and a choice."""
+    assert is_message(given)
+    assert turns_in([given], "assistant").messages == [Message("assistant", "", None, (CALL,))]
+
+
+def test_a_function_call_beside_the_content() -> None:
+    """As OpenAI had it before there were tools."""
+    given = {
+        "role": "assistant",
+        "content": None,
+        "function_call": {"name": "go", "arguments": ARGUMENTS},
+    }
+    assert turns_in([given]).messages == [
+        Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"role": "tool", "tool_call_id": "c1", "content": "done"}, None),
+        (
+            {
+                "role": "tool",
+                "content": [{"type": "tool_call_response", "id": "c1", "result": "done"}],
+            },
+            None,
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}],
+            },
+            None,
+        ),
+        ({"type": "function_call_output", "call_id": "c1", "output": "done"}, None),
+        (
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"id": "c1", "name": "go", "response": "done"}}],
+            },
+            "go",
+        ),
+        (
+            {
+                "role": "user",
+                "parts": [{"function_response": {"id": "c1", "name": "go", "response": "done"}}],
+            },
+            "go",
+        ),
+        (
+            {
+                "role": "tool",
+                "content": [
+                    {
+                        "type": "tool-result",
+                        "toolCallId": "c1",
+                        "toolName": "go",
+                        "output": {"type": "text", "value": "done"},
+                    }
+                ],
+            },
+            "go",
+        ),
+        ({"type": "tool", "tool_call_id": "c1", "name": "go", "content": "done", "id": None}, "go"),
+        ({"role": "function", "name": "go", "content": "done", "id": "c1"}, "go"),
+    ],
+)
+def test_a_result_of_a_tool_in_every_shape(given: dict[str, Any], name: str | None) -> None:
+    """With the call that it answers, and the tool's name where that is told."""
+    assert is_message(given)
+    assert turns_in([given]).messages == [Message("tool", "done", name, call_id="c1")]
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "thinking", "thinking": "Hm."},
+        {"text": "Hm.", "thought": True},
+    ],
+)
+def test_thoughts_stand_beside_the_messages(thought: dict[str, Any]) -> None:
+    """They were not said, and they are not lost."""
+    turns = turns_in([{"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}])
+    assert turns.messages == [Message("assistant", "Hi")]
+    assert turns.thoughts == [thought]
+    alone = turns_in([{"type": "reasoning", "summary": []}])
+    assert (alone.messages, alone.thoughts) == ([], [{"type": "reasoning", "summary": []}])
+
+
+def test_tools_on_offer_are_no_messages() -> None:
+    """LangChain's handler for Langfuse writes them among the messages."""
+    offer = {"type": "function", "function": {"name": "go", "parameters": {}}}
+    turns = turns_in([{"role": "tool", "content": offer}, {"role": "user", "content": "Hi"}])
+    assert (turns.messages, turns.tools) == ([Message("user", "Hi")], [offer])
+
+
+def test_why_an_answer_ended() -> None:
+    """In two spellings, and in the choice around it."""
+    given = [
+        {"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
+        {"role": "model", "parts": [{"text": "b"}], "finishReason": "STOP"},
+        {"role": "assistant", "content": "c", "finish_reason": None},
+    ]
+    assert turns_in(given).endings == ["stop", "STOP"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        3,
+        "text",
+        [],
+        {},
+        {"content": "role"},
+        {"role": "user"},
+        {"role": 3, "content": ""},
+        {"type": "function", "name": "go"},
+        {"name": "go", "arguments": {}},
+        {"lc": 1, "kwargs": 3},
+    ],
+)
+def test_what_is_no_message(given: Any) -> None:
+    """Any other mapping, and what is none."""
+    assert not is_message(given)
+
+
+def test_odd_calls_and_names_do_no_harm() -> None:
+    """A call without a name, and a name that is none."""
+    given = {
+        "role": "assistant",
+        "name": 3,
+        "content": "x",
+        "tool_calls": [{"id": "", "name": None}],
+    }
+    assert turns_in([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
