@@ -26,6 +26,7 @@ from proctor.eval_file import (
 from proctor.gates.thresholds import DEFAULT_METRIC
 from proctor.prepare import Evaluation, explain, option_faults
 from proctor.records.retention import Retention
+from proctor.session_dataset import SessionDataset
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -131,7 +132,7 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
         for name, field in fields.items()
         if field.required and name not in data
     ]
-    if "target" not in data and not data.get("fields"):
+    if "target" not in data and not data.get("fields") and not _of_sessions(good, path):
         problems.append(Problem(str(path), "target is missing"))
     if not problems and not says_what_to_evaluate(good):
         at = f"{path}:{lines['evaluators']}" if "evaluators" in lines else str(path)
@@ -144,6 +145,13 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             fix="correct the lines above; docs/eval-files.md lists every key",
         )
     return EvalFile(**good)
+
+
+def _of_sessions(good: Mapping[str, Any], path: Path) -> bool:
+    """True if the dataset is recorded sessions, which need no target."""
+    entry = good.get("dataset")
+    entry = DatasetEntry(entry) if isinstance(entry, str) else entry
+    return isinstance(entry, DatasetEntry) and holds_sessions(entry, path.parent / entry.path)
 
 
 def _loaded(file: EvalFile, path: Path) -> Loaded:
@@ -176,6 +184,13 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     if isinstance(entry, list):
         return entry
     where, ids = folder / entry.path, entry.generate_ids
+    if holds_sessions(entry, where):
+        if entry.mapping or ids or entry.delimiter is not None:
+            raise ConfigError(
+                "mapping, generate_ids and delimiter are for samples, not for recorded sessions",
+                where=str(where),
+            )
+        return SessionDataset(where, entry.format, pattern=entry.pattern)
     if entry.delimiter is not None:
         if where.suffix.lower() not in TABLE_ENDINGS:
             raise ConfigError(
@@ -183,6 +198,16 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
             )
         return CSVDataset(where, entry.mapping, generate_ids=ids, delimiter=entry.delimiter)
     return as_source(where, mapping=entry.mapping, generate_ids=ids)
+
+
+def holds_sessions(entry: DatasetEntry, where: Path) -> bool:
+    """True if a dataset is meant to be logs or traces: its format is named, or its path tells.
+
+    A file of samples ends in .jsonl, .ndjson, .csv or .tsv; no such file is a folder or a .json.
+    """
+    if entry.format is not None or entry.pattern is not None or where.is_dir():
+        return True
+    return where.name.lower().endswith((".json", ".json.gz", ".jsonl.gz", ".ndjson.gz"))
 
 
 def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
@@ -239,7 +264,12 @@ def _moved(parameters: Any, folder: Path) -> Any:
 
 
 # Parameters that may name a file, and how such a name ends.
-_FILES = {"schema": (".json", ".yaml", ".yml"), "prompt": (".md",)}
+_FILES = {
+    "schema": (".json", ".yaml", ".yml"),
+    "prompt": (".md",),
+    "rubrics": (".json", ".yaml", ".yml"),
+    "template": (".txt", ".md"),
+}
 
 
 def _from_module(path: Path) -> Loaded:

@@ -18,7 +18,13 @@ SCHEMA_FILE = "eval.schema.json"
 class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A dataset in an eval file, where a path alone does not say enough."""
 
-    path: Annotated[str, msgspec.Meta(description="A .jsonl, .ndjson, .csv or .tsv file.")]
+    path: Annotated[
+        str,
+        msgspec.Meta(
+            description="A .jsonl, .ndjson, .csv or .tsv file; or logs and traces, "
+            "as a file or a folder."
+        ),
+    ]
     mapping: Annotated[
         dict[str, str] | None,
         msgspec.Meta(description="Which column or key is which field: {question: input}."),
@@ -28,6 +34,17 @@ class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
     ] = False
     delimiter: Annotated[
         str | None, msgspec.Meta(description="What separates the cells of a table, such as ;.")
+    ] = None
+    format: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="The samples are recorded sessions: the format of the logs or traces, such "
+            "as claude-code or otlp; auto finds it out. A folder or a .json is read like this "
+            "anyway, and needs no target."
+        ),
+    ] = None
+    pattern: Annotated[
+        str | None, msgspec.Meta(description="Which files of a folder of logs, such as *.jsonl.")
     ] = None
 
 
@@ -76,7 +93,8 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
         msgspec.Meta(
             description="module:attribute, file.py:attribute, a URL, a model such as "
             "openai:gpt-4o-mini, or one of {command: …}, {http: …}, {model: …}, {recorded: …}. "
-            "With fields it may be left out: the samples then hold what was recorded."
+            "With fields, or for recorded sessions, it may be left out: the samples then hold what "
+            "was recorded."
         ),
     ] = None
     evaluators: Annotated[

@@ -134,7 +134,7 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
         (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
         (["run", "eval.yaml", "--set", "other.least=3"], "not among the evaluators"),
         (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
-        (["run", "eval.yaml", "--map", "a=input"], "--map, --generate-ids and --delimiter go"),
+        (["run", "eval.yaml", "--map", "a=input"], "--pattern go with --dataset"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),

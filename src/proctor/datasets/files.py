@@ -26,7 +26,9 @@ def check_file(path: Path) -> None:
         raise _unreadable(path, error) from None
     if stat.S_ISDIR(mode):
         raise DatasetError(
-            "this is a folder, not a file", where=str(path), fix="name one file of it"
+            "this is a folder, not a file",
+            where=str(path),
+            fix="name one file of it; recorded sessions are read by SessionDataset(path)",
         )
     if not stat.S_ISREG(mode):
         raise DatasetError(

@@ -15,6 +15,14 @@ from proctor.datasets.typed import Read, reader_of
 from proctor.records.sample import Sample, kind_of, metadata_faults
 
 GIVE_IDS = "give every sample an id, or have them made: generate_ids (--generate-ids)"
+# Keys of chats and traces, which are no samples, but can be read as recorded sessions.
+OF_LOGS = frozenset(
+    ("messages", "message", "role", "payload", "traj", "sessionId", "resourceSpans", "events")
+)
+RECORDED_SESSIONS = (
+    "give every sample an input, or map a key to it; if these are recorded sessions, say so: "
+    "--format auto (in Python SessionDataset)"
+)
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +133,8 @@ class RecordReader:
                 return Fault(
                     "input", f"is missing: there is no {key!r}, which is mapped to it", likely
                 )
+        if not OF_LOGS.isdisjoint(record):
+            return Fault("input", "is missing", RECORDED_SESSIONS)
         return Fault("input", "is missing", "give every sample an input, or map a key to it")
 
     def _id(self, name: Any, value: Any, faults: list[Fault]) -> str:

@@ -20,6 +20,8 @@ class Usage(
 ):
     """Tokens and money. None means unknown, which is not zero.
 
+    `cached_tokens` were read from a provider's cache, `cache_write_tokens` were put into it.
+
     >>> (Usage(input_tokens=10, output_tokens=5) + Usage(input_tokens=1)).total_tokens
     16
     """
@@ -28,6 +30,7 @@ class Usage(
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost: float | None = None
+    cache_write_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int | None:
@@ -40,6 +43,7 @@ class Usage(
             _sum(self.output_tokens, other.output_tokens),
             _sum(self.cached_tokens, other.cached_tokens),
             _sum(self.cost, other.cost),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from proctor.records.session import Event, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 from proctor.records.trial import EvalResult
 from proctor.reports.excerpts import excerpt, line
 
 TEXT_WIDTH = 4_000
+RESULT_WIDTH = 1_000
 VALUE_WIDTH = 300
+# What stands in a log beside what took place: enough to recognise it; the record has it whole.
+BESIDE_WIDTH = 60
+THOUGHTS = ("thinking", "reasoning", "thought")
+_THOUGHT_IN = ("thinking", "text", "content", "description", "summary")
 INDENT = "    "
 
 
@@ -31,44 +38,91 @@ def transcript(session: Session) -> str:
     user:
         Capital of France?
     """
-    return "\n".join(_lines(event) for event in session)
+    told, callers = Told(session), Callers()
+    return "\n".join(part for event in session if (part := _lines(event, told, callers)))
 
 
-def _lines(event: Event) -> str:
+def _lines(event: Event, told: Told, callers: Callers) -> str:
     if isinstance(event, Message):
-        return _message(event)
+        callers.hear(event)
+        return "" if told.repeats(event) else _message(event, told)
     if isinstance(event, ToolCall):
-        return f"tool {_called(event)}\n{INDENT}{_outcome(event)}"
+        return f"tool {_called(event)}{_by(event, callers)}\n{_outcome(event)}"
     if isinstance(event, ModelCall):
         return f"[{', '.join(_facts(event))}]"
-    return f"{event.kind}: {excerpt(event.data, VALUE_WIDTH)}"
+    return _other(event, callers)
 
 
-def _message(message: Message) -> str:
-    speaker = message.role + (f" ({message.name})" if message.name else "")
-    lines = [f"{speaker}:"]
-    if message.content not in (None, ""):
-        text = excerpt(message.content, TEXT_WIDTH).strip("\n")
-        lines.append(INDENT + text.replace("\n", "\n" + INDENT))
-    lines += [f"{INDENT}→ {_called(call)}" for call in message.tool_calls]
-    return "\n".join(lines)
+def _other(event: CustomEvent, callers: Callers) -> str:
+    found = meaning(event)
+    if isinstance(found, Unanswered):
+        said = f"{INDENT}no answer is recorded"
+        return f"tool {_called(found.call)}{_by(found.call, callers)}\n{said}"
+    if isinstance(found, Unasked):
+        name = f" {line(found.name, VALUE_WIDTH)}" if found.name else ""
+        failed = "" if found.error is None else f"failed: {found.error}\n"
+        said = f"{failed}{excerpt(found.content, RESULT_WIDTH)}"
+        return f"tool result{name}, whose call is not recorded\n{_indented(said)}"
+    if isinstance(found, Stranger):
+        return f"{line(found.role, VALUE_WIDTH)}:\n{_indented(excerpt(found.content, TEXT_WIDTH))}"
+    if event.kind in THOUGHTS and (thought := _thought(event.data)):
+        return f"{event.kind}:\n{_indented(excerpt(thought, RESULT_WIDTH))}"
+    return f"{line(event.kind, VALUE_WIDTH)}: {line(event.data, BESIDE_WIDTH)}"
+
+
+def _thought(data: Any) -> str:
+    """What a model thought, without the signatures and times around it."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, list):
+        return "\n".join(filter(None, map(_thought, data)))
+    if not isinstance(data, dict):
+        return ""
+    return next((said for key in _THOUGHT_IN if (said := _thought(data.get(key)))), "")
+
+
+def _by(call: ToolCall, callers: Callers) -> str:
+    name = callers.of(call)
+    return f" ({line(name, VALUE_WIDTH)})" if name else ""
+
+
+def _message(message: Message, told: Told) -> str:
+    """What was said; a message that only asks for calls which are told next needs no line."""
+    asked = [f"{INDENT}→ {_called(call)}" for call in told.only_asked(message)]
+    silent = message.content in (None, "", [])
+    if silent and not asked and message.tool_calls:
+        return ""
+    speaker = message.role + (f" ({line(message.name, VALUE_WIDTH)})" if message.name else "")
+    said = [] if silent else [_indented(excerpt(message.content, TEXT_WIDTH).strip("\n"))]
+    return "\n".join([f"{speaker}:", *said, *asked])
+
+
+def _indented(text: str) -> str:
+    return INDENT + text.replace("\n", "\n" + INDENT)
 
 
 def _called(call: ToolCall) -> str:
-    arguments = ", ".join(
-        f"{name}={line(value, VALUE_WIDTH)}" for name, value in call.arguments.items()
-    )
-    return f"{call.name}({arguments})"
+    arguments = ", ".join(_given(name, value) for name, value in call.arguments.items())
+    return f"{line(call.name, VALUE_WIDTH)}({arguments})"
+
+
+def _given(name: str, value: Any) -> str:
+    """An argument; what was given without names stands alone, and broken JSON is called so."""
+    told = line(value, VALUE_WIDTH)
+    if name:
+        return f"{line(name, VALUE_WIDTH)}={told}"
+    is_broken = isinstance(value, str) and value.lstrip().startswith(("{", "["))
+    return f"arguments that cannot be read: {told}" if is_broken else told
 
 
 def _outcome(call: ToolCall) -> str:
     if call.error is not None:
-        return f"failed: {line(call.error, VALUE_WIDTH)}"
-    return line(call.result, VALUE_WIDTH)
+        return _indented(excerpt(f"failed: {call.error}", RESULT_WIDTH))
+    return _indented(excerpt(call.result, RESULT_WIDTH).strip("\n"))
 
 
 def _facts(call: ModelCall) -> Iterator[str]:
-    yield call.model
+    yield line(call.model, VALUE_WIDTH)
     yield from _used(call.usage)
     if call.latency_ms is not None:
         yield f"{call.latency_ms:,.0f} ms"

@@ -1,0 +1,319 @@
+"""Codex: one JSON object a line, `type` and `payload` (`~/.codex/sessions/…/rollout-*.jsonl`).
+
+The items of the conversation (`response_item`) are told; events repeat most of them for the screen,
+so of these only what is new is told: tokens, exit codes, what was aborted. Older logs have the
+items without the envelope. What the program says in the user's place is named "context".
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.genai.values import arguments_in
+from proctor.importers.chronicle import Chronicle
+from proctor.importers.imported import Imported
+from proctor.importers.shapes import (
+    amount,
+    count,
+    joined,
+    left,
+    mapping,
+    named,
+    number_at,
+    plain,
+    stem,
+    text,
+    unrolled,
+    without,
+)
+from proctor.records.session import Role, ToolCall, Usage
+
+NAME = "codex"
+
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_ROLES: dict[str, Role] = {
+    "user": "user", "assistant": "assistant", "system": "system", "developer": "system",
+}  # fmt: skip
+_TEXTS = ("input_text", "output_text", "text")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
+_ITEMS = ("message", "reasoning", *_CALLS, *_OUTPUTS, "web_search_call", "image_generation_call")
+_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<skill>")
+# Events that say again what an item of the conversation says.
+_ECHOES: dict[str, Role] = {"user_message": "user", "agent_message": "assistant"}
+_ENDS = ("exec_command_end", "mcp_tool_call_end", "patch_apply_end")
+# The program writes how a command ended above what it printed, or in the line below.
+_OUTPUT = re.compile(r"^Output:[ \t]*\r?$", re.MULTILINE)
+_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\r?$", re.MULTILINE)
+_LAST_LINE = re.compile(r"(?:^|\n)Process exited with code (-?\d{1,9})\s*\Z")
+
+
+def looks_like(values: Sequence[Any]) -> bool:
+    """True for the envelopes of a rollout, or for bare items under a head with an id."""
+    found = [mapping(value) for _, value in unrolled((0, it) for it in values)]
+    if any(line.get("type") in _ENVELOPES and "payload" in line for line in found):
+        return True
+    bare = any(line.get("type") in _ITEMS and "message" not in line for line in found)
+    return bare and any(_is_old_head(line) or "record_type" in line for line in found)
+
+
+def _is_old_head(line: Mapping[str, Any]) -> bool:
+    return "id" in line and "timestamp" in line and not {"type", "role"} & line.keys()
+
+
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+    """The session of a file; each head with another id begins a new one."""
+    telling: _Telling | None = None
+    for line, value in unrolled(values):
+        found = mapping(value)
+        is_head = found.get("type") == "session_meta" or _is_old_head(found)
+        head = mapping(found.get("payload")) if "payload" in found else found
+        id_ = text(head.get("id")) if is_head else None
+        if telling is None or (id_ and telling.id and id_ != telling.id and not telling.is_forked):
+            if telling is not None:
+                yield telling.imported(source)
+            telling = _Telling()
+        telling.line(line, value, id_)
+    if telling is not None:
+        yield telling.imported(source)
+
+
+class _Telling:
+    def __init__(self) -> None:
+        self._told = Chronicle()
+        self._model: str | None = None
+        self._spent = 0
+        self._totals: dict[str, int] = {}
+        self._ends: dict[str, tuple[str | None, float | None]] = {}
+        # Where something was said, by who said it: by the item, and by the event that repeats it.
+        self._heard: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
+        self._echoes: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
+        self.id: str | None = None
+        self.is_forked = False
+        self._tell: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
+            "message": self._message,
+            "reasoning": self._reasoning,
+            **dict.fromkeys(_CALLS, self._call),
+            **dict.fromkeys(_OUTPUTS, self._output),
+        }
+
+    def imported(self, source: str) -> Imported:
+        told = self._told
+        for (role, words), places in self._echoes.items():
+            # Where no item said it, the event is the only trace of it.
+            for place in _unpaired(places, self._heard[role, words]):
+                told.said_at(place, role, words)
+        return told.imported(self.id or stem(source), NAME, source)
+
+    def line(self, line: int, value: Any, head_id: str | None) -> None:
+        found, told = mapping(value), self._told
+        told.at(found.get("timestamp"))
+        kind, payload = found.get("type"), mapping(found.get("payload"))
+        if head_id is not None:
+            self._head(head_id, payload or found)
+            told.note(line, without(found, "type", "payload") if payload else {})
+        elif kind == "turn_context":
+            self._model = text(payload.get("model")) or self._model
+            told.keep("turn_context", without(found, "type"))
+        elif kind == "response_item" and payload:
+            self._item(line, payload, found)
+            told.note(line, without(found, "type", "payload"))
+        elif kind == "event_msg" and payload:
+            self._event(line, payload, found)
+        elif kind == "compacted":
+            told.keep("compacted", without(found, "type"))
+        elif kind in _ITEMS and "payload" not in found:
+            self._item(line, found, found)
+        elif "record_type" in found:
+            told.keep("state", found)
+        else:
+            told.pass_over(None, value)
+
+    def _head(self, id_: str, head: Mapping[str, Any]) -> None:
+        if self.id is None:
+            self.id = id_
+            self._told.recorded["about"] = head
+            self.is_forked = head.get("forked_from_id") is not None
+            self._model = text(head.get("model")) or self._model
+        else:
+            self._told.keep("session_meta", head)
+
+    def _item(self, line: int, item: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+        tell = self._tell.get(str(item.get("type")))
+        if tell is None:
+            self._told.pass_over(named(item), whole)
+        else:
+            tell(line, item)
+
+    def _message(self, line: int, item: Mapping[str, Any]) -> None:
+        role = _ROLES.get(str(item.get("role")))
+        content = item.get("content")
+        if role is None or not isinstance(content, str | list):
+            other = text(item.get("role"))
+            if role is None and other is not None and content not in (None, "", []):
+                self._told.hear(other, content, without(item, "role", "content"))
+            else:
+                self._told.pass_over("message", item)
+            return
+        said = content if isinstance(content, str) else joined(content, _text_in)
+        words = plain(said) or ""
+        context = role == "user" and words.lstrip().startswith(_CONTEXT)
+        self._heard[role, words.strip()].append(len(self._told))
+        self._told.say(role, said, name="context" if context else None)
+        self._told.note(line, without(item, "type", "role", "content"))
+
+    def _reasoning(self, line: int, item: Mapping[str, Any]) -> None:  # noqa: ARG002
+        self._told.keep("reasoning", without(item, "type"))
+
+    def _call(self, line: int, item: Mapping[str, Any]) -> None:
+        kind, name = str(item["type"]), text(item.get("name"))
+        given = item.get("input", item.get("arguments", item.get("action")))
+        if name is None and kind in ("function_call", "custom_tool_call"):
+            self._told.pass_over(kind, item)
+            return
+        call_id = text(item.get("call_id")) or text(item.get("id"))
+        name = name or kind.removesuffix("_call")
+        self._told.call(ToolCall(name, arguments_in(given), call_id=call_id))
+        told = {"call_id": call_id, "name": name, "type": kind}
+        self._told.note(line, left(without(item, "input", "arguments", "action"), told))
+
+    def _output(self, line: int, item: Mapping[str, Any]) -> None:
+        call_id, given = text(item.get("call_id")), item.get("output")
+        result, code, seconds, rest = _out_of(given)
+        # An id may be used again: how a call ended is told of that one only.
+        why, took = self._ends.pop(call_id or "", (None, None))
+        if why is None and code:
+            why = f"exit code {code}"
+        if why is None and mapping(given).get("success") is False:
+            why = "it failed"
+        if took is None and seconds is not None:
+            took = seconds * 1000
+        self._told.answer(call_id, result, error=why, duration_ms=took)
+        self._told.note(line, {**left(item, {"output": given, "call_id": call_id}), **rest})
+
+    def _event(self, line: int, event: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+        told, kind = self._told, str(event.get("type"))
+        if kind == "token_count":
+            self._tokens(event)
+        elif kind in _ECHOES:
+            if words := (text(event.get("message")) or "").strip():
+                self._echoes[_ECHOES[kind], words].append(len(told))
+            told.keep(kind, {"event": event})
+        elif kind in _ENDS:
+            self._ended(event)
+            told.keep(kind, {"event": event})
+        elif kind.startswith(("task_", "turn_", "agent_reasoning", "thread_")):
+            told.keep(kind, without(event, "type"))
+        else:
+            told.pass_over(f"event: {kind}", whole)
+        told.note(line, without(whole, "type", "payload"))
+
+    def _ended(self, event: Mapping[str, Any]) -> None:
+        """How a call ended, which stands before its output, or after it."""
+        call_id, code = text(event.get("call_id")), event.get("exit_code")
+        failed = event.get("status") in ("failed", "declined") or event.get("success") is False
+        why = None
+        if failed or (isinstance(code, int) and code != 0):
+            why = f"exit code {code}" if isinstance(code, int) else "it failed"
+        took = _milliseconds(event.get("duration"))
+        if call_id is not None and not self._told.ended(call_id, why, took):
+            self._ends[call_id] = why, took
+
+    def _tokens(self, event: Mapping[str, Any]) -> None:
+        """What a model call used. The same total told again is the same call."""
+        info = mapping(event.get("info"))
+        total, last = mapping(info.get("total_token_usage")), mapping(info.get("last_token_usage"))
+        self._told.keep("token_count", without(event, "type"))
+        counts = {name: n for name, it in total.items() if (n := count(it)) is not None}
+        if counts and counts == self._totals:
+            return
+        if not last and counts:
+            before = self._totals
+            if any(n < before.get(name, 0) for name, n in counts.items()):
+                before = {}  # They count anew: all of it is new.
+            last = {name: n - before.get(name, 0) for name, n in counts.items()}
+        self._totals = counts or self._totals
+        if last:
+            self._spent += 1
+            self._told.used(f"call {self._spent}", self._model, usage_of(last))
+
+
+def _unpaired(echoes: Sequence[int], items: Sequence[int]) -> list[int]:
+    """The places of echoes that no item is near; each item has one, right before it or after it.
+
+    >>> _unpaired([3, 20, 40], [5, 38])
+    [20]
+    """
+    alone = list(echoes)
+    for place in items:
+        after = bisect(alone, place)
+        near = [n for n in (after - 1, after) if 0 <= n < len(alone)]
+        if near:
+            alone.pop(min(near, key=lambda n: abs(alone[n] - place)))
+    return alone
+
+
+def usage_of(found: Mapping[str, Any]) -> Usage:
+    """Tokens of a call: what was read from the cache is inside the input, reasoning in the output.
+
+    >>> usage_of({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10})
+    Usage(input_tokens=100, output_tokens=10, cached_tokens=60)
+    """
+    return Usage(
+        number_at(found, "input_tokens"),
+        number_at(found, "output_tokens"),
+        number_at(found, "cached_input_tokens"),
+    )
+
+
+def _out_of(given: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
+    """A tool's output, its exit code, how long it took, as far as they are told, and the rest."""
+    if isinstance(given, str):
+        told: Any = None
+        if given.startswith("{"):
+            try:
+                told = msgspec.json.decode(given)
+            except (ValueError, RecursionError):
+                told = None
+        about = mapping(mapping(told).get("metadata"))
+        if "output" in mapping(told) and about:
+            code = about.get("exit_code")
+            seconds = amount(about.get("duration_seconds"))
+            rest = {"beside output": without(told, "output")}
+            return told["output"], code if isinstance(code, int) else None, seconds, rest
+        return given, _exit_code(given), None, {}
+    if isinstance(given, list):
+        return joined(given, _text_in), None, None, {}
+    return given, None, None, {}
+
+
+def _exit_code(given: str) -> int | None:
+    """How a command ended, as the program says; what the command printed may say anything.
+
+    >>> _exit_code("Exit code: 0\\nWall time: 1 seconds\\nOutput:\\nExit code: 1")
+    0
+    """
+    begins = _OUTPUT.search(given)
+    found = _EXIT.findall(given, 0, begins.start()) if begins else []
+    found = found or _LAST_LINE.findall(given)
+    return int(found[-1]) if found else None
+
+
+def _milliseconds(duration: Any) -> float | None:
+    found = mapping(duration)
+    seconds, more = amount(found.get("secs")), amount(found.get("nanos"))
+    return None if seconds is None else seconds * 1e3 + (more or 0.0) / 1e6
+
+
+def _text_in(part: Any) -> str | None:
+    found = mapping(part)
+    said = found.get("text")
+    if len(found) == 2 and found.get("type") in _TEXTS and isinstance(said, str):
+        return said
+    return None

@@ -1,0 +1,281 @@
+"""Gemini CLI: a JSON document with `messages`, or JSONL in which later lines amend earlier ones.
+
+The same id said again is the same message, more of it; `$set` changes what is known of the session,
+`$rewindTo` takes back a message and what followed it: kept, and its tokens count, but it is no part
+of the conversation.
+A list of `role` and `parts`, as checkpoints have it, is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from proctor.genai.values import arguments_in
+from proctor.importers.chronicle import Chronicle
+from proctor.importers.imported import Imported
+from proctor.importers.parts import tell_parts
+from proctor.importers.shapes import (
+    count,
+    items,
+    joined,
+    left,
+    mapping,
+    named,
+    stem,
+    text,
+    unrolled,
+    without,
+)
+from proctor.records.session import ToolCall, Usage
+
+NAME = "gemini"
+
+_ABOUT = ("sessionId", "projectHash", "startTime")
+_FAILED = ("error", "cancelled", "canceled")
+_CALL = ("id", "name", "args", "result")
+_ASIDE = ("info", "error", "warning")
+
+
+def looks_like(values: Sequence[Any]) -> bool:
+    """True for a session's head, for lines that Gemini says, and for `role` with `parts`."""
+    return any(_is_ours(value) for _, value in unrolled((0, value) for value in values))
+
+
+def _is_ours(value: Any) -> bool:
+    found = mapping(value)
+    head = sum(key in found for key in _ABOUT) > 1 and not {"uuid", "role"} & found.keys()
+    said = found.get("type") == "gemini" and "content" in found
+    return head or said or "$rewindTo" in found or _is_checkpoint(found)
+
+
+def _is_checkpoint(found: Mapping[str, Any]) -> bool:
+    """True for `role` with `parts`; those of others say of which type each part is."""
+    parts = found.get("parts")
+    typed = any("type" in mapping(part) for part in items(parts))
+    return found.get("role") in ("user", "model") and isinstance(parts, list) and not typed
+
+
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+    """The sessions of a file: each head begins one."""
+    telling: _Telling | None = None
+    for line, value in unrolled(values):
+        found = mapping(value)
+        is_head = any(key in found for key in _ABOUT) and "type" not in found
+        if telling is None or (is_head and telling.has_head):
+            if telling is not None:
+                yield telling.imported(source)
+            telling = _Telling()
+        telling.take(line, value, is_head=is_head)
+    if telling is not None:
+        yield telling.imported(source)
+
+
+class _Telling:
+    """One session: its lines are taken first, for later ones change earlier ones."""
+
+    def __init__(self) -> None:
+        self._told = Chronicle()
+        self._head: dict[str, Any] = {}
+        # By the message's id, or by a number of ours.
+        self._parts: dict[str | int, tuple[int, Any]] = {}
+        self._taken = 0
+        self._heads: list[dict[str, Any]] = []
+        self._amended: list[dict[str, Any]] = []
+        self.has_head = False
+
+    def take(self, line: int, value: Any, *, is_head: bool = False) -> None:
+        found = mapping(value)
+        if is_head:
+            self.has_head = True
+            self._know(line, found)
+        elif isinstance(found.get("$set"), dict):
+            self._know(line, found["$set"])
+            if rest := without(found, "$set"):
+                self._take(line, rest)
+        elif (back := text(found.get("$rewindTo"))) is not None:
+            self._rewind(line, back, found)
+        else:
+            self._take(line, value)
+
+    def _know(self, line: int, found: Mapping[str, Any]) -> None:
+        """What is said of the session; what was said before is kept as it was."""
+        self._head |= without(found, "messages")
+        self._heads.append(without(found, "messages"))
+        inside = found.get("messages")
+        for message in items(inside):
+            self._take(line, message)
+        if inside is not None and not isinstance(inside, list):
+            self._take(line, {"messages": inside})
+
+    def _take(self, line: int, value: Any) -> None:
+        key = text(mapping(value).get("id"))
+        if key is None:
+            self._put(line, value)
+        elif key in self._parts:
+            first, before = self._parts[key]
+            changed = {name: it for name, it in before.items() if value.get(name, it) != it}
+            self._amended += [{"id": key, **changed}] if changed else []
+            self._parts[key] = first, {**before, **value}
+        else:
+            self._parts[key] = line, value
+
+    def _put(self, line: int, value: Any) -> None:
+        self._parts[self._taken] = line, value
+        self._taken += 1
+
+    def _rewind(self, line: int, back: str, whole: Mapping[str, Any]) -> None:
+        if back not in self._parts:
+            self._put(line, whole)
+            return
+        taken: list[Any] = []
+        key: str | int | None = None
+        while key != back:
+            key, (_, value) = self._parts.popitem()
+            # What was taken back before is not nested: that could go on without an end.
+            taken += value.backwards() if isinstance(value, _Rewound) else [value]
+        self._put(line, _Rewound({"line": whole, "taken": taken[::-1]}))
+
+    def imported(self, source: str) -> Imported:
+        told = self._told
+        for line, value in self._parts.values():
+            self._tell(line, value)
+        head = self._head
+        told.recorded |= {"about": head} if head else {}
+        if len(self._heads) > 1:
+            told.recorded["about_before"] = self._heads
+        if self._amended:
+            told.recorded["amended"] = self._amended
+        if (title := text(head.get("summary"))) is not None:
+            told.recorded["title"] = title
+        told.at(head.get("startTime"))
+        return told.imported(text(head.get("sessionId")) or stem(source), NAME, source)
+
+    def _tell(self, line: int, value: Any) -> None:
+        found, told = mapping(value), self._told
+        kind = found.get("type")
+        told.at(found.get("timestamp"))
+        if isinstance(value, _Rewound):
+            told.keep("rewound", dict(value))
+            for taken in map(mapping, value["taken"]):
+                self._spent((line, len(told)), taken)
+        elif kind in ("user", "gemini") and "content" in found:
+            (self._user if kind == "user" else self._gemini)(line, found)
+            told.note(line, left(without(found, "type"), _told_of(found)))
+        elif kind in _ASIDE and "content" in found:
+            told.keep(str(kind), without(found, "type"))
+        elif _is_checkpoint(found):
+            rest = tell_parts(told, found["role"], found["parts"])
+            told.note(line, {**without(found, "role", "parts"), **rest})
+        else:
+            told.pass_over(None, value)
+
+    def _user(self, line: int, found: Mapping[str, Any]) -> None:
+        content, shown = found["content"], found.get("displayContent")
+        if isinstance(content, list):
+            rest = tell_parts(self._told, "user", content)
+            self._told.note(line, rest)
+        elif isinstance(content, str):
+            self._told.say("user", content)
+        else:
+            self._told.pass_over(f"user content: {named(content)}", content)
+        if shown is not None:
+            self._told.keep("displayContent", shown)
+
+    def _gemini(self, line: int, found: Mapping[str, Any]) -> None:
+        told, content = self._told, found["content"]
+        for thought in items(found.get("thoughts")):
+            told.keep("thinking", thought)
+        calls = []
+        odd = []
+        for call in items(found.get("toolCalls")):
+            name = text(mapping(call).get("name"))
+            if name is None:
+                odd.append(call)
+            else:
+                given = arguments_in(call.get("args"))
+                calls.append(ToolCall(name, given, call_id=text(call.get("id"))))
+        said = joined(content, _text_in) if isinstance(content, list) else content
+        told.say("assistant", said if isinstance(said, str | list) else "", calls=calls)
+        if not isinstance(content, str | list):
+            told.pass_over(f"gemini content: {named(content)}", content)
+        for call in odd:
+            told.pass_over("tool call without a name", call)
+        for call in items(found.get("toolCalls")):
+            self._answered(line, mapping(call))
+        self._spent(text(found.get("id")) or (line, len(told)), found)
+
+    def _spent(self, key: Hashable, found: Mapping[str, Any]) -> None:
+        """What a model was asked for: that a message was taken back does not give it back."""
+        model, tokens = text(found.get("model")), mapping(found.get("tokens"))
+        if found.get("type") == "gemini" and (model or tokens):
+            self._told.used(key, model, usage_of(tokens))
+
+    def _answered(self, line: int, call: Mapping[str, Any]) -> None:
+        name, status, result = text(call.get("name")), call.get("status"), call.get("result")
+        if name is None:
+            return
+        if result is None and status not in (*_FAILED, "success"):
+            self._told.note(line, {"of": call.get("id"), **without(call, *_CALL)})
+            return
+        given, said, rest = _given(result)
+        error = None
+        if status in _FAILED or said:
+            error = said or (f"it was {status}" if status != "error" else "it failed")
+        call_id = text(call.get("id"))
+        self._told.answer(call_id, given, error=error, name=name)
+        rest = left(rest, {"id": call_id, "name": name})
+        self._told.note(line, {"of": call.get("id"), **without(call, *_CALL), **rest})
+
+
+def _told_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a message is told: all of it, unless it is of another type than it should be."""
+    lists = {
+        name: it for name in ("thoughts", "toolCalls") if isinstance(it := found.get(name), list)
+    }
+    told = {"content": found["content"], "displayContent": found.get("displayContent")}
+    return {**told, **lists, "model": text(found.get("model"))}
+
+
+class _Rewound(dict[str, Any]):
+    """Messages that were taken back."""
+
+    def backwards(self) -> list[Any]:
+        """The messages and the line that took them back, the last first."""
+        return [self["line"], *reversed(self["taken"])]
+
+
+def _given(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
+    """What a tool gave, out of the response that the model gets, its error, and what is left."""
+    only = items(result)[0] if len(items(result)) == 1 else None
+    response = mapping(mapping(only).get("functionResponse"))
+    given = response.get("response")
+    if not isinstance(given, dict):
+        return result, None, {}
+    rest = without(response, "response") | without(mapping(only), "functionResponse")
+    said = given.get("error")
+    if set(given) == {"output"}:
+        return given["output"], None, rest
+    failed = None if said is None else said if isinstance(said, str) else "it failed"
+    return given, failed, rest
+
+
+def usage_of(tokens: Mapping[str, Any]) -> Usage:
+    """Tokens of a message; thoughts are output, what tools put in is input, the cache inside it.
+
+    >>> usage_of({"input": 40, "output": 3, "cached": 8, "thoughts": 5, "tool": 0, "total": 48})
+    Usage(input_tokens=40, output_tokens=8, cached_tokens=8)
+    """
+    asked, by_tools = count(tokens.get("input")), count(tokens.get("tool"))
+    said, thought = count(tokens.get("output")), count(tokens.get("thoughts"))
+    return Usage(_sum(asked, by_tools), _sum(said, thought), count(tokens.get("cached")))
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)
+
+
+def _text_in(part: Any) -> str | None:
+    found = mapping(part)
+    said = found.get("text")
+    return said if len(found) == 1 and isinstance(said, str) else None

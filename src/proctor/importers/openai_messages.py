@@ -1,0 +1,187 @@
+"""Messages as OpenAI's API has them: a list of `role` and `content`, with tool calls and answers.
+
+A session is a document that is such a list, an object that holds one (`messages`, `traj`, …: what
+stands beside it is recorded, a `reward` as a score), each item of a list of those, each such line,
+or a whole file with one message a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from proctor.genai.turns import is_message, role_of
+from proctor.importers.chronicle import Chronicle, beside
+from proctor.importers.imported import Imported
+from proctor.importers.responses import has_usage, tell_response, usage_of
+from proctor.importers.shapes import (
+    items,
+    mapping,
+    named,
+    stem,
+    text,
+    unrolled,
+    without,
+)
+from proctor.importers.turn import NAMELESS, tell_turn
+
+NAME = "openai"
+
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_SYSTEM = ("system", "system_prompt", "system_instruction", "systemInstruction")
+_LISTS = ("messages", "traj", "trajectory", "conversation", "turns", "history", "chat")
+_IDS = ("session_id", "conversation_id", "id", "trace_id", "thread_id")
+_SCORES = ("reward", "score", "rating")
+
+
+def looks_like(values: Sequence[Any]) -> bool:
+    """True for messages with a known role, or for objects that hold a list of them."""
+    return any(
+        _holds_messages(item) or _is_message(item) or any(map(_is_message, items(item)))
+        for _, item in unrolled((0, value) for value in values)
+    )
+
+
+def _is_message(value: Any) -> bool:
+    found = mapping(value)
+    role = found.get("role")
+    said = any(key in found for key in ("content", "parts", "tool_calls", "function_call"))
+    return said and isinstance(role, str) and role_of(role) is not None
+
+
+def _holds_messages(value: Any) -> bool:
+    return bool(mapping(value).get(_list_in(mapping(value)) or ""))
+
+
+def _is_session(value: Any) -> bool:
+    return _list_in(mapping(value)) is not None
+
+
+def _list_in(found: Mapping[str, Any]) -> str | None:
+    """Under which key an object holds its messages."""
+    for key in _LISTS:
+        inside = found.get(key)
+        if isinstance(inside, list) and any(map(_is_message, inside)):
+            return key
+    # A session in which nothing was said: nobody else's, and told to be empty.
+    return "messages" if found.get("messages") == [] else None
+
+
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+    """The sessions of a file, in order; what belongs to none stays with the one before or after.
+
+    The only one of a file is named after it, unless it has a name of its own.
+    """
+    strays: list[tuple[int, Any]] = []
+    bare: list[tuple[int, Any]] = []
+    held: _Session | None = None
+    is_only = True
+    for line, value, place in _sessions(values, source):
+        if place is None:
+            (bare if _is_message(value) else strays).append((line, value))
+            continue
+        if held is not None:
+            is_only = False
+            yield held.imported()
+        held = _Session(line, value, place)
+        held.strays, strays = strays, []
+    if bare:
+        # One message a line: the file is one session.
+        whole = _Session(0, [message for _, message in bare], source)
+        if held is None:
+            whole.strays, strays = strays, []
+        yield whole.imported()
+    if held is not None:
+        held.strays += strays
+        held.place = source if is_only and not bare else held.place
+        yield held.imported()
+    elif strays:
+        told = Chronicle()
+        for _, value in strays:
+            told.pass_over(None, value)
+        yield told.imported(stem(source), NAME, source)
+
+
+def _sessions(
+    values: Iterable[tuple[int, Any]], source: str
+) -> Iterator[tuple[int, Any, str | None]]:
+    """Each session with its place; what is none has no place."""
+    for line, value in values:
+        if isinstance(value, list) and any(map(_is_message, value)):
+            yield line, value, f"{source}:{line}" if line > 1 else source
+        elif isinstance(value, list) and value:
+            for number, item in enumerate(value, start=1):
+                is_one = _is_session(item) or (
+                    isinstance(item, list) and any(map(_is_message, item))
+                )
+                yield line, item, f"{source}:{number}" if is_one else None
+        else:
+            yield line, value, f"{source}:{line}" if _is_session(value) else None
+
+
+class _Session:
+    def __init__(self, line: int, value: Any, place: str) -> None:
+        self._line, self._value, self.place = line, value, place
+        self.strays: list[tuple[int, Any]] = []
+
+    def imported(self) -> Imported:
+        told, found = Chronicle(), mapping(self._value)
+        key = _list_in(found)
+        messages = self._value if key is None else found[key]
+        about = {} if key is None else without(found, key)
+        scores = {name: s for name in _SCORES if (s := _score(about.get(name))) is not None}
+        told.recorded = beside(about, {"scores": scores} if scores else {})
+        _tell_system(told, about, messages)
+        for number, message in enumerate(messages, start=1):
+            tell_message(told, number, message)
+        tell_response(told, found, messages)
+        for _, stray in self.strays:
+            told.pass_over(None, stray)
+        return told.imported(self._id(about), NAME, self.place)
+
+    def _id(self, about: Mapping[str, Any]) -> str:
+        for name in _IDS:
+            if isinstance(own := about.get(name), str | int) and own != "":
+                return str(own)
+        if isinstance(task := about.get("task_id"), str | int):
+            trial = about.get("trial")
+            return f"{task}" if trial is None else f"{task}-{trial}"
+        return stem(self.place)
+
+
+def _score(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else None
+
+
+def tell_message(told: Chronicle, number: int, message: Any) -> None:
+    """Tell one message: what is said, the tools asked for, or what a tool gave back."""
+    found = mapping(message)
+    role, said = text(found.get("role")), found.get("content")
+    if role is not None and role_of(role) is None and said not in (None, "", []):
+        told.hear(role, said, without(found, "role", "content"))
+        return
+    # Items of OpenAI's responses have a type in place of a role, and Anthropic's have parts.
+    if not (_is_message(message) or ("role" not in found and is_message(found))):
+        told.pass_over(f"message: {named(message)}", message)
+        return
+    rest = tell_turn(told, message).rest(message)
+    if not isinstance(rest.get("tool_calls"), list | None):
+        told.pass_over(NAMELESS, rest.pop("tool_calls"))
+    if role is not None and role not in _ROLES:
+        rest["role"] = role
+    if has_usage(found):
+        told.used(number, text(found.get("model")), usage_of(mapping(found["usage"])))
+    told.note(number, rest)
+
+
+def _tell_system(told: Chronicle, about: Mapping[str, Any], messages: Sequence[Any]) -> None:
+    """What the model was told first, where a request has it beside its messages."""
+    said = next((about[key] for key in _SYSTEM if about.get(key)), None)
+    said = mapping(said).get("parts", said)
+    if isinstance(said, str | list) and not any(_is_system(one, said) for one in messages):
+        tell_turn(told, {"role": "system", "content": said})
+
+
+def _is_system(message: Any, said: Any) -> bool:
+    found = mapping(message)
+    return found.get("role") in ("system", "developer") and found.get("content") == said

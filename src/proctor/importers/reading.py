@@ -1,0 +1,319 @@
+"""Reading logs from disk: a file or a folder of thousands, one session after the other."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from proctor.errors import DatasetError, Problem
+from proctor.importers.damage import Damage
+from proctor.importers.detecting import AUTO, FORMATS, LOOKED_AT, Format, detect, named_format
+from proctor.importers.imported import Imported
+from proctor.importers.shapes import described
+from proctor.records.session import CustomEvent
+
+ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+
+DEEPEST = 200
+TOO_DEEP = "it is nested too deep"
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = (OSError, EOFError, zlib.error)
+NO_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
+# What a problem begins with that is a fault of ours, and none of the file.
+FAULT = "the importer failed"
+_LOOKED_THROUGH = 100
+MENDED = "it holds what JSON cannot hold (half a character, NaN, a number without bounds): mended"
+
+
+class SessionFiles:
+    """The sessions in a file or in all files of a folder, read anew at each pass.
+
+    Only the file that is being read is in memory. `form` forces a format; else each file's content
+    tells its own. In a folder the files that end in .json, .jsonl or .ndjson (and .gz) are read, or
+    those that fit `pattern`. Lines and files that cannot be read are in `problems`, with their
+    place, and `damaged` counts them; `damage` tells them file by file. They stop the rest only if
+    there is no rest.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> _ = Path(folder.name, "a.json").write_text('[{"role": "user", "content": "Hello"}]')
+    >>> [session.input for session in SessionFiles(folder.name)]
+    ['Hello']
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, path: str | Path, form: str | None = None, *, pattern: str | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._format = None if form in (None, AUTO) else named_format(str(form))
+        self._pattern = pattern
+        self.damage = Damage()
+        self.files = 0
+        self._values_read = 0
+
+    def __iter__(self) -> Iterator[Imported]:
+        self.damage, self.files, self._values_read = Damage(), 0, 0
+        found = 0
+        for file in self._files():
+            self.files += 1
+            for session in self._sessions(file):
+                found += 1
+                yield session
+        if not found:
+            raise self._nothing()
+
+    def __repr__(self) -> str:
+        return f"SessionFiles({str(self.path)!r})"
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What the last pass could not read, each with its place; at most the first thousand."""
+        return self.damage.problems
+
+    @property
+    def damaged(self) -> int:
+        """How many lines and files the last pass could not read."""
+        return self.damage.count
+
+    def _files(self) -> Iterator[Path]:
+        if not self.path.is_dir():
+            yield self.path
+            return
+        for folder, below, names in os.walk(self.path, onerror=self._unreadable):
+            below.sort()
+            for name in sorted(names):
+                file = Path(folder, name)
+                if self._is_meant(file):
+                    yield file
+
+    def _is_meant(self, file: Path) -> bool:
+        if self._pattern is None:
+            return file.name.lower().endswith(ENDINGS) and _may_be_file(file)
+        inside = file.relative_to(self.path).as_posix()
+        fits = fnmatch(file.name, self._pattern) or fnmatch(inside, self._pattern)
+        return fits and _may_be_file(file)
+
+    def _sessions(self, file: Path) -> Iterator[Imported]:
+        before, values = self.damaged, self._values(file)
+        first = list(islice(values, LOOKED_AT))
+        form = self._format or detect([value for _, value in first])
+        if form is not None:
+            yield from self._told(form, first, values, file)
+        elif first:
+            begins = described(first[0][1])
+            self.damage.note(file, f"it is in no format that is known: it begins with {begins}")
+        elif self.damaged == before:
+            self.damage.note(file, "it is empty")
+
+    def _told(
+        self,
+        form: Format,
+        first: list[tuple[int, Any]],
+        values: Iterator[tuple[int, Any]],
+        file: Path,
+    ) -> Iterator[Imported]:
+        sessions = form.read(chain(first, values), str(file))
+        while True:
+            try:
+                session = next(sessions, None)
+            except Exception as error:  # one file must not stop a folder
+                self.damage.note(file, f"{FAULT}: {type(error).__name__}: {error}")
+                return
+            if session is None:
+                return
+            if all(isinstance(event, CustomEvent) for event in session.session):
+                kinds = ", ".join(f"{n} × {kind}" for kind, n in session.passed_over.items())
+                what = f"there is no session of {form.NAME} in it ({kinds or 'it is empty'})"
+                place = session.source.removeprefix(f"{file}:")
+                number = int(place) if place.isdecimal() else None
+                self.damage.note(file, what + _instead_of(form, first), number, "session")
+            else:
+                yield session
+
+    def _values(self, file: Path) -> Iterator[tuple[int, Any]]:
+        """What can be read of a file; where it breaks off, what stood before is kept."""
+        try:
+            if not stat.S_ISREG(file.stat().st_mode):
+                self.damage.note(file, NO_FILE)
+                return
+            with _opened(file) as stream:
+                for number, (value, why) in _decoded_in(stream):
+                    if why is not None:
+                        self.damage.note(file, why, number)
+                    if why in (None, MENDED):
+                        self._values_read += 1
+                        yield number, value
+        except _UNREADABLE as error:
+            self.damage.note(file, _why(error))
+
+    def _unreadable(self, error: OSError) -> None:
+        """A folder that cannot be looked into."""
+        self.damage.note(Path(error.filename), _why(error))
+
+    def _nothing(self) -> DatasetError:
+        where = str(self.path)
+        if not self.path.exists():
+            return DatasetError("there is no such file or folder", where=where)
+        if not self.files and not self.problems:
+            what = f"no file in this folder ends in {', '.join(ENDINGS[:3])}"
+            if self._pattern is not None:
+                what = f"no file in this folder fits {self._pattern!r}"
+            return DatasetError(what, where=where)
+        # Naming a format helps where something was read, and not understood.
+        known = f"formats that are known: {', '.join(FORMATS)}"
+        fix = f"{known}; --format names one" if self._values_read else ""
+        by_file = self.damage.by_file
+        if len(by_file) == 1 and by_file[0].where == where:
+            return DatasetError(by_file[0].what, where=where, fix=fix)
+        what = "there is no session that can be read"
+        return DatasetError(what, where=where, problems=by_file, fix=fix)
+
+
+def _instead_of(form: Format, first: Iterable[tuple[int, Any]]) -> str:
+    """What a file looks like that is not of the format that it was read as."""
+    found = detect([value for _, value in first])
+    return "" if found is None or found.NAME == form.NAME else f"; it looks like {found.NAME}"
+
+
+def _may_be_file(path: Path) -> bool:
+    """False for pipes and links that lead nowhere; where we may not look, reading tells it."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _why(error: Exception) -> str:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"it cannot be read: {why}"
+
+
+def _decoded_in(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
+    """One value a line, or the one document that the whole is, with their lines."""
+    lines = _numbered(stream, 1)
+    for number, line in lines:
+        found = decoded(line)
+        if found[1] in (None, MENDED):
+            yield number, found
+            break
+        # A damaged line, or the first line of a document that has several.
+        rest = line + stream.read()
+        whole = decoded(rest)
+        if whole[1] in (None, MENDED):
+            yield number, whole
+            return
+        if (line_below := _breaks_off(rest)) is not None:
+            yield number + line_below, whole
+            return
+        yield number, found
+        lines = _numbered(rest.split(b"\n")[1:], number + 1)
+        break
+    for number, line in lines:
+        yield number, decoded(line)
+
+
+def _breaks_off(data: bytes) -> int | None:
+    """How many lines below its first a damaged document breaks off; None if it is lines.
+
+    >>> _breaks_off(b'[\\n {"role": "user",\\n  "con'), _breaks_off(b'{"cut\\n{"a": 1}\\n')
+    (2, None)
+    """
+    first, _, rest = data.partition(b"\n")
+    text = data.decode("utf-8", "replace")
+    broken = len(text)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        broken = error.pos
+    except (ValueError, RecursionError):
+        pass
+    if len(text[:broken].rstrip()) <= text.find("\n"):
+        return None
+    lines = rest.split(b"\n", _LOOKED_THROUGH)[:_LOOKED_THROUGH]
+    own = sum(isinstance(decoded(line)[0], dict | list) for line in lines)
+    # The last item of a list may stand alone; but no line that can be read is given up.
+    if own > (1 if first.strip() in (b"[", b"{") else 0):
+        return None
+    return text.count("\n", 0, broken)
+
+
+def decoded(line: bytes) -> tuple[Any, str | None]:
+    """The value on a line, and what is wrong with it; a value that was mended has both.
+
+    >>> decoded(b'{"a": 1}'), decoded(b'{"a": ')[1]
+    (({'a': 1}, None), 'it is not JSON: expecting value, at character 7')
+    """
+    try:
+        value = msgspec.json.decode(line)
+        return (None, TOO_DEEP) if _is_deep(line, value) else (value, None)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        value = _writable(json.loads(line.decode("utf-8", "replace").rstrip("\r\n")))
+        return (None, TOO_DEEP) if _is_deep(line, value) else (value, MENDED)
+    except json.JSONDecodeError as error:
+        return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
+    except RecursionError:
+        return None, TOO_DEEP
+    except ValueError:
+        return None, "a number in it is too long"
+
+
+def _writable(value: Any) -> Any:
+    """A value with what no JSON can hold put into words."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_writable(key): _writable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_writable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    return value
+
+
+def _opened(file: Path) -> BinaryIO:
+    stream = file.open("rb")
+    start = stream.read(len(_BOM))
+    if start.startswith(_GZIP):
+        stream.close()
+        return gzip.open(file, "rb")  # type: ignore[return-value]
+    stream.seek(len(_BOM) if start == _BOM else 0)
+    return stream
+
+
+def _numbered(lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers."""
+    for number, line in enumerate(lines, start=first):
+        if line.strip():
+            yield number, line
+
+
+def _is_deep(line: bytes, value: Any) -> bool:
+    """True if a value is nested deeper than can be written again; most need no closer look."""
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST):
+        inside = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [it for each in inside for it in each if isinstance(it, dict | list)]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,95 @@
+"""What a model answered and used, where a log has requests with their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proctor.genai.bodies import said_in
+from proctor.genai.turns import Turns, role_of, turns_in
+from proctor.genai.values import decoded
+from proctor.importers.chronicle import Chronicle
+from proctor.importers.shapes import amount, count, gemini_usage, mapping, number_at, text, without
+from proctor.importers.turn import tell_turns
+from proctor.records.session import Usage
+
+# What stands around an answer.
+_AROUND = ("id", "object", "created", "model", "usage", "usageMetadata")
+
+
+def tell_response(told: Chronicle, found: Mapping[str, Any], messages: Sequence[Any]) -> None:
+    """Tell the response to a request; what is no answer of any API that is known is passed over.
+
+    An answer with which the messages end already is not told again. Tokens that the messages
+    themselves tell are not counted again.
+    """
+    given = decoded(found.get("response"))
+    # Some logs have the answer's own fields beside the request's.
+    body = mapping(given) or found
+    answer = _answer(given or {"choices": found.get("choices")})
+    is_repeated = answer is not None and _ends_with(messages, answer)
+    if answer is None:
+        if given and any(without(given, *_AROUND).values() if isinstance(given, dict) else [given]):
+            told.pass_over("response", given)
+    elif not is_repeated:
+        tell_turns(told, answer)
+    counted = messages[-1:] if is_repeated else () if body is given else messages
+    if not any(map(has_usage, counted)):
+        model = text(body.get("model")) or text(found.get("model"))
+        _count(told, body, model, answer)
+
+
+def _answer(given: Any) -> Turns | None:
+    return turns_in([given], "assistant") if isinstance(given, str) else said_in(given)
+
+
+def _ends_with(messages: Sequence[Any], answer: Turns) -> bool:
+    said = answer.messages
+    return bool(said) and turns_in(messages[-len(said) :]).messages[-len(said) :] == said
+
+
+def _count(
+    told: Chronicle, body: Mapping[str, Any], model: str | None, answer: Turns | None
+) -> None:
+    usage = usage_of(mapping(body.get("usage")))
+    if usage == Usage():
+        usage = gemini_usage(mapping(body.get("usageMetadata")))
+    if usage != Usage() or (model and answer is not None):
+        endings = () if answer is None else answer.endings
+        ended = next(iter(endings), None) or text(body.get("stop_reason"))
+        told.used("response", model, usage, finish_reason=ended)
+
+
+def has_usage(message: Any) -> bool:
+    """True if a message itself tells what the model used for it."""
+    found = mapping(message)
+    role = text(found.get("role"))
+    is_answer = role is not None and role_of(role) == "assistant"
+    return is_answer and usage_of(mapping(found.get("usage"))) != Usage()
+
+
+def usage_of(found: Mapping[str, Any]) -> Usage:
+    """Tokens as OpenAI's API tells them, in its older or its newer part, or as Anthropic's does.
+
+    Anthropic's stand beside each other: what went through the cache is not in the input.
+
+    >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens
+    11
+    >>> usage_of({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2})
+    Usage(input_tokens=105, output_tokens=2, cached_tokens=100)
+    """
+    inside = mapping(found.get("prompt_tokens_details")) or mapping(
+        found.get("input_tokens_details")
+    )
+    asked = number_at(found, "prompt_tokens", "input_tokens")
+    read = number_at(found, "cache_read_input_tokens")
+    written = number_at(found, "cache_creation_input_tokens")
+    if "prompt_tokens" not in found and (read or written):
+        asked = count((asked or 0) + (read or 0) + (written or 0))
+    return Usage(
+        asked,
+        number_at(found, "completion_tokens", "output_tokens"),
+        number_at(inside, "cached_tokens") if read is None else read,
+        amount(found.get("cost")),
+        written,
+    )

@@ -1,0 +1,368 @@
+"""How a trace becomes a session: its steps in the order they began, and every call once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proctor.genai.spans import Reading
+from proctor.genai.transcript import Transcript
+from proctor.importers.chronicle import unanswered
+from proctor.importers.shapes import named, odd_parts
+from proctor.importers.tool_answers import ToolAnswers, ToolSpans, calls_before
+from proctor.naming import NamesApart
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
+
+THINKING = "thinking"
+# What the record calls things of a span.
+_OURS = frozenset(
+    (
+        *("id", "parent", "name", "began", "ended", "attributes", "body", "events", "scope", "odd"),
+        *("at", "observed", "asked", "event"),
+    )
+)
+
+
+class Step(NamedTuple):
+    """One span: `reading` is what it tells of a model or a tool, `label` what it is called else.
+
+    `id` is a number where it has none of its own, which nobody can have as a parent.
+    `is_plain` if what was said is known as a text only, which messages of a span around it beat.
+    """
+
+    id: str | int
+    parent: str | None
+    began: float | None
+    label: str
+    reading: Reading | None = None
+    is_plain: bool = False
+
+
+class Assembled(NamedTuple):
+    """The events of a session, and what each step has to do with them.
+
+    `places` are those of the steps' own events: a step that is no call of its own stands there as a
+    `CustomEvent` without data. `own` are the events that a step tells of, and `asked` the places of
+    the messages that a model was given, as far as they stand there word for word.
+    """
+
+    events: list[Event]
+    places: list[int]
+    own: list[list[Event]]
+    asked: list[list[int]]
+
+
+def assemble(steps: Sequence[Step]) -> Assembled:
+    """Put steps into one session.
+
+    A framework's span around a client's tells of the same call: the inner one is the call, and the
+    messages and the usage are those of whichever has them. What every call repeats is told once. A
+    tool that was asked for, and of which no span tells, is a call too, with the answer that the
+    model was given.
+    """
+    depths = _depths(steps)
+    order = _in_order(steps, depths)
+    telling = _Telling(steps, _Nests(steps, depths), order)
+    for number in order:
+        telling.tell(number)
+    telling.finish()
+    numbers = range(len(steps))
+    return Assembled(
+        telling.events,
+        [telling.places[number] for number in numbers],
+        [telling.own(number) for number in numbers],
+        [telling.asked(number) for number in numbers],
+    )
+
+
+class _Telling:
+    def __init__(self, steps: Sequence[Step], nests: _Nests, order: Sequence[int]) -> None:
+        self._steps = steps
+        self._nests = nests
+        self._transcript = Transcript()
+        self._said: dict[str, int] = {}
+        self._thought: set[str] = set()
+        self._spans = ToolSpans(
+            (number, reading.call)
+            for number in order
+            if (reading := steps[number].reading) is not None
+            and isinstance(reading.call, ToolCall)
+            and nests.is_call(number)
+        )
+        self._answers = ToolAnswers()
+        self._open: dict[int, ToolCall] = {}
+        self._ids: dict[int, str] = {}
+        self._order = order
+        self.events: list[Event] = []
+        self.places: dict[int, int] = {}
+
+    def tell(self, number: int) -> None:
+        """Put what a step tells at the end."""
+        step = self._steps[number]
+        reading = step.reading
+        has_messages = reading is not None and self._nests.has_messages(number)
+        if reading is not None and has_messages:
+            self._tell_messages(reading)
+        self.places[number] = len(self.events)
+        if reading is not None and self._nests.is_call(number):
+            self.events.append(self._nests.call(number, reading.call))
+        else:
+            self.events.append(CustomEvent(step.label, None))
+        if reading is not None and has_messages:
+            self._ask([call for message in reading.said for call in message.tool_calls])
+
+    def _tell_messages(self, reading: Reading) -> None:
+        new = self._transcript.add(reading.asked, reading.said)
+        answered = self._calls_before(reading)
+        for message in new[: len(new) - len(reading.said)]:
+            self._say(message)
+            self._ask(message.tool_calls)
+            self._answer(message, answered)
+        for thought in reading.thoughts:
+            if (key := repr(thought)) not in self._thought:
+                self._thought.add(key)
+                self.events.append(CustomEvent(THINKING, thought))
+        for message in reading.said:
+            self._say(message)
+
+    def _say(self, message: Message) -> None:
+        self._said[repr(message)] = len(self.events)
+        self.events.append(message)
+
+    def _ask(self, calls: Sequence[ToolCall]) -> None:
+        """Calls of which no span tells wait for their answers, and say so until those come."""
+        for call in calls:
+            number = self._spans.of(call)
+            if number is None:
+                self._open[len(self.events)] = call
+                self._answers.expect(len(self.events), call)
+                self.events.append(unanswered(call))
+                continue
+            self._answers.expect(-1 - number, call)
+            if call.call_id is not None:
+                self._ids[number] = call.call_id
+
+    @staticmethod
+    def _calls_before(reading: Reading) -> dict[int, ToolCall | None]:
+        before = calls_before(reading.asked)
+        return {id(message): call for message, call in zip(reading.asked, before, strict=True)}
+
+    def _answer(self, message: Message, answered: Mapping[int, ToolCall | None]) -> None:
+        if message.role != "tool":
+            return
+        place = self._answers.place_for(message, answered[id(message)])
+        call = None if place is None else self._open.pop(place, None)
+        if place is not None and call is not None:
+            self.events[place] = msgspec.structs.replace(call, result=message.content)
+
+    def finish(self) -> None:
+        """What only spans know that are not told: answers of tools, and the ids of calls."""
+        seen: set[str] = set()
+        for number in self._order if self._open else ():
+            reading = self._steps[number].reading
+            results = [] if reading is None else [m for m in reading.asked if m.role == "tool"]
+            answered = self._calls_before(reading) if reading is not None and results else {}
+            for message in results:
+                if (key := repr(message)) not in self._said and key not in seen:
+                    seen.add(key)
+                    self._answer(message, answered)
+        for number, call_id in self._ids.items():
+            place = self.places[number]
+            call = self.events[place]
+            if isinstance(call, ToolCall) and call.call_id is None:
+                self.events[place] = msgspec.structs.replace(call, call_id=call_id)
+
+    def own(self, number: int) -> list[Event]:
+        """What stands in the session of what a step tells, word for word."""
+        reading = self._steps[number].reading
+        if reading is None:
+            return []
+        messages = [m for m in (*reading.asked, *reading.said) if repr(m) in self._said]
+        thoughts = [t for t in reading.thoughts if repr(t) in self._thought]
+        call = [reading.call] if self._nests.is_call(number) else []
+        return [*messages, *(CustomEvent(THINKING, thought) for thought in thoughts), *call]
+
+    def asked(self, number: int) -> list[int]:
+        """Where the messages stand that a model was given."""
+        reading = self._steps[number].reading
+        keys = [] if reading is None else map(repr, reading.asked)
+        return [self._said[key] for key in keys if key in self._said]
+
+
+class _Nests:
+    """Which of the spans that stand in each other tell of one and the same call."""
+
+    def __init__(self, steps: Sequence[Step], depths: Sequence[int]) -> None:
+        self._steps = steps
+        self._best_inside: dict[int, int] = {}
+        self._best_outside: dict[int, int] = {}
+        outer = {
+            number: around
+            for number, around in _around(steps, depths).items()
+            if _is_same_call(steps[around].reading, steps[number].reading)
+        }
+        for inner, around in outer.items():
+            told = max(_telling(steps[around]), self._best_outside.get(around, 0))
+            self._best_outside[inner] = told
+        for inner, around in reversed(outer.items()):
+            told = max(_telling(steps[inner]), self._best_inside.get(inner, 0))
+            self._best_inside[around] = max(self._best_inside.get(around, 0), told)
+        self._used_around = _used_around(steps, outer, depths)
+
+    def is_call(self, number: int) -> bool:
+        """True if no span inside tells of the same call."""
+        return number not in self._best_inside
+
+    def call(self, number: int, call: ModelCall | ToolCall) -> ModelCall | ToolCall:
+        """The call with what only spans around it tell of what it used."""
+        more = self._used_around.get(number)
+        if more is None or not isinstance(call, ModelCall):
+            return call
+        return msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **more))
+
+    def has_messages(self, number: int) -> bool:
+        """True if the messages of the call are taken from here."""
+        told = _telling(self._steps[number])
+        better_outside = self._best_outside.get(number, 0) > told
+        return told > self._best_inside.get(number, 0) and not better_outside
+
+
+def _used_around(
+    steps: Sequence[Step], outer: Mapping[int, int], depths: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """What the spans around calls tell of their usage, where no call inside tells it.
+
+    The nearest span that tells it is believed. Where several calls stand in it, nobody knows which
+    of them used how much: all of it is noted with the last one.
+    """
+    known: dict[int, dict[str, Any]] = {}
+    innermost: dict[int, int] = {}
+    found: dict[int, dict[str, Any]] = {}
+    for number in sorted({*outer, *outer.values()}, key=depths.__getitem__, reverse=True):
+        inside, call = known.pop(number, {}), innermost.pop(number, number)
+        own = {name: it for name, it in _used(steps[number]).items() if name not in inside}
+        if call != number and own:
+            found.setdefault(call, {}).update(own)
+        around = outer.get(number)
+        if around is not None:
+            known.setdefault(around, {}).update(inside | own)
+            innermost[around] = max(call, innermost.get(around, call))
+    return found
+
+
+def _used(step: Step) -> dict[str, Any]:
+    call = None if step.reading is None else step.reading.call
+    if not isinstance(call, ModelCall):
+        return {}
+    used = msgspec.structs.asdict(call.usage)
+    return {name: it for name, it in used.items() if it is not None}
+
+
+def _telling(step: Step) -> int:
+    """How much a step tells of what was said: nothing, a text, or messages."""
+    if step.reading is None or not (step.reading.asked or step.reading.said):
+        return 0
+    return 1 if step.is_plain else 2
+
+
+def _around(steps: Sequence[Step], depths: Sequence[int]) -> dict[int, int]:
+    """For each span that tells of a call the next around it that does, the outer ones first."""
+    known: dict[str | int, int] = {step.id: n for n, step in reversed(list(enumerate(steps)))}
+    nearest: dict[int, int] = {}
+    for number in sorted(range(len(steps)), key=depths.__getitem__):
+        parent = known.get(steps[number].parent or "")
+        if parent is not None and depths[parent] < depths[number]:
+            around = nearest.get(parent) if steps[parent].reading is None else parent
+            if around is not None:
+                nearest[number] = around
+    return {number: around for number, around in nearest.items() if steps[number].reading}
+
+
+def _is_same_call(outer: Reading | None, inner: Reading | None) -> bool:
+    """A model that is asked inside a tool answers another question than the one that called it."""
+    if outer is None or inner is None or outer.kind != inner.kind:
+        return False
+    if not isinstance(outer.call, ToolCall):
+        return True
+    return isinstance(inner.call, ToolCall) and outer.call.name == inner.call.name
+
+
+def _in_order(steps: Sequence[Step], depths: Sequence[int]) -> list[int]:
+    """By time; of those that began together the outer ones first."""
+    never = float("inf")
+
+    def rank(number: int) -> tuple[float, int, int]:
+        began = steps[number].began
+        return never if began is None else began, depths[number], number
+
+    return sorted(range(len(steps)), key=rank)
+
+
+def _depths(steps: Sequence[Step]) -> list[int]:
+    parents: dict[str | int, str | None] = {step.id: step.parent for step in reversed(steps)}
+    found: dict[str | int | None, int] = {None: -1}
+    for step in steps:
+        path: list[str | int] = []
+        place: str | int | None = step.id
+        while place not in found and place in parents:
+            assert place is not None
+            path.append(place)
+            found[place] = 0  # so that a circle ends
+            place = parents[place]
+        depth = found.get(place, -1)
+        for inner in reversed(path):
+            depth += 1
+            found[inner] = depth
+    return [found[step.id] for step in steps]
+
+
+def with_theirs(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """What we know of a span beside its own fields; one of theirs that has a name of ours says so.
+
+    >>> with_theirs({"id": "s1"}, {"id": 7, "flags": 1})
+    {'id': 's1', 'their id': 7, 'flags': 1}
+    """
+    told = {**ours, **theirs_beside(_OURS, theirs)}
+    return {name: it for name, it in told.items() if it not in (None, {}, [], "")}
+
+
+def theirs_beside(ours: Collection[str], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a log by names that are not ours; none takes the place of another.
+
+    >>> theirs_beside(["id"], {"id": 7, "their id": 8})
+    {'their id 2': 7, 'their id': 8}
+    """
+    apart = NamesApart(" ")
+    for name in theirs:
+        if name not in ours:
+            apart.of(name)
+    return {apart.of(f"their {name}") if name in ours else name: it for name, it in theirs.items()}
+
+
+def first_asked(session: Session) -> Any:
+    """What the user said first, or None."""
+    said = (e.content for e in session if isinstance(e, Message) and e.role == "user")
+    return next((words for words in said if words), None)
+
+
+def last_answer(session: Session) -> Any:
+    """What the assistant said last, or None."""
+    said = [e.content for e in session if isinstance(e, Message) and e.role == "assistant"]
+    return next((words for words in reversed(said) if words), None)
+
+
+def odd_parts_in(session: Session) -> dict[str, int]:
+    """How many parts of messages are of no kind that is known, by what they call themselves."""
+    said = (event.content for event in session if isinstance(event, Message))
+    return Counter(f"part: {named(part)}" for content in said for part in odd_parts(content))
+
+
+def models_in(session: Session) -> dict[str, Any]:
+    """The models that were asked: `model`, and `models` where there are several."""
+    asked = list(dict.fromkeys(call.model for call in session[ModelCall]))
+    if not asked:
+        return {}
+    return {"model": asked[0], **({"models": asked} if len(asked) > 1 else {})}

@@ -1,0 +1,75 @@
+"""`proctor run` on recorded sessions: logs and traces are scored without a target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.config import load
+from proctor.errors import ConfigError
+from proctor.session_dataset import SessionDataset
+from tests.cli.project import Project
+from tests.importers.examples import CLAUDE
+
+
+def folder(project: Project, **files: list[Any]) -> Path:
+    logs = project.folder / "logs"
+    logs.mkdir()
+    for name, values in files.items():
+        (logs / f"{name}.jsonl").write_text("".join(json.dumps(v) + "\n" for v in values))
+    return logs
+
+
+def test_a_run_scores_logs(project: Project) -> None:
+    """`proctor run --dataset logs/ --format claude-code -e …` needs nothing else."""
+    folder(project, a=[*CLAUDE, {"type": "hologram"}])
+    (project.folder / "logs" / "b.jsonl").write_text("{")
+    told = project.proctor(
+        "run", "--dataset", "logs", "--format", "claude-code", "-e", "tool_called",
+        "--set", "tool_called.name=Bash", "-e", "token_usage_under",
+        "--set", "token_usage_under.max_tokens=416", "-e", "all_tools_succeeded", "--json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    metrics = told.json["metrics"]
+    assert metrics["tool_called.pass_rate"]["value"] == 1
+    assert metrics["token_usage_under.pass_rate"]["value"] == 1
+    assert metrics["all_tools_succeeded.pass_rate"]["value"] == 0
+    warnings = " ".join(told.json["metadata"]["warnings"])
+    assert "hologram (1)" in warnings
+    assert "b.jsonl:1" in warnings
+
+
+def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> None:
+    """A folder is read as sessions; a .jsonl without --format is what it was: samples."""
+    folder(project, a=CLAUDE)
+    assert project.proctor("run", "--dataset", "logs", "-e", "all_tools_succeeded", "-q").code == 0
+    told = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
+    assert told.code == 2
+    assert "logs/a.jsonl:1: input: is missing" in told.err
+    assert "--format auto" in told.err
+    told = project.proctor(
+        "run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains"
+    )
+    assert told.code == 0
+    told = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
+    assert "not for recorded sessions" in told.err
+    assert "go with --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
+    assert project.proctor("run", "--dataset", "logs", "--format", "x", "-e", "contains").code == 2
+
+
+def test_an_eval_file_names_sessions(project: Project) -> None:
+    """With a format, or as a folder; no target is needed."""
+    folder(project, a=CLAUDE)
+    evaluators = "evaluators: [all_tools_succeeded]\n"
+    path = project.write("s.yaml", "dataset: {path: logs, pattern: '*.jsonl'}\n" + evaluators)
+    assert isinstance(load(path).evaluation.dataset, SessionDataset)
+    assert project.proctor("run", "s.yaml", "-q").code == 0
+    project.write("t.yaml", "dataset: {path: logs/a.jsonl, format: codex}\n" + evaluators)
+    told = project.proctor("run", "t.yaml", "-q")
+    assert (told.code, "no session of codex" in told.err) == (2, True)
+    bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
+    with pytest.raises(ConfigError, match="target is missing"):
+        load(bad)

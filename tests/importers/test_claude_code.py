@@ -1,0 +1,279 @@
+"""Claude Code's logs: messages on several lines, side chains, tools that fail, odd lines."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from proctor.evaluators.session import tool_called
+from proctor.importers import claude_code, claude_usage
+from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
+from proctor.records.telling import UNANSWERED, UNASKED
+from tests.importers.examples import CLAUDE
+from tests.importers.logs import kinds, only, read, real, values_in
+
+
+def said(content: Any, kind: str = "user", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "message": {"role": kind, "content": content}, **more}
+
+
+def test_a_session_is_told_in_order() -> None:
+    """Lines of one message are one message; a tool's answer is in its call."""
+    found = only(claude_code, *CLAUDE)
+    assert kinds(found) == [
+        "CustomEvent summary", "user", "CustomEvent thinking", "ModelCall claude-x", "assistant",
+        "ToolCall Bash", "CustomEvent toolUseResult", "assistant", "ToolCall Bash",
+        "ModelCall claude-x", "user meta", "assistant", "ModelCall claude-x",
+    ]  # fmt: skip
+    assert (found.id, found.input, found.output) == (
+        "cc-1",
+        "How many files are here?",
+        "Two files.",
+    )
+    assert found.recorded["title"] == "Counting files"
+    assert found.recorded["started_at"] == "2026-01-02T10:00:01.000Z"
+    listed, refused = found.session[ToolCall]
+    assert (listed.result, listed.error, listed.duration_ms) == ("a.py\nb.py", None, 12.0)
+    assert refused.error == "The user doesn't want this."
+    assert found.passed_over == {}
+
+
+def test_usage_is_counted_once_a_message() -> None:
+    """The last line of a message holds; the sums of all lines are recorded beside."""
+    found = only(claude_code, *CLAUDE)
+    assert [call.usage for call in found.session[ModelCall]] == [
+        Usage(125, 30, 100, cache_write_tokens=20),
+        Usage(125, 7, 100, cache_write_tokens=20),
+        Usage(125, 4, 100, cache_write_tokens=20),
+    ]
+    assert found.recorded["tokens"]["once_a_message"]["output_tokens"] == 41
+    assert found.recorded["tokens"]["of_all_lines"]["output_tokens"] == 43
+    assert found.recorded["tokens"]["of_all_lines"]["input_tokens"] == 25
+
+
+def test_a_side_chain_bears_the_name_of_its_agent() -> None:
+    """What sub-agents say is no answer to the user; what they call is called."""
+    found = only(
+        claude_code,
+        said("Do it."),
+        said([{"type": "text", "text": "Sub"}], "assistant", isSidechain=True, agentId="a1"),
+        said([{"type": "text", "text": "Done."}], "assistant"),
+        said([{"type": "text", "text": "Late"}], "assistant", isSidechain=True),
+    )
+    assert [m.name for m in found.session[Message]] == [None, "sub-agent a1", None, "sub-agent"]
+    assert found.output == "Done."
+
+
+def test_the_file_of_a_sub_agent_is_its_own_session() -> None:
+    """All of it is a side chain: then it is the conversation, and says whose it is."""
+    lines = [
+        said("Look.", isSidechain=True, agentId="a1", sessionId="s1"),
+        said([{"type": "text", "text": "Seen."}], "assistant", isSidechain=True, agentId="a1"),
+    ]
+    found = only(claude_code, *lines)
+    assert (found.id, found.input, found.output) == ("s1/a1", "Look.", "Seen.")
+    assert found.recorded["sub_agent_of"] == "s1"
+    assert {m.name for m in found.session[Message]} == {None}
+
+
+def test_progress_of_an_agent_is_told() -> None:
+    """Lines inside lines of progress are messages; other progress is kept and counted."""
+    inner = said([{"type": "tool_use", "id": "g", "name": "Grep", "input": {}}], "assistant")
+    found = only(
+        claude_code,
+        said("Find."),
+        {"type": "progress", "data": {"agentId": "x", "message": inner}},
+        {"type": "progress", "data": {"type": "hook_progress"}},
+    )
+    assert kinds(found)[1] == "assistant sub-agent x"
+    assert found.passed_over == {"progress": 1}
+
+
+def test_progress_told_again_is_told_and_paid_for_once() -> None:
+    """The same part of the same message is said once; what is recorded is what the session used."""
+
+    def progress(*parts: Any, used: int, **more: Any) -> dict[str, Any]:
+        usage = {"input_tokens": 7, "output_tokens": used}
+        message = {"id": "m1", "model": "claude-x", "content": [*parts], "usage": usage}
+        inner = {"type": "assistant", "message": message}
+        return {"type": "progress", "data": {"agentId": "x", "message": inner}, **more}
+
+    text = {"type": "text", "text": "Sub"}
+    call = {"type": "tool_use", "id": "g", "name": "Grep", "input": {}}
+    answered = said([{"type": "tool_result", "tool_use_id": "g", "content": "a.py"}], uuid="u")
+    answer = {"type": "progress", "data": {"agentId": "x", "message": answered}}
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    last = said([{"type": "text", "text": "Done."}], "assistant")
+    last["message"] |= {"id": "m2", "model": "claude-x", "usage": usage}
+    found = only(
+        claude_code,
+        said("Find."),
+        progress(text, used=1),
+        progress(text, call, used=3, more=[8]),
+        answer,
+        answer,
+        last,
+    )
+    assert [message.content for message in found.session[Message]] == ["Find.", "Sub", "Done."]
+    assert [call.result for call in found.session[ToolCall]] == ["a.py"]
+    assert found.passed_over == {}
+    assert found.session.usage == Usage(17, 8)
+    assert found.recorded["tokens"] == {
+        "once_a_message": {"input_tokens": 17, "output_tokens": 8},
+        "of_all_lines": {"input_tokens": 24, "output_tokens": 9},
+    }
+    assert [line["more"] for line in found.recorded["log"] if "more" in line] == [[8]]
+
+
+def test_what_the_program_says_is_not_what_the_user_asked() -> None:
+    """Commands, caveats, summaries and synthetic errors are named, and no input or output."""
+    found = only(
+        claude_code,
+        said("<command-name>/clear</command-name>"),
+        said([{"type": "text", "text": claude_code._CAVEAT}]),
+        said("This session is continued…", isCompactSummary=True),
+        said("Real question"),
+        said([{"type": "text", "text": "Real answer"}], "assistant"),
+        {"type": "assistant", "message": {"model": "<synthetic>", "content": [
+            {"type": "text", "text": "API Error"}]}},
+    )  # fmt: skip
+    names = [message.name for message in found.session[Message]]
+    assert names == ["command", "meta", "summary", None, None, "synthetic"]
+    assert (found.input, found.output) == ("Real question", "Real answer")
+    assert found.session[ModelCall] == ()
+
+
+def test_calls_and_answers_without_each_other_are_kept() -> None:
+    """An unanswered call is no success, and an answer to nothing is counted."""
+    found = only(
+        claude_code,
+        said([{"type": "tool_use", "id": "t", "name": "Bash", "input": "odd"}], "assistant"),
+        said([{"type": "tool_result", "tool_use_id": "other", "content": "lost"}]),
+    )
+    assert [(e.kind, e.data) for e in found.session[CustomEvent]] == [
+        (UNANSWERED, {"tool_name": "Bash", "arguments": {"": "odd"}, "call_id": "t"}),
+        (UNASKED, {"call_id": "other", "content": "lost"}),
+    ]
+    assert found.passed_over == {UNASKED: 1}
+
+
+def test_a_part_that_is_not_understood_is_no_tool_call() -> None:
+    """Even if it has a name and an input, as calls have; what it held is kept."""
+    part = {"type": "hologram", "name": "Bash", "input": {"command": "ls"}}
+    found = only(claude_code, said("Hello"), said([part], "assistant"))
+    assert tool_called("Bash")("", None, SessionView(found.session.events)).passed is False
+    assert found.session[CustomEvent][0].data == {"found": part}
+
+
+def test_a_resumed_session_goes_on_and_others_are_apart() -> None:
+    """A new id that hangs on a known line goes on; one that hangs on nothing is another session."""
+    one = said("A", sessionId="s1", uuid="u1", parentUuid=None)
+    again = {**one, "sessionId": "s2", "parentUuid": "u1"}
+    more = said([{"type": "text", "text": "B"}], "assistant", sessionId="s2", parentUuid="u1")
+    other = said("C", sessionId="s3", uuid="u9", parentUuid=None)
+    first, second = read(claude_code, [one, again, more, other])
+    assert (first.id, first.recorded["sessions"], second.id) == ("s2", ["s1", "s2"], "s3")
+    assert [m.content for m in first.session[Message]] == ["A", "B"]
+    assert {"line": 2, "repeats_line": 1}.items() <= first.recorded["log"][1].items()
+
+
+def test_images_and_odd_parts() -> None:
+    """Parts that are no text stay as they are; those that are not known are counted."""
+    image = {"type": "image", "source": {"data": "AA"}}
+    text = {"type": "text", "text": "What is this?"}
+    found = only(claude_code, said([image, text, {"type": "hologram"}, "bare"]))
+    assert found.session[Message][0].content == [image, text]
+    assert found.input == "What is this?"
+    assert found.passed_over == {"content: hologram": 1, "content: a string": 1}
+
+
+def test_the_real_log_adds_up() -> None:
+    """The expected sums count every line; once a message they are what the API was asked."""
+    folder = real("vibecodingtracker")
+    values = values_in(folder / "claude_code.jsonl")
+    (found,) = read(claude_code, values)
+    wanted = json.loads((folder / "claude_code.expected.json").read_text())["records"][0]
+    (usage,) = wanted["conversationUsage"].values()
+    names = claude_usage.COUNTS
+    told = found.recorded["tokens"]
+    assert [told["of_all_lines"][name] for name in names] == [usage[name] for name in names]
+    assert [usage[name] for name in names] == [252, 3_921, 1_298_818, 124_169]
+    last = {v["message"]["id"]: v["message"]["usage"] for v in values if v["type"] == "assistant"}
+    once = [sum(each.get(name, 0) for each in last.values()) for name in names]
+    assert once == [158, 3_860, 1_093_509, 99_004]
+    assert [told["once_a_message"][name] for name in names] == once
+    assert found.session.usage == Usage(sum(once) - 3_860, 3_860, once[2], None, once[3])
+    called = Counter(call.name for call in found.session[ToolCall])
+    # The expected counts are of answers, one of which stands there twice: line 49 repeats 48.
+    repeated = wanted["toolCallCounts"] | {"TodoWrite": wanted["toolCallCounts"]["TodoWrite"] - 1}
+    assert {name: called[name] for name in repeated} == repeated
+    assert found.id == wanted["taskId"]
+    assert found.passed_over == {"file-history-delta": 1}
+
+
+def test_real_edge_cases() -> None:
+    """Lines that are no lines, messages without content: each is counted, the rest is read."""
+    found, stray = read(claude_code, values_in(real("claude_code_log/edge_cases.jsonl")))
+    assert found.passed_over == {
+        "user without content": 2, "a string": 1, "mapping with silly": 1, "a number": 2,
+        "content: a string": 1,
+    }  # fmt: skip
+    assert (found.id, stray.id) == ("edge_cases", "todowrite_session")
+    assert [(call.name, call.success) for call in found.session[ToolCall]] == [
+        ("FailingTool", False)
+    ]
+
+
+def test_a_document_of_lines_is_read_like_the_lines() -> None:
+    """`loglines` and a plain list give the same session; what stands around is kept."""
+    found = only(claude_code, {"loglines": CLAUDE, "more": 1})
+    assert found.passed_over == {"about": 1}
+    assert found.session.usage == only(claude_code, CLAUDE).session.usage
+
+
+def test_messages_without_an_id_stay_apart_in_a_document() -> None:
+    """In a document as on lines: turns and their order are those of the log, and so is usage."""
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    used = {"usage": {"input_tokens": 3, "output_tokens": 2}, "model": "m"}
+    lines = [
+        said("Do it."),
+        said([{"type": "text", "text": "First."}, call], "assistant"),
+        said([{"type": "tool_result", "tool_use_id": "t1", "content": "done"}]),
+        said([{"type": "text", "text": "Then."}], "assistant"),
+        said([{"type": "text", "text": "Last."}], "assistant"),
+    ]
+    for line in lines:
+        line["message"] |= used if line["type"] == "assistant" else {}
+    apart = only(claude_code, *lines)
+    assert [message.content for message in apart.session[Message]] == [
+        "Do it.", "First.", "Then.", "Last.",
+    ]  # fmt: skip
+    for document in ({"loglines": lines}, lines):
+        found = only(claude_code, document)
+        assert found.session.events == apart.session.events
+        assert found.recorded["tokens"] == apart.recorded["tokens"]
+        assert found.session.usage == Usage(9, 6)
+
+
+def test_the_real_document_keeps_its_turns() -> None:
+    """Five assistant messages with tools between stay five."""
+    path = real("claude_code_transcripts") / "sample_session.json"
+    (document,) = values_in(path)
+    found = only(claude_code, document)
+    lines = only(claude_code, *document["loglines"])
+    assert found.session.events == lines.session.events
+    spoken = [line for line in document["loglines"] if line["type"] == "assistant"]
+    told = [m for m in found.session[Message] if m.role == "assistant"]
+    assert len(told) == len(spoken)
+
+
+def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
+    """`toolUseResult` of a line that holds no result, or that the assistant says, is noted."""
+    for kind, content in (("user", []), ("user", "Hi"), ("assistant", [])):
+        line = {"type": kind, "toolUseResult": {"stdout": 7}, "message": {"content": content}}
+        assert only(claude_code, line).recorded["log"][0]["toolUseResult"] == {"stdout": 7}
+    inner = {"type": "user", "message": {"content": "Hi"}}
+    outer = {"type": "progress", "data": {"message": inner}}
+    noted = only(claude_code, outer | {"message": 7, "toolUseResult": 8}).recorded["log"][0]
+    assert (noted["message"], noted["toolUseResult"]) == (7, 8)

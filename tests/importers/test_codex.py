@@ -1,0 +1,225 @@
+"""Codex's rollouts: items, events that repeat them, exit codes and tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proctor.importers import codex
+from proctor.records.session import Message, ModelCall, ToolCall, Usage
+from tests.importers.examples import CODEX
+from tests.importers.logs import kinds, only, read, real, values_in
+
+
+def event(**payload: Any) -> dict[str, Any]:
+    return {"type": "event_msg", "payload": payload}
+
+
+def item(**payload: Any) -> dict[str, Any]:
+    return {"type": "response_item", "payload": payload}
+
+
+def output(text: Any, call_id: str = "c") -> list[Any]:
+    call = item(type="function_call", name="shell", call_id=call_id, arguments="{}")
+    return [call, item(type="function_call_output", call_id=call_id, output=text)]
+
+
+def test_a_session_is_told_in_order() -> None:
+    """Items are told once, though events repeat them; the context is not what the user asked."""
+    found = only(codex, *CODEX)
+    assert kinds(found) == [
+        "CustomEvent turn_context", "user context", "user", "CustomEvent user_message",
+        "CustomEvent reasoning", "ToolCall shell", "CustomEvent token_count", "ModelCall gpt-x",
+        "assistant",
+    ]  # fmt: skip
+    assert (found.id, found.input, found.output) == ("cx-1", "Run the tests.", "One test fails.")
+    (call,) = found.session[ToolCall]
+    assert (call.arguments, call.result) == ({"command": ["pytest"]}, "1 failed")
+    assert (call.error, call.duration_ms) == ("exit code 1", 2000.0)
+    assert found.session.usage == Usage(90, 9, 50)
+
+
+def test_the_same_total_is_the_same_call() -> None:
+    """Tokens told again count once; where only totals are told, the differences count."""
+    first, more = {"input_tokens": 10, "output_tokens": 1}, {"input_tokens": 30, "output_tokens": 3}
+    told = [
+        event(type="token_count", info={"total_token_usage": total})
+        for total in (first, first, more)
+    ]
+    found = only(codex, CODEX[0], *told, event(type="token_count", info=None))
+    assert [call.usage for call in found.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
+
+
+def test_how_a_command_ended() -> None:
+    """By its own event, before or after; by the line the program writes; or by a failed status."""
+    end = event(type="exec_command_end", call_id="c", exit_code=2, duration={"secs": 1, "nanos": 0})
+    before = only(codex, *output("x")[:1], end, output("x")[1])
+    assert before.session[ToolCall][0].error == "exit code 2"
+    assert before.session[ToolCall][0].duration_ms == 1000.0
+    after = only(codex, *output("x"), end)
+    assert after.session[ToolCall][0].error == "exit code 2"
+    failed = event(type="mcp_tool_call_end", call_id="c", success=False)
+    assert only(codex, *output("x"), failed).session[ToolCall][0].error == "it failed"
+    written = only(codex, *output("oops\nProcess exited with code 127"))
+    assert written.session[ToolCall][0].error == "exit code 127"
+    above = "Chunk ID: 1\nProcess exited with code 2\nOutput:\nExit code: 0"
+    assert only(codex, *output(above)).session[ToolCall][0].error == "exit code 2"
+    fine = only(codex, *output("Exit code: 0\nOutput:\nok"))
+    assert fine.session[ToolCall][0].success
+    no = only(codex, *output({"content": "x", "success": False}))
+    assert no.session[ToolCall][0].error == "it failed"
+
+
+def test_what_a_command_prints_is_not_how_it_ended() -> None:
+    """The program's own words stand above "Output:", or in the last line; all else is printed."""
+    for printed in (
+        "Exit code: 0\nOutput:\nlog of CI:\nExit code: 1\n",
+        "Process exited with code 0\nOutput:\nProcess exited with code 1",
+        "Process exited with code 1\nand was started again",
+        "Exit code: 1",
+    ):
+        assert only(codex, *output(printed)).session[ToolCall][0].error is None, printed
+
+
+def test_what_stands_beside_an_output_is_noted() -> None:
+    """The text of an output may be JSON that tells more than the output and how it ended."""
+    told = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
+    found = only(codex, *output(json.dumps(told)))
+    assert found.session[ToolCall][0].result == "ok"
+    assert found.recorded["log"][-1]["beside output"] == {
+        "metadata": {"exit_code": 0, "odd": "x"}, "more": 7,
+    }  # fmt: skip
+
+
+def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
+    """A question that no item holds comes before what was done about it."""
+    found = only(
+        codex,
+        CODEX[0],
+        event(type="user_message", message="First?"),
+        *output("done", "c1"),
+        item(type="message", role="assistant", content="Answer"),
+        event(type="agent_message", message="Answer"),
+        event(type="user_message", message="Second?"),
+        event(type="user_message", message=" "),
+        *output("done", "c2"),
+    )
+    assert [kind for kind in kinds(found) if not kind.startswith("Custom")] == [
+        "user", "ToolCall shell", "assistant", "user", "ToolCall shell",
+    ]  # fmt: skip
+    assert [message.content for message in found.session[Message]] == [
+        "First?", "Answer", "Second?",
+    ]  # fmt: skip
+
+
+def test_a_question_with_a_picture_is_told_once() -> None:
+    """The event repeats its text alone."""
+    parts = [
+        {"type": "input_text", "text": "What is it?"},
+        {"type": "input_image", "image_url": "x"},
+    ]
+    asked = item(type="message", role="user", content=parts)
+    found = only(codex, asked, event(type="user_message", message="What is it?"))
+    assert [message.content for message in found.session[Message]] == [parts]
+
+
+def test_what_only_an_event_tells_is_said_too() -> None:
+    """A message that no item holds is taken from the event."""
+    found = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
+    assert found.output == "Only here."
+
+
+def test_older_logs_have_no_envelope() -> None:
+    """A head with an id, then bare items and states."""
+    lines = [
+        {"id": "old", "timestamp": "2025-05-01T00:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "developer", "content": "Be kind."},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "local_shell_call", "call_id": "s", "action": {"command": ["ls"]}},
+        {"type": "function_call_output", "call_id": "s", "output": [{"type": "text", "text": "a"}]},
+    ]
+    assert codex.looks_like(lines)
+    found = only(codex, *lines)
+    assert (found.id, found.input) == ("old", "Hi")
+    assert [message.role for message in found.session[Message]] == ["system", "user"]
+    assert found.session[ToolCall][0].name == "local_shell"
+    assert found.session[ToolCall][0].result == "a"
+
+
+def test_another_head_is_another_session_unless_forked() -> None:
+    """A file with two sessions gives two; a fork holds the head of what it was forked from."""
+    other = {"type": "session_meta", "payload": {"id": "cx-2"}}
+    assert [found.id for found in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
+    fork = {"type": "session_meta", "payload": {"id": "f", "forked_from_id": "cx-1"}}
+    assert [found.id for found in read(codex, [fork, *CODEX])] == ["f"]
+
+
+def test_odd_items_are_counted() -> None:
+    """Messages of unknown roles, calls without a name, items and events of new kinds."""
+    found = only(
+        codex,
+        item(type="message", role="ghost", content="x"),
+        item(type="function_call"),
+        item(type="hologram"),
+        event(type="hologram"),
+        {"type": "compacted", "payload": {"message": "short"}},
+        7,
+    )
+    assert found.passed_over == {
+        "message: ghost": 1, "function_call": 1, "hologram": 1, "event: hologram": 1, "a number": 1,
+    }  # fmt: skip
+
+
+def test_real_codex_logs() -> None:
+    """All three: answers, tools and tokens."""
+    found = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
+    assert [one.session.usage.total_tokens for one in found] == [110, None, 250]
+    assert [call.success for one in found for call in one.session[ToolCall]] == [False, True, True]
+    assert [one.passed_over for one in found] == [{}, {}, {}]
+
+
+def test_an_id_that_is_used_again_ends_anew() -> None:
+    """How a call ended is told of that one, and not of the next or the one before."""
+    end = event(type="exec_command_end", call_id="c", exit_code=1, duration={"secs": 2, "nanos": 0})
+    again = item(type="message", role="assistant", content="Again.")
+    call, fine = output("fine")
+    bad = output("bad")[1]
+    for lines, failed in (
+        ((call, end, bad, again, call, fine), [True, False]),
+        ((call, bad, end, again, call, fine), [True, False]),
+        ((call, fine, again, call, end, bad), [False, True]),
+        ((call, fine, again, call, bad, end), [False, True]),
+    ):
+        calls = only(codex, CODEX[0], *lines).session[ToolCall]
+        assert [one.result == "bad" for one in calls] == failed
+        assert [one.error == "exit code 1" for one in calls] == failed
+        assert [one.duration_ms == 2000.0 for one in calls] == failed
+
+
+def test_the_same_words_twice_are_said_twice() -> None:
+    """An event repeats one item, the one that it stands by; without one it tells of its own."""
+    asked, heard = item(type="message", role="user", content="Go on."), "Go on."
+    echo = event(type="user_message", message=heard)
+    reply = item(type="message", role="assistant", content="Yes.")
+    for lines in (
+        (echo, asked, reply, echo, reply),
+        (echo, reply, echo, asked, reply),
+        (asked, echo, reply, echo, reply),
+        (echo, reply, asked, echo, reply),
+        (echo, asked, reply, echo, asked, reply),
+    ):
+        said = only(codex, CODEX[0], *lines).session[Message]
+        assert [message.content for message in said] == [heard, "Yes.", heard, "Yes."]
+
+
+def test_totals_that_begin_anew_are_new() -> None:
+    """Where a count falls, all of it was used since."""
+    totals = [
+        {"input_tokens": asked, "output_tokens": said}
+        for asked, said in ((100, 10), (30, 4), (60, 9))
+    ]
+    told = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
+    found = only(codex, CODEX[0], *told)
+    used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
+    assert [call.usage for call in found.session[ModelCall]] == used

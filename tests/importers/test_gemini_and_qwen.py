@@ -1,0 +1,163 @@
+"""Gemini CLI and Qwen Code: messages made of parts, and lines that amend earlier ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from proctor.importers import gemini, qwen
+from proctor.importers.shapes import gemini_usage
+from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from tests.importers.examples import GEMINI, QWEN
+from tests.importers.logs import kinds, only, read, real, values_in, written
+
+
+def test_later_lines_amend_earlier_ones() -> None:
+    """The same id is the same message: its tokens count once, its tools are those of the last."""
+    found = only(gemini, *GEMINI)
+    assert kinds(found) == [
+        "user", "CustomEvent thinking", "assistant", "ToolCall read_file", "ToolCall read_file",
+        "ToolCall write_file", "ModelCall gemini-x", "CustomEvent info", "assistant",
+        "ModelCall gemini-x",
+    ]  # fmt: skip
+    assert found.session.usage == Usage(90, 12, 8)
+    assert [(call.result, call.error) for call in found.session[ToolCall]] == [
+        ("text of a", None),
+        ({"error": "no such file"}, "no such file"),
+        (None, "it was cancelled"),
+    ]
+    assert (found.id, found.input, found.output) == ("g-1", "Read it.", "It says so.")
+    assert found.recorded["about"]["lastUpdated"] == "2026-01-02T10:00:01.000Z"
+
+
+def test_a_whole_document_is_read_too() -> None:
+    """The older form, one JSON with messages, gives the same."""
+    head, *rest = GEMINI
+    messages = [line for line in rest if "$set" not in line]
+    found = only(gemini, {**head, "messages": messages})
+    assert found.session == only(gemini, *GEMINI).session
+
+
+def test_what_is_rewound_is_kept_aside() -> None:
+    """Messages that were taken back are no part of the conversation, but are not lost."""
+    found = only(gemini, *GEMINI, {"$rewindTo": "2", "why": "x"}, {"$rewindTo": "nowhere"})
+    assert kinds(found) == [
+        "user", "CustomEvent rewound", "ModelCall gemini-x", "ModelCall gemini-x",
+        "CustomEvent mapping with $rewindTo",
+    ]  # fmt: skip
+    rewound = found.session[CustomEvent][0].data
+    assert (rewound["line"]["why"], len(rewound["taken"])) == ("x", 3)
+    assert found.output is None
+    assert found.session.usage == only(gemini, *GEMINI).session.usage  # it was spent
+
+
+def test_what_is_rewound_again_and_again_does_not_nest() -> None:
+    """A thousand messages taken back one by one from the end are kept, with their tokens."""
+    said = [
+        {"id": f"{n}", "type": "gemini", "content": "", "model": "m", "tokens": {"output": 1}}
+        for n in range(1000)
+    ]
+    back = [{"$rewindTo": line["id"]} for line in reversed(said)]
+    found = only(gemini, GEMINI[0], *said, *back)
+    assert found.session.usage.output_tokens == 1000
+    assert written(found).count('"output":1') == 1000
+
+
+def test_ids_that_look_like_ours_are_the_logs() -> None:
+    """No id of a message can take the place of a line that has none."""
+    odd = [f"#{n}" for n in range(4)] + ["0", "1", "#rewind 2 2", "(1, 0)"]
+    lines = [
+        line
+        for id_ in odd
+        for line in ("said", {"type": "gemini", "id": id_, "content": id_, "tokens": {"output": 1}})
+    ]
+    found = only(gemini, GEMINI[0], *lines)
+    assert [message.content for message in found.session[Message]] == odd
+    assert found.passed_over == {"a string": len(odd)}
+    assert found.session.usage.output_tokens == len(odd)
+
+
+def test_a_checkpoint_is_read() -> None:
+    """A list of role and parts, where answers find their calls by name."""
+    found = only(
+        gemini,
+        [
+            {"role": "user", "parts": [{"text": "Go"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {
+                "name": "ls", "response": {"output": "a"}}}]},
+            {"role": "model", "parts": [{"text": "Done"}, {"odd": 1}]},
+        ],
+    )  # fmt: skip
+    assert found.session[ToolCall] == (ToolCall("ls", result="a"),)
+    assert (found.output, found.passed_over) == ("Done", {"part: mapping with odd": 1})
+
+
+def test_two_heads_are_two_sessions() -> None:
+    """A file may hold several sessions after each other."""
+    other = {**GEMINI[0], "sessionId": "g-2"}
+    user = {"type": "user", "id": "9", "content": "Hi"}
+    assert [found.id for found in read(gemini, [*GEMINI, other, user])] == ["g-1", "g-2"]
+
+
+def test_the_real_gemini_log_adds_up() -> None:
+    """Tokens by model are the expected ones."""
+    folder = real("vibecodingtracker")
+    (found,) = read(gemini, values_in(folder / "gemini.jsonl"))
+    wanted = json.loads((folder / "gemini.expected.json").read_text())["records"][0]
+    total: Counter[str] = Counter()
+    fresh: Counter[str] = Counter()
+    for call in found.session[ModelCall]:
+        usage = call.usage
+        total[call.model] += usage.total_tokens or 0
+        fresh[call.model] += (usage.input_tokens or 0) - (usage.cached_tokens or 0)
+    told = wanted["conversationUsage"]
+    assert dict(total) == {model: usage["total_tokens"] for model, usage in told.items()}
+    assert sorted(total.values()) == [40_956, 165_923]
+    assert dict(fresh) == {model: usage["input_tokens"] for model, usage in told.items()}
+    assert (found.passed_over, len(found.session[ToolCall])) == ({}, 12)
+
+
+def test_qwen_tells_thoughts_calls_and_what_was_declined() -> None:
+    """A cancelled tool failed; thoughts that are counted in the answer are not counted twice."""
+    found = only(qwen, *QWEN)
+    assert kinds(found) == [
+        "user", "CustomEvent system", "CustomEvent thinking", "assistant", "ToolCall write_file",
+        "ModelCall qwen-x", "CustomEvent toolCallResult", "assistant", "ModelCall qwen-x",
+    ]  # fmt: skip
+    assert found.session[ToolCall][0].error == "User declined"
+    assert found.session.usage == Usage(10, 4)
+    assert (found.id, found.input, found.output) == ("q-1", "Save it.", "It was not saved.")
+
+
+def test_qwen_lines_before_the_first_id_belong_to_it() -> None:
+    """A line without an id belongs to the session around it, and odd ones are counted."""
+    found = only(qwen, {"odd": 1}, *QWEN, 3)
+    assert found.id == "q-1"
+    assert found.passed_over == {"mapping with odd": 1, "a number": 1}
+    cancelled = dict(QWEN[3], message={"parts": [{"functionResponse": {"id": "w"}}]})
+    assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "it ended with cancelled"
+
+
+def test_qwen_lines_keep_the_model_that_they_name() -> None:
+    """Also where no model speaks, or where a line is told again with another."""
+    user = {**QWEN[0], "model": "user-model"}
+    again = {**QWEN[-1], "model": "other-model"}
+    noted = [line.get("model") for line in only(qwen, user, QWEN[-1], again).recorded["log"]]
+    assert noted == ["user-model", "qwen-x", "other-model"]
+
+
+def test_thoughts_are_output() -> None:
+    """Beside the answer they are added, unless the total says that they are inside."""
+    told = {"promptTokenCount": 1, "thoughtsTokenCount": 5}
+    assert gemini_usage(told) == Usage(1, 5)
+    assert gemini_usage({}) == Usage()
+
+
+def test_real_qwen_logs() -> None:
+    """All three: what was asked and answered, and the tokens."""
+    found = [read(qwen, values_in(path))[0] for path in sorted(real("mlflow/qwen-code").iterdir())]
+    assert [one.session.usage.total_tokens for one in found] == [110, 250, 480]
+    assert found[0].output == "4"
+    assert [call.success for one in found for call in one.session[ToolCall]] == [False, True]
+    assert [len(one.session[Message]) for one in found] == [2, 3, 3]

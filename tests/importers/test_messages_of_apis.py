@@ -1,0 +1,373 @@
+"""Messages as OpenAI's API, LangChain and Proctor itself write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_to_dict,
+)
+
+from proctor import codec
+from proctor.evaluators.judging.transcript import transcript
+from proctor.importers import codex, langchain_messages, openai_messages, proctor_sessions
+from proctor.importers.detecting import detect
+from proctor.records.sample import Sample
+from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.telling import UNANSWERED
+from proctor.records.trial import EvalResult, Trial
+from tests.importers.examples import LANGCHAIN, OPENAI, PROCTOR
+from tests.importers.logs import kinds, only, read, real, values_in
+
+HELLO = {"role": "user", "content": "Hello"}
+
+
+def test_sessions_of_messages() -> None:
+    """Calls find their answers; what stands beside is recorded, a reward as a score."""
+    first, second = read(openai_messages, OPENAI)
+    assert kinds(first) == ["system", "user", "assistant", "ToolCall weather", "assistant"]
+    (call,) = first.session[ToolCall]
+    assert (call.arguments, call.result) == ({"city": "Rome"}, "sunny")
+    assert (first.id, first.input, first.output) == ("7-1", "Weather in Rome?", "Sunny.")
+    assert first.recorded["scores"] == {"reward": 1.0}
+    assert first.recorded["info"] == {"cost": 0.2}
+    assert (second.id, second.source) == ("second", "logs/chat.jsonl:2")
+
+
+def test_every_way_to_write_a_list_of_messages() -> None:
+    """A list, a list of lists, a list of objects, and one message a line."""
+    assert [one.id for one in read(openai_messages, [[HELLO]])] == ["chat"]
+    assert [one.id for one in read(openai_messages, [[[HELLO], [HELLO]]])] == ["chat:1", "chat:2"]
+    assert [one.id for one in read(openai_messages, [[{"id": 3, "messages": [HELLO]}]])] == ["3"]
+    lines = [HELLO, {"role": "assistant", "content": "Hi"}, 5]
+    found = only(openai_messages, *lines)
+    assert (found.output, found.passed_over) == ("Hi", {"a number": 1})
+
+
+def test_what_is_no_session_stays_with_a_neighbour() -> None:
+    """Odd values before, between and after sessions are kept and counted; alone, too."""
+    first, second = read(openai_messages, [1, {"messages": [HELLO]}, 2, {"messages": [HELLO]}, "3"])
+    assert first.passed_over == {"a number": 1}
+    assert second.passed_over == {"a number": 1, "a string": 1}
+    assert only(openai_messages, 1, []).passed_over == {"a number": 1, "a list": 1}
+
+
+def test_old_and_odd_tool_calls() -> None:
+    """Functions of the older API, custom tools, arguments that are no JSON, calls without names."""
+    found = only(
+        openai_messages,
+        [
+            {"role": "assistant", "content": None, "function_call": {
+                "name": "f", "arguments": "{broken"}},
+            {"role": "function", "name": "f", "content": "ok"},
+            {"role": "assistant", "tool_calls": [
+                {"id": "x", "type": "custom", "custom": {"name": "g", "input": "raw"}}, {"id": 1}]},
+            {"role": "assistant", "content": "", "tool_calls": "none"},
+            {"role": "narrator", "content": "Meanwhile"},
+        ],
+    )  # fmt: skip
+    assert found.session[ToolCall] == (ToolCall("f", {"": "{broken"}, "ok"),)
+    waiting = [event.data for event in found.session[CustomEvent] if event.kind == UNANSWERED]
+    assert waiting == [{"tool_name": "g", "arguments": {"": "raw"}, "call_id": "x"}]
+    assert found.passed_over == {
+        "tool call without a name": 2,
+        "message: narrator": 1,
+    }
+
+
+def test_roles_by_other_names_are_told_and_noted() -> None:
+    """A model, a bot or an agent is the assistant, a human or a customer the user."""
+    spoken = [("human", "a"), ("model", "b"), ("Customer", "c"), ("agent", "d"), ("user", "e")]
+    found = only(openai_messages, [{"role": role, "content": said} for role, said in spoken])
+    assert [(m.role, m.content) for m in found.session[Message]] == [
+        ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e"),
+    ]  # fmt: skip
+    assert (found.input, found.output, found.passed_over) == ("a", "d", {})
+    assert [note["role"] for note in found.recorded["log"]] == [role for role, _ in spoken[:4]]
+
+
+@pytest.mark.parametrize("form", ["openai", "langchain", "codex"])
+def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
+    """It stands in its place, as what it is; what else stood in the message is kept."""
+    other = {"role": "critic", "content": "That was wrong.", "mood": "sour"}
+    if form == "openai":
+        found = only(openai_messages, [HELLO, other])
+    elif form == "langchain":
+        human = {"type": "human", "data": {"content": "Hello"}}
+        found = only(langchain_messages, [human, {"type": "chat", "data": other}])
+    else:
+        items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
+        found = only(codex, *({"type": "response_item", "payload": item} for item in items))
+    assert transcript(found.session) == (
+        '[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.'
+    )
+    assert found.passed_over == {"message: critic": 1}
+    assert "sour" in codec.encode(found).decode()
+
+
+def test_the_system_beside_the_messages_is_told_first() -> None:
+    """As Anthropic's API has it, a text or parts; where the messages have it too, it is once."""
+    parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    for system in ("Be brief.", parts[:1]):
+        found = only(openai_messages, {"system": system, "messages": [HELLO]})
+        assert kinds(found) == ["system", "user"]
+        assert "Be brief." in transcript(found.session)
+        assert found.recorded["system"] == system
+    said = {"role": "system", "content": "Be brief."}
+    found = only(openai_messages, {"system": "Be brief.", "messages": [said, HELLO]})
+    assert kinds(found) == ["system", "user"]
+    assert kinds(only(openai_messages, {"system": 7, "messages": [HELLO]})) == ["user"]
+
+
+def test_messages_made_of_typed_parts_are_read() -> None:
+    """As the Vercel AI SDK shows them: nobody takes them for Gemini's."""
+    said = [
+        {"id": role, "role": role, "parts": [{"type": "text", "text": role}]}
+        for role in ("user", "assistant")
+    ]
+    assert detect([said]) is openai_messages
+    found = only(openai_messages, said)
+    assert (found.input, found.output) == ("user", "assistant")
+
+
+def test_the_only_conversation_of_a_file_is_named_after_it() -> None:
+    """Whichever way it is written; of several each has its number."""
+    for form, session in (
+        (openai_messages, {"messages": [HELLO]}),
+        (proctor_sessions, {"events": [{"type": "message", "role": "user", "content": "Hi"}]}),
+    ):
+        assert [(one.id, one.source) for one in read(form, [session])] == [
+            ("chat", "logs/chat.jsonl")
+        ]
+        assert [one.id for one in read(form, [[session]])] == ["chat"]
+        assert [one.id for one in read(form, [session, session])] == ["chat:1", "chat:2"]
+
+
+TOOL_USE = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Rome"}}
+
+
+def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
+    """Calls and results among the parts are calls with answers; a failure is one."""
+    failed = {"type": "tool_result", "tool_use_id": "t1", "content": "No city.", "is_error": True}
+    found = only(
+        openai_messages,
+        [
+            HELLO,
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "Hm."}, TOOL_USE],
+                "stop_reason": "tool_use",
+            },
+            {"role": "user", "content": [failed, {"type": "text", "text": "Well?"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "No.", "citations": ["a"]}]},
+        ],
+    )
+    assert kinds(found) == [
+        "user", "CustomEvent thinking", "assistant", "ToolCall weather", "user", "assistant",
+    ]  # fmt: skip
+    assert found.session[ToolCall] == (
+        ToolCall("weather", {"city": "Rome"}, "No city.", "No city.", call_id="t1"),
+    )
+    assert (found.output, found.passed_over) == ("No.", {})
+    stopped, failure, cited = found.recorded["log"]
+    assert stopped == {"line": 2, "stop_reason": "tool_use"}
+    assert (failure["line"], failure["content"][0]["is_error"]) == (3, True)
+    assert cited["content"][0]["citations"] == ["a"]
+
+
+def test_items_of_openais_responses_are_messages() -> None:
+    """Calls, outputs and reasoning that have a type in place of a role."""
+    found = only(
+        openai_messages,
+        [
+            HELLO,
+            {"type": "reasoning", "summary": ["Hm."]},
+            {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
+            {"type": "web_search_call", "id": "w1"},
+        ],
+    )
+    assert found.session[ToolCall] == (ToolCall("find", result="ok", call_id="c1"),)
+    assert found.output == "Done."
+    assert found.passed_over == {"message: web_search_call": 1}
+
+
+def test_parallel_calls_with_one_id_are_answered_in_order() -> None:
+    """Two calls of one message that share their id have an answer each."""
+    calls = [{"id": "c", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    answers = [{"role": "tool", "tool_call_id": "c", "content": said} for said in ("A", "B")]
+    asked = {"role": "assistant", "content": None, "tool_calls": calls}
+    found = only(openai_messages, [HELLO, asked, *answers])
+    assert [(call.name, call.result) for call in found.session[ToolCall]] == [
+        ("a", "A"),
+        ("b", "B"),
+    ]
+
+
+def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
+    """A word of the message in another field is noted; parts of no known kind are counted."""
+    found = only(
+        openai_messages,
+        [
+            {"role": "developer", "content": "Hi", "id": "Hi"},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "smell", "x": 1}]},
+            {"role": "assistant", "content": "b", "refusal": "b"},
+        ],
+    )
+    assert found.recorded["log"] == [
+        {"line": 1, "role": "developer", "id": "Hi"},
+        {"line": 3, "refusal": "b"},
+    ]
+    assert found.passed_over == {"part: smell": 1}
+
+
+def test_what_looks_like_a_call_in_an_answer_is_noted() -> None:
+    """A tool asks for no tools."""
+    odd = {"role": "tool", "tool_call_id": "t1", "content": TOOL_USE}
+    found = only(openai_messages, [HELLO, odd])
+    assert found.session[ToolCall] == ()
+    assert found.recorded["log"] == [{"line": 2, "content": TOOL_USE}]
+
+
+def test_calls_that_langchain_tells_in_other_places() -> None:
+    """As OpenAI had them (additional_kwargs), and among the parts as well as beside them: once."""
+    function = {"name": "weather", "arguments": '{"city": "Rome"}'}
+    older = {"tool_calls": [{"id": "t1", "type": "function", "function": function}]}
+    beside = [{"name": "weather", "args": {"city": "Rome"}, "id": "t1", "type": "tool_call"}]
+    answer = {"type": "tool", "data": {"content": "sunny", "tool_call_id": "t1"}}
+    for asked in (
+        {"content": "", "additional_kwargs": older},
+        {"content": [TOOL_USE], "tool_calls": beside},
+        {"content": "", "additional_kwargs": {"function_call": function}, "id": "m1"},
+    ):
+        found = only(langchain_messages, [{"type": "ai", "data": asked}, answer])
+        if "id" in asked:
+            answered = {"type": "function", "data": {"content": "sunny", "name": "weather"}}
+            found = only(langchain_messages, [{"type": "ai", "data": asked}, answered])
+        (call,) = found.session[ToolCall]
+        assert (call.name, call.arguments, call.result) == ("weather", {"city": "Rome"}, "sunny")
+        assert found.passed_over == {}
+
+
+def test_a_request_logged_with_its_response() -> None:
+    """The answer and the tokens come out of the response."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {}}
+    answer = {"message": {"role": "assistant", "content": "Hi"}}
+    told = {"messages": [HELLO], "response": {"model": "m", "choices": [answer], "usage": usage}}
+    found = only(openai_messages, told)
+    assert found.output == "Hi"
+    assert found.session[ModelCall] == (ModelCall("m", Usage(9, 2)),)
+
+
+def test_all_trajectories_of_tau_bench() -> None:
+    """200 sessions, each with its reward, every message and every tool call."""
+    path = real("tau_bench_airline/gpt-4o-airline.json.gz")
+    (rows,) = values_in(path)
+    found = read(openai_messages, [rows])
+    assert len(found) == len({one.id for one in found}) == 200
+    assert [one.recorded["scores"]["reward"] for one in found] == [row["reward"] for row in rows]
+    assert sum(one.recorded["scores"]["reward"] for one in found) == 84
+    for one, row in zip(found, rows, strict=True):
+        roles = [m["role"] for m in row["traj"] if m["role"] != "tool"]
+        assert [message.role for message in one.session[Message]] == roles
+        answers = [m["content"] for m in row["traj"] if m["role"] == "tool"]
+        assert [call.result for call in one.session[ToolCall]] == answers
+        assert one.passed_over == {}
+
+
+MESSAGES: list[BaseMessage] = [
+    SystemMessage("Be kind."),
+    HumanMessage("Hi", id="h1"),
+    AIMessage(
+        "",
+        tool_calls=[{"name": "find", "args": {"q": 1}, "id": "c1"}],
+        usage_metadata={
+            "input_tokens": 9, "output_tokens": 2, "total_tokens": 11,
+            "input_token_details": {"cache_read": 4},
+        },
+        response_metadata={"model_name": "m", "finish_reason": "tool_calls"},
+    ),
+    ToolMessage("boom", tool_call_id="c1", status="error", name="find"),
+    AIMessageChunk(content="Sorry."),
+    ChatMessage(role="User", content="So?"),
+    ChatMessage(role="moderator", content="Stop."),
+    AIMessage("", invalid_tool_calls=[{"name": "x", "args": "{", "id": "c9", "error": "no"}]),
+    RemoveMessage(id="h1"),
+]  # fmt: skip
+
+
+def test_both_shapes_of_langchain_give_the_same() -> None:
+    """What messages_to_dict writes and what dumpd writes are the same session."""
+    one = only(langchain_messages, messages_to_dict(MESSAGES))
+    other = only(langchain_messages, dumpd(MESSAGES))
+    assert [type(event) for event in one.session] == [type(event) for event in other.session]
+    assert one.session[Message] == other.session[Message]
+    assert one.session[ToolCall] == other.session[ToolCall]
+    assert one.passed_over == other.passed_over
+    assert [m.role for m in one.session[Message]] == [
+        "system", "user", "assistant", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert one.session[ToolCall] == (
+        ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),
+    )
+    assert one.session[ModelCall] == (ModelCall("m", Usage(9, 2, 4), finish_reason="tool_calls"),)
+    assert one.passed_over == {
+        "message: moderator": 1,
+        "invalid tool call": 1,
+        "message: remove": 1,
+    }
+    assert (one.input, one.output) == ("Hi", "Sorry.")
+
+
+def test_langchain_sessions_in_objects_and_lines() -> None:
+    """State with messages, one message a line, several sessions in a list; tokens the old way."""
+    (dump,) = LANGCHAIN
+    assert only(langchain_messages, {"id": "t1", "messages": dump, "x": 1}).recorded["x"] == 1
+    assert only(langchain_messages, *dump, 4).passed_over == {"a number": 1}
+    assert [one.id for one in read(langchain_messages, [[dump, dump]])] == ["chat:1", "chat:2"]
+    usage = {"token_usage": {"prompt_tokens": 3, "completion_tokens": 1}, "model": "old"}
+    message = {"type": "ai", "data": {"content": "x", "response_metadata": usage}}
+    assert only(langchain_messages, [message]).session.usage == Usage(3, 1)
+
+
+def test_sessions_of_our_own_come_back_whole() -> None:
+    """A result, a recording and a bare session are read back event by event."""
+    session = Session(
+        [Message("user", "Hi"), ToolCall("f", {"a": 1}, error="x"), ModelCall("m", Usage(1, 2)),
+         CustomEvent("Note", {"n": 1}), Message("assistant", "Hello")]
+    )  # fmt: skip
+    result = EvalResult(Trial(Sample("s1", "in"), "out", session=session))
+    found = only(proctor_sessions, codec.plain(result))
+    assert (found.id, found.input, found.output) == ("s1", "in", "out")
+    assert found.session == session
+    bare = only(proctor_sessions, codec.plain(session))
+    assert (bare.id, bare.input, bare.output) == ("chat", "Hi", "Hello")
+    assert bare.session == session
+
+
+def test_our_own_sessions_with_faults() -> None:
+    """Events that are not ours are kept and counted, and values beside sessions too."""
+    odd: Any = {"id": "x", "events": [{"type": "message", "role": "ghost"}, 3], "recorded": 4}
+    first, second = read(proctor_sessions, [1, PROCTOR[0], odd, None])
+    assert first.recorded == {"latency_ms": 12.5}
+    assert (first.output, first.passed_over) == ("Paris", {"a number": 1})
+    assert second.passed_over == {"message": 1, "a number": 1, "null": 1}
+    assert second.recorded == {"recorded": 4}
+    assert only(proctor_sessions, 5).passed_over == {"a number": 1}
+    around = {
+        "session": {"events": [{"type": "custom", "kind": "k", "data": 1}]},
+        "recorded": {"a": 1},
+    }
+    assert only(proctor_sessions, around).recorded == {"a": 1}
+    assert only(proctor_sessions, {**around, "recorded": 2}).recorded == {"recorded": 2}

@@ -1,0 +1,152 @@
+"""Whatever stands in a log is in the record: logs that are mutated, cut, or no logs at all."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from proctor.errors import DatasetError
+from proctor.importers.detecting import detect, named_format
+from proctor.importers.reading import SessionFiles
+from tests.importers.examples import EXAMPLES
+from tests.importers.logs import DATA, marked_in, read, values_in, written
+
+FORMATS = tuple(EXAMPLES)
+MARK = "\u2042mark\u2042"
+REAL = sorted(
+    path
+    for path in (DATA / "07_sessions").rglob("*.json*")
+    if ".expected." not in path.name and path.stat().st_size < 200_000
+)
+quickly = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+scalars = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)  # fmt: skip
+# Keys and words that mean something in one format or the other, so that odd shapes come up.
+WORDS = """type message role content parts text thinking tool_use tool_result name input id user
+    model assistant tool_use_id system summary payload response_item event_msg session_meta
+    messages info
+    function_call call_id output arguments token_count functionCall functionResponse response args
+    tool_calls function tool_call_id tool lc kwargs data human ai events session trial custom kind
+    sessionId uuid parentUuid leafUuid gemini toolCalls result status $set $rewindTo tokens usage
+    choices traj reward progress
+    timestamp total_token_usage last_token_usage input_tokens"""
+MEANING = frozenset(WORDS.split())
+words = st.sampled_from(sorted(MEANING))
+anything = st.recursive(
+    scalars | words,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
+    ),
+    max_leaves=25,
+)
+
+
+def spots(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a value that can be written to, as (container, key)."""
+    if isinstance(value, dict | list):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for key in keys:
+            yield value, key
+            yield from spots(value[key])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(values=st.lists(anything, max_size=6))
+@example(values=[[], {}, None, [[]], {"": []}])
+@example(
+    values=[{"lc": 1, "id": [], "kwargs": {"type": 3}}, {"type": "ai", "data": {"content": 1}}]
+)
+@quickly
+def test_any_json_is_kept(name: str, values: list[Any]) -> None:
+    """Every format, forced on any JSON, neither fails nor loses a text, a number or a key."""
+    marks: list[str] = []
+    marked = [marked_in(value, MEANING, marks) for value in values]
+    for some in (values, marked):
+        found = read(named_format(name), some)
+        assert len(found) > 0 or not some
+    kept = written(read(named_format(name), marked))
+    assert [mark for mark in marks if mark not in kept] == []
+    detect(values)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("put", [MARK, {MARK: 1}, [MARK], {"type": MARK}], ids=str)
+def test_nothing_in_a_log_can_be_lost(name: str, put: Any) -> None:
+    """A word put into any place of a log, instead of anything, is found in the record."""
+    lost = []
+    for path in _paths(EXAMPLES[name]):
+        values = copy.deepcopy(EXAMPLES[name])
+        spot: Any = values
+        for key in path[:-1]:
+            spot = spot[key]
+        spot[path[-1]] = put
+        if MARK not in written(read(named_format(name), values)):
+            lost.append(path)
+    assert lost == []
+
+
+def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield (*above, key)
+            yield from _paths(value[key], (*above, key))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
+@given(data=st.data())
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_changed_in_a_real_log_is_still_there(path: Path, data: st.DataObject) -> None:
+    """A word put anywhere into a real log, in the place of anything, is found in the record."""
+    values = copy.deepcopy(values_in(path))
+    form = detect(values)
+    assert form is not None
+    places = list(spots(values))
+    container, key = data.draw(st.sampled_from(places))
+    container[key] = data.draw(st.sampled_from([MARK, {MARK: 1}, [MARK], {"type": MARK}]))
+    assert MARK in written(read(form, values))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
+@given(data=st.data())
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_damaged_file_gives_what_is_left_of_it(path: Path, data: st.DataObject) -> None:
+    """Cut off anywhere, with bytes changed: each line is in a session or named as damaged."""
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(0, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    del raw[data.draw(st.integers(0, len(raw))) :]
+    with TemporaryDirectory() as folder:
+        file = Path(folder, path.name)
+        file.write_bytes(raw)
+        files = SessionFiles(file)
+        try:
+            found = list(files)
+        except DatasetError:
+            assert files.problems or not raw.strip()
+            return
+    if path.suffix != ".jsonl" or any(problem.where == str(file) for problem in files.problems):
+        return  # a document that is whole, or a file of which it is told that not all is a session
+    kept = written(found)
+    damaged = {problem.where.rpartition(":")[2] for problem in files.problems}
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if line.strip():
+            assert str(number) in damaged or _some_of(bytes(line), kept)
+
+
+def _some_of(line: bytes, kept: str) -> bool:
+    """True if the longest text of a line is in what is kept."""
+    value = json.loads(line)
+    texts = [c[k] for c, k in spots([value]) if isinstance(c[k], str)]
+    longest = max(texts, key=len, default="")
+    return json.dumps(longest, ensure_ascii=False)[1:-1] in kept or longest in kept

@@ -1,0 +1,172 @@
+"""All files of the official OpenAI instrumentation: every span, its tokens and its messages.
+
+What is expected is worked out here from the raw JSON, without any code of the product. The data is
+not part of the project: it is read from PROCTOR_DATA (by default ../shared/data).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.importers import langfuse, otlp
+from proctor.importers.imported import Imported
+from proctor.records.session import Message, ModelCall, ToolCall
+from tests.surroundings import ROOT
+
+DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
+FOLDER = DATA / "08_traces" / "otlp_openai_v2"
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.exists(), reason=f"the traces are not at {FOLDER} (set PROCTOR_DATA)"
+)
+
+
+def documents() -> list[tuple[str, Any]]:
+    files = sorted(FOLDER.glob("*.json"))
+    return [(file.name, json.loads(file.read_text(encoding="utf-8"))) for file in files]
+
+
+def raw_spans(document: Any) -> list[dict[str, Any]]:
+    return [
+        span
+        for resource in document["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
+def raw_attributes(span: dict[str, Any]) -> dict[str, Any]:
+    """Attributes with their one value, whatever its kind; whole numbers as numbers."""
+    found = {}
+    for item in span["attributes"]:
+        ((kind, value),) = item["value"].items()
+        found[item["key"]] = int(value) if kind == "intValue" else value
+    return found
+
+
+def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Who says what, asks for which tools, and answers which call: by the words of the JSON."""
+    told: list[tuple[Any, ...]] = []
+    if "gen_ai.system_instructions" in about:
+        parts = json.loads(about["gen_ai.system_instructions"])
+        told.append(("system", "\n".join(part["content"] for part in parts), [], None))
+    for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
+        for message in json.loads(about.get(name, "[]")):
+            texts = [p["content"] for p in message["parts"] if p["type"] == "text"]
+            calls = [
+                (p["id"], p["name"], p["arguments"])
+                for p in message["parts"]
+                if p["type"] == "tool_call"
+            ]
+            answers = [p for p in message["parts"] if p["type"] == "tool_call_response"]
+            texts += [p["response"] for p in answers]
+            call_id = answers[0]["id"] if answers else None
+            told.append((message["role"], "\n".join(texts), calls, call_id))
+    return told
+
+
+def messages(imported: Imported) -> list[tuple[Any, ...]]:
+    return [
+        (
+            message.role,
+            message.content,
+            [(call.call_id, call.name, call.arguments) for call in message.tool_calls],
+            message.call_id,
+        )
+        for message in imported.session[Message]
+    ]
+
+
+def test_every_span_its_tokens_and_its_messages() -> None:
+    """138 files, 146 spans in 146 traces: model, tokens, latency, end, error and all messages."""
+    seen = said = 0
+    for name, document in documents():
+        assert otlp.looks_like([document])
+        assert not langfuse.looks_like([document])
+        sessions = {one.id: one for one in otlp.read([(1, document)], name)}
+        spans = raw_spans(document)
+        assert list(sessions) == list(dict.fromkeys(span["traceId"] for span in spans))
+        for span in spans:
+            imported = sessions[span["traceId"]]
+            (call,) = imported.session[ModelCall]
+            about = raw_attributes(span)
+            used = call.usage
+            assert (used.input_tokens, used.output_tokens, used.cached_tokens) == (
+                about.get("gen_ai.usage.input_tokens"),
+                about.get("gen_ai.usage.output_tokens"),
+                about.get("gen_ai.usage.cache_read.input_tokens"),
+            )
+            assert call.model == about["gen_ai.request.model"]
+            lasted = int(span["endTimeUnixNano"]) - int(span["startTimeUnixNano"])
+            assert call.latency_ms == pytest.approx(lasted / 1e6)
+            ended = about.get("gen_ai.response.finish_reasons", {"values": []})["values"]
+            assert call.finish_reason == (ended[0]["stringValue"] if ended else None)
+            assert ("error" in call.details) == (span["status"].get("code") == 2)
+            assert messages(imported) == raw_messages(about)
+            assert imported.passed_over == {}
+            seen += 1
+            said += len(messages(imported))
+    assert (len(documents()), seen, said) == (138, 146, 85)
+
+
+def test_what_is_no_message_and_no_figure_is_recorded() -> None:
+    """Ids, times, settings and the resource: all attributes but those that hold what was said.
+
+    A call has one reason why it ended: where each of several answers has its own, they stay.
+    """
+    contents = {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"}
+    for name, document in documents():
+        recorded = {
+            span["id"]: span
+            for one in otlp.read([(1, document)], name)
+            for span in one.recorded["spans"]
+        }
+        for span in raw_spans(document):
+            kept = recorded[span["spanId"]]
+            about = raw_attributes(span)
+            choices = json.loads(about.get("gen_ai.output.messages", "[]"))
+            several = {"gen_ai.output.messages"} if len(choices) > 1 else set()
+            assert set(kept["attributes"]) == set(about) - (contents - several)
+            assert kept["began"] == int(span["startTimeUnixNano"])
+            assert kept.get("parent") == span.get("parentSpanId")
+            assert kept["flags"] == span["flags"]
+
+
+def test_tools_that_were_asked_for_are_calls_with_their_answers() -> None:
+    """With what a later call shows that they gave; where none does, the session says so."""
+    file = "test_chat_completions__test_chat_completion_tool_calls_with_content_content_mode0.otlp"
+    document = json.loads((FOLDER / f"{file}.json").read_text(encoding="utf-8"))
+    asking, answering = otlp.read([(1, document)], file)
+    assert [event.kind for event in asking.session if hasattr(event, "kind")] == [
+        "unanswered tool call",
+        "unanswered tool call",
+    ]
+    assert [(call.arguments, call.result) for call in answering.session[ToolCall]] == [
+        ({"location": "Seattle, WA"}, "50 degrees and raining"),
+        ({"location": "San Francisco, CA"}, "70 degrees and sunny"),
+    ]
+    assert str(answering.input).startswith("What's the weather")
+    assert str(answering.output).startswith("Today, the weather in Seattle")
+
+
+def test_a_file_of_a_collector_has_one_document_a_line() -> None:
+    """All files as the lines of one: a trace that several lines tell of is one session."""
+    lines = [(number, document) for number, (_, document) in enumerate(documents(), 1)]
+    together = list(otlp.read(lines, "traces.jsonl"))
+    spans = [span for _, document in lines for span in raw_spans(document)]
+    assert [one.id for one in together] == list(dict.fromkeys(span["traceId"] for span in spans))
+    assert len(together) < len(spans)
+    told = [call for one in together for call in one.session[ModelCall]]
+    assert len(told) == len(spans)
+    assert sum(call.usage.input_tokens or 0 for call in told) == sum(
+        raw_attributes(span).get("gen_ai.usage.input_tokens", 0) for span in spans
+    )
+    for one in together:
+        began = [span["began"] for span in sorted(one.recorded["spans"], key=lambda s: s["event"])]
+        assert began == sorted(began)
+    assert together[0].source == "traces.jsonl:1"

@@ -1,0 +1,264 @@
+"""How spans are put together: answers find their calls, contents stay where they were told."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from proctor.evaluators.tool_calls import calls_of
+from proctor.importers import langfuse, otlp
+from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from proctor.records.telling import UNANSWERED
+from tests.importers.logs import only
+from tests.importers.traces import CALL, CHAT, pairs, row, said, span, spans, value, words
+
+
+def call_of(city: str) -> dict[str, Any]:
+    given = {"city": city}
+    return said("assistant", {**CALL, "id": "call_0", "arguments": given})
+
+
+def answer_of(words_: str) -> dict[str, Any]:
+    return said("tool", {"type": "tool_call_response", "id": "call_0", "response": words_})
+
+
+def asking(name: str, at: int, asked: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+    about = {"gen_ai.input.messages": json.dumps(asked)}
+    about["gen_ai.output.messages"] = json.dumps([answer])
+    return span(name, at, {**CHAT, **about})
+
+
+ROME = [said("user", words("Rome?")), call_of("Rome"), answer_of("Rainy")]
+OSLO = [said("user", words("Oslo?")), call_of("Oslo"), answer_of("Snowy")]
+FINE = said("assistant", words("I see."))
+
+
+def results(*given: dict[str, Any]) -> dict[str, Any]:
+    calls = only(otlp, spans(*given)).session[ToolCall]
+    return {str(call.arguments["city"]): call.result for call in calls}
+
+
+def test_an_id_that_is_used_again_has_an_answer_each_time() -> None:
+    """In the next turn of one talk each call has the answer that came after it."""
+    later = [*ROME, FINE, *OSLO]
+    first, second = asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)
+    third, fourth = asking("c", 2, later[:5], OSLO[1]), asking("d", 3, later, FINE)
+    assert results(first, second, third, fourth) == {"Rome": "Rainy", "Oslo": "Snowy"}
+    found = only(otlp, spans(first, second, third))
+    assert [call.result for call in found.session[ToolCall]] == ["Rainy"]
+    assert [e.data["arguments"] for e in found.session[CustomEvent] if e.kind == UNANSWERED] == [
+        {"city": "Oslo"}
+    ]
+
+
+def test_an_id_that_two_agents_use_at_once_has_an_answer_each() -> None:
+    """An answer goes to the call before it in its own talk, whichever comes first."""
+    asked = [asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, OSLO[:1], OSLO[1])]
+    answered = [asking("c", 2, OSLO, FINE), asking("d", 3, ROME, FINE)]
+    assert results(*asked, *answered) == {"Rome": "Rainy", "Oslo": "Snowy"}
+
+
+def test_an_answer_of_which_only_a_later_span_tells_after_a_cut() -> None:
+    """A talk whose beginning is cut off looks like one that is known; the answer is found."""
+    asked = [asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)]
+    later = asking("c", 2, [*ROME, FINE, OSLO[0]], OSLO[1])
+    assert results(*asked, later, asking("d", 3, OSLO[1:], FINE)) == {
+        "Rome": "Rainy",
+        "Oslo": "Snowy",
+    }
+
+
+def test_spans_of_tools_with_one_id_go_to_their_calls_in_order() -> None:
+    """Each call has a span of its own, and an answer of a call with a span is nobody else's."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
+    tool["gen_ai.tool.call.id"] = "call_0"
+    ran = span("t", 1, {**tool, "gen_ai.tool.call.arguments": '{"city": "Rome"}'})
+    later = [*ROME, FINE, OSLO[0]]
+    found = only(
+        otlp,
+        spans(
+            asking("a", 0, ROME[:1], ROME[1]), ran, asking("b", 2, ROME, FINE),
+            asking("c", 3, later, OSLO[1]),
+        ),
+    )  # fmt: skip
+    assert [call.arguments for call in found.session[ToolCall]] == [{"city": "Rome"}]
+    (open_,) = [e.data for e in found.session[CustomEvent] if e.kind == UNANSWERED]
+    assert open_["arguments"] == {"city": "Oslo"}
+
+
+def test_contents_of_a_span_stay_with_it_unless_they_were_read_from_it() -> None:
+    """What a guardrail was given stays there, although a model was told the same."""
+    guard = {"openinference.span.kind": "GUARDRAIL", "input.value": "Rome?", "output.value": "1"}
+    found = only(otlp, spans(asking("a", 0, ROME[:1], FINE), span("guard", 1, guard)))
+    (kept,) = [e.data["found"] for e in found.session[CustomEvent]]
+    assert kept["attributes"] == guard
+    chat, _ = found.recorded["spans"]
+    assert set(chat["attributes"]) == set(CHAT)
+    assert [found.session.events[place] for place in chat["asked"]] == [Message("user", "Rome?")]
+
+
+def test_an_answer_that_cannot_be_read_is_not_taken_for_the_question() -> None:
+    """The words of the question, in the place of messages, are kept and named as unreadable."""
+    chat = asking("a", 0, ROME[:1], FINE)
+    chat["attributes"][-1]["value"] = value("Rome?")
+    found = only(otlp, spans(chat))
+    assert found.recorded["spans"][0]["attributes"]["gen_ai.output.messages"] == "Rome?"
+    assert found.session[ModelCall][0].details == {"unreadable": ["gen_ai.output.messages"]}
+
+
+def test_the_role_of_a_developer_is_kept() -> None:
+    """It is told as the system's, and the trace's own word stays."""
+    found = only(otlp, spans(asking("a", 0, [said("developer", words("Be brief."))], FINE)))
+    assert found.session[Message][0] == Message("system", "Be brief.")
+    assert "developer" in found.recorded["spans"][0]["attributes"]["gen_ai.input.messages"]
+
+
+def test_parts_of_messages_that_are_not_understood_are_counted() -> None:
+    """They stand in the message as they are; pictures are known."""
+    odd = said("user", words("See:"), {"type": "hologram", "x": 1}, {"type": "uri", "uri": "a"})
+    found = only(otlp, spans(asking("a", 0, [odd], FINE)))
+    assert found.passed_over == {"part: hologram": 1}
+    assert {"type": "hologram", "x": 1} in found.session[Message][0].content
+
+
+@pytest.mark.parametrize("shape", ["nested", "resources", "texts", "chats"])
+def test_large_traces_take_time_by_their_size(shape: str) -> None:
+    """Four times as many spans take about four times as long, not sixteen."""
+
+    def document(count: int) -> dict[str, Any]:
+        tool = {"gen_ai.operation.name": "execute_tool"}
+        nested = [
+            span(f"s{n}", n, {**tool, "gen_ai.tool.name": f"t{n}"}, parent=f"s{n - 1}")
+            for n in range(count)
+        ]
+        long = "\n".join(f"line {n}" for n in range(50))
+        texts = [
+            asking(f"s{n}", n, [said("user", words(f"{n}\n{long}"))], FINE) for n in range(count)
+        ]
+        chats = [
+            span(f"s{n}", n, USED if n < 9 else CHAT, parent=f"s{n - 1}") for n in range(count)
+        ]
+        alone = [spans(one)["resourceSpans"][0] for one in nested]
+        for number, one in enumerate(alone):
+            one["resource"] = {"attributes": pairs({"service.name": f"s{number}"})}
+        if shape == "resources":
+            return {"resourceSpans": alone}
+        return spans(*{"nested": nested, "texts": texts, "chats": chats}[shape])
+
+    def seconds(count: int) -> float:
+        given = document(count)
+        began = time.process_time()
+        only(otlp, given)
+        return time.process_time() - began
+
+    seconds(50)
+    few, many = min(seconds(500) for _ in range(3)), min(seconds(2000) for _ in range(2))
+    assert many < 9 * few
+
+
+def test_a_long_resource_is_looked_at_once() -> None:
+    """Two thousand spans of one program, which says a megabyte about itself, take a second."""
+    document = spans(*(span(f"s{n}", n, {}) for n in range(2000)))
+    document["resourceSpans"][0]["resource"] = {"attributes": pairs({"k": "y" * 1_000_000})}
+    began = time.process_time()
+    found = only(otlp, document)
+    assert time.process_time() - began < 1.5
+    assert [len(one["k"]) for one in found.recorded["resources"]] == [1_000_000]
+    same = [spans(span(f"s{n}", n, {}))["resourceSpans"][0] for n in range(3)]
+    found = only(otlp, {"resourceSpans": same})
+    assert found.recorded["resources"] == [{"service.name": "shop"}]
+
+
+USED = {**CHAT, "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 20}
+PART = {**CHAT, "gen_ai.usage.input_tokens": 60}
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        # Only the outer span tells it, also where another stands between.
+        ([span("a", 0, USED), span("b", 1, CHAT, parent="a")], [Usage(100, 20)]),
+        (
+            [span("a", 0, USED), span("x", 1, {}, parent="a"), span("b", 2, CHAT, parent="x")],
+            [Usage(100, 20)],
+        ),
+        # Each of the two tells a part; what the inner one tells holds.
+        ([span("a", 0, USED), span("b", 1, PART, parent="a")], [Usage(60, 20)]),
+        # Two calls in one, and only one tells: what is told around them is not counted again.
+        (
+            [span("a", 0, USED), span("b", 1, USED, parent="a"), span("c", 2, CHAT, parent="a")],
+            [Usage(100, 20), Usage()],
+        ),
+        # Two that do not tell have it together.
+        (
+            [span("a", 0, USED), span("b", 1, CHAT, parent="a"), span("c", 2, CHAT, parent="a")],
+            [Usage(), Usage(100, 20)],
+        ),
+        # Of three in each other the nearest that tells is believed.
+        (
+            [span("a", 0, USED), span("b", 1, PART, parent="a"), span("c", 2, CHAT, parent="b")],
+            [Usage(60, 20)],
+        ),
+    ],
+)
+def test_what_only_a_span_around_a_call_tells_of_its_usage_counts(
+    given: list[dict[str, Any]], used: list[Usage]
+) -> None:
+    """A framework that counts the tokens of a client's call, and the client does not."""
+    for some in (given, given[::-1]):
+        calls = only(otlp, spans(*some)).session[ModelCall]
+        assert sum((call.usage for call in calls), Usage()) == sum(used, Usage())
+    assert [call.usage for call in only(otlp, spans(*given)).session[ModelCall]] == used
+
+
+def test_what_is_found_in_a_trace_and_is_no_call_is_not_counted_as_one() -> None:
+    """Spans with a name and an input, and rows that nobody knows, look like calls of tools."""
+    plan = row("plan", "SPAN", 0, input={"goal": "x"}, output="y", error=True)
+    stray = {"name": "go", "input": {}, "tool": "go"}
+    found = only(langfuse, {"trace": {"id": "t"}, "observations": [plan]}, stray)
+    assert calls_of(found.session.view()) == []
+    (kept, _) = [event.data["found"] for event in found.session[CustomEvent]]
+    assert (kept["name"], kept["input"]) == ("plan", {"goal": "x"})
+    odd = {**span("guard", 0, {"x": 1}), "input": {"a": 1}, "tool_name": "guard"}
+    assert calls_of(only(otlp, {**spans(odd), "tool": stray}).session.view()) == []
+
+
+def test_fields_of_a_span_do_not_take_the_place_of_ours() -> None:
+    """A field that has a name of the record's own stands beside it."""
+    theirs = {"id": "x", "asked": [9], "event": 7, "scope": "y", "odd": 1}
+    found = only(otlp, spans({**asking("a", 0, ROME[:1], FINE), **theirs}))
+    (kept,) = found.recorded["spans"]
+    assert {name: kept[f"their {name}"] for name in theirs} == theirs
+    assert (kept["id"], kept["asked"], kept["event"]) == ("a", [0], 2)
+    both = only(otlp, spans({**span("a", 0, {}), "id": 1, "their id": 2, "their id 2": 3}))
+    (kept,) = [event.data["found"] for event in both.session[CustomEvent]]
+    assert (kept["their id"], kept["their id 2"], kept["their id 3"]) == (2, 3, 1)
+    seen = row("plan", "TOOL", 0, asked=[9], event=7, **{"their event": 8})
+    (kept,) = only(langfuse, {"trace": {"id": "t"}, "observations": [seen]}).recorded[
+        "observations"
+    ]
+    assert (kept["their asked"], kept["event"]) == ([9], 0)
+    assert (kept["their event"], kept["their event 2"]) == (8, 7)
+
+
+def test_rows_without_ids_are_nobody_elses() -> None:
+    """An id that looks like a number of ours is an id."""
+    rows = [row("", "TOOL", 0, input={"a": 1}), row("#0", "TOOL", 1, input={"a": 2})]
+    rows[0]["name"] = rows[1]["name"] = "go"
+    found = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
+    assert [call.arguments for call in found.session[ToolCall]] == [{"a": 1}, {"a": 2}]
+
+
+def test_a_tool_in_a_tool_of_its_name_is_one_call() -> None:
+    """With nothing, or with spans that are no calls, between them; a tool in another is two."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
+    chain = span("chain", 1, {"openinference.span.kind": "CHAIN"}, parent="outer")
+    inner = span("inner", 2, tool, parent="chain")
+    found = only(otlp, spans(span("outer", 0, tool), chain, inner))
+    assert len(found.session[ToolCall]) == 1
+    other = span("inner", 2, {**tool, "gen_ai.tool.name": "search"}, parent="chain")
+    found = only(otlp, spans(span("outer", 0, tool), chain, other))
+    assert [call.name for call in found.session[ToolCall]] == ["weather", "search"]

@@ -1,0 +1,184 @@
+"""Recorded sessions as a dataset: ids, metadata, and runs without a target."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import sessions
+from proctor.errors import ConfigError, DatasetError
+from proctor.importers import claude_code
+from proctor.importers.imported import Imported
+from proctor.prepare import Evaluation, prepare
+from proctor.records.session import Session, ToolCall, Usage
+from proctor.registry import Registry
+from proctor.session_dataset import SessionDataset, named_apart, sample_of
+from tests.importers.examples import CLAUDE, OPENAI
+from tests.importers.logs import only, real
+
+
+def folder(tmp_path: Path, **files: Any) -> Path:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, values in files.items():
+        (logs / f"{name}.jsonl").write_text("".join(json.dumps(v) + "\n" for v in values))
+    return logs
+
+
+def test_samples_hold_what_was_left_behind(tmp_path: Path) -> None:
+    """Input, output, session, usage and recorded scores; a task is a cluster."""
+    first, second = SessionDataset(folder(tmp_path, chat=OPENAI))
+    assert (first.id, first.input, first.metadata["output"]) == (
+        "7-1",
+        "Weather in Rome?",
+        "Sunny.",
+    )
+    assert first.metadata["session"][ToolCall][0].name == "weather"
+    assert first.metadata["scores"] == {"reward": 1.0}
+    assert first.cluster == "7"
+    assert "usage" not in first.metadata
+    assert second.metadata["session_id"] == "second"
+    assert second.metadata["recorded_id"] == "second"
+
+
+def test_ids_that_clash_get_a_suffix(tmp_path: Path) -> None:
+    """Each sample has an id of its own, the same at every pass."""
+    logs = folder(tmp_path, a=CLAUDE, b=CLAUDE, c=[{"id": "cc-1-2", "messages": [
+        {"role": "user", "content": "x"}]}])  # fmt: skip
+    data = SessionDataset(logs)
+    assert [sample.id for sample in data] == ["cc-1", "cc-1-2", "cc-1-2-2"]
+    assert data.inspect().length == 3
+    assert data.info == data.inspect()
+
+
+def test_ten_thousand_of_one_name_are_told_apart_in_no_time() -> None:
+    """The next number is not searched for from the beginning."""
+    before = time.process_time()
+    found = (Imported("chat", Session(), "openai", "f") for _ in range(20_000))
+    names = [name for name, _ in named_apart(found)]
+    assert (names[:2], names[-1]) == (["chat", "chat-2"], "chat-20000")
+    assert len(set(names)) == 20_000
+    assert time.process_time() - before < 5
+
+
+def test_one_session_can_be_chosen(tmp_path: Path) -> None:
+    """By the id that it has among all; else by being the only one."""
+    logs = folder(tmp_path, a=CLAUDE, b=[*CLAUDE, {"type": "hologram"}], c=OPENAI)
+    (logs / "d.jsonl").write_text("{")
+    data = SessionDataset.one(logs, "cc-1-2")
+    (sample,) = data
+    assert sample.metadata["source"].endswith("b.jsonl")
+    assert data.inspect().details["passed_over"] == {"hologram": 1}
+    assert [problem.where for problem in data.problems] == [str(logs / "d.jsonl:1")]
+    with pytest.raises(ConfigError, match="did you mean 'cc-1-2'"):
+        SessionDataset.one(logs, "cc-1-3")
+    with pytest.raises(ConfigError, match=r"name one with --id: cc-1, cc-1-2, 7-1, second$"):
+        SessionDataset.one(logs)
+    assert len(list(SessionDataset.one(logs / "a.jsonl", format="claude-code"))) == 1
+
+
+def test_whoever_iterates_is_told_what_could_not_be_read(tmp_path: Path) -> None:
+    """Without a description made before: by the dataset, and as warnings of the run."""
+    logs = folder(tmp_path, a=[*CLAUDE, {"type": "hologram"}])
+    (logs / "b.jsonl").write_text("{")
+    data = SessionDataset(logs)
+    notes: list[str] = []
+    heard = sessions.warnings.set(notes)
+    try:
+        assert len(list(data)) == 1
+    finally:
+        sessions.warnings.reset(heard)
+    assert [problem.where for problem in data.problems] == [str(logs / "b.jsonl:1")]
+    assert notes == data.warnings
+    assert "1 of the dataset's lines or files" in notes[0]
+    assert "hologram (1)" in notes[1]
+    list(data)
+    assert data.warnings == notes  # each pass counts anew
+
+
+def test_a_warning_names_every_file_that_could_not_be_read(tmp_path: Path) -> None:
+    """Of the first it says why; a file is named once, however many lines of it are damaged."""
+    logs = folder(tmp_path, a=CLAUDE)
+    for number in range(26):
+        (logs / f"bad{number:02}.json").write_text("{\n{\n{\n{\n")
+    data = SessionDataset(logs)
+    list(data)
+    (warning,) = data.warnings
+    assert ", in 26 files: " in warning
+    assert all(warning.count(f"bad{number:02}.json") == 1 for number in range(26))
+    for number in range(60):
+        (logs / f"c{number:02}.json").write_text("")
+    list(data)
+    assert data.warnings[0].endswith(", c23.json and 36 more")
+
+
+def test_names_of_results_are_not_taken() -> None:
+    """What was recorded under a name that means something else here gets another."""
+    recorded = {"recorded": 1, "tags": "a b", "error": "x", "task_id": True, "model": "m"}
+    metadata = sample_of(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    assert metadata["recorded_recorded"] == 1
+    assert metadata["recorded_tags"] == "a b"
+    assert metadata["recorded_error"] == "x"
+    assert metadata["model"] == "m"
+    assert "cluster" not in metadata
+    assert sample_of(Imported(" ", Session(), "openai", "f"), "s").input == ""
+
+
+def test_names_that_clash_lose_nothing() -> None:
+    """What keeps its name has it; what would get the same gets a number."""
+    recorded = {"output": 1, "recorded_output": 2, "recorded_output_2": 3, "usage": 4}
+    metadata = sample_of(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    assert metadata["recorded_output"] == 2
+    assert metadata["recorded_output_2"] == 3
+    assert metadata["recorded_output_3"] == 1
+    assert metadata["recorded_usage"] == 4
+
+
+def test_the_description_counts_what_could_not_be_read(tmp_path: Path) -> None:
+    """Formats, damaged lines and what is not understood stand with the run."""
+    logs = folder(tmp_path, a=[*CLAUDE, {"type": "hologram"}])
+    (logs / "b.jsonl").write_text("{")
+    info = SessionDataset(logs).inspect()
+    assert info.details["formats"] == {"claude-code": 1}
+    assert info.details["passed_over"] == {"hologram": 1}
+    assert info.details["damaged"] == 1
+    assert "b.jsonl:1" in info.details["problems"][0]
+    assert info.fingerprint is not None
+
+
+def test_sessions_need_no_target_and_with_one_are_the_baseline(tmp_path: Path) -> None:
+    """Without a target what was recorded is scored; with one it is what was before."""
+    data = SessionDataset(folder(tmp_path, a=CLAUDE))
+    plan = prepare(Evaluation(None, data, ["all_tools_succeeded"]), Registry.standard())
+    assert plan.target.spec.kind == "recorded"
+    plan = prepare(Evaluation(len, data, ["all_tools_succeeded"]), Registry.standard())
+    (sample,) = plan.dataset
+    assert sample.metadata["baseline"]["output"] == "Two files."
+
+
+def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
+    """A dataset without one session is refused before the run."""
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(DatasetError, match="no session"):
+        SessionDataset(tmp_path).inspect()
+
+
+def test_tau_bench_rewards_are_fields(tmp_path: Path) -> None:
+    """All 200 trajectories are samples with their reward; tasks are clusters."""
+    data = list(SessionDataset(real("tau_bench_airline/gpt-4o-airline.json.gz"), "openai"))
+    assert len({sample.id for sample in data}) == 200
+    assert sum(sample.metadata["scores"]["reward"] for sample in data) == 84
+    assert len({sample.cluster for sample in data}) == 50
+
+
+def test_usage_is_told_by_name() -> None:
+    """Tokens of the session, the cache's included."""
+    metadata = sample_of(only(claude_code, *CLAUDE), "x").metadata
+    assert metadata["usage"] == {
+        "input_tokens": 375, "output_tokens": 41, "cached_tokens": 300, "cache_write_tokens": 60,
+    }  # fmt: skip
+    assert metadata["session"].usage == Usage(375, 41, 300, cache_write_tokens=60)
