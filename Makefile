@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs generate bench quality simulations chaos lock clean demo-env dev-env
+.PHONY: help demo test test-all check format lint types docs generate bench quality simulations chaos fuzz lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -48,6 +48,7 @@ bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges,
 	@$(BIN)/python benchmarks/mailboxes.py
 	@$(BIN)/python -m benchmarks.fields
 	@$(BIN)/python -m benchmarks.comparing
+	@$(BIN)/python benchmarks/rubrics.py
 
 quality: dev-env ## Measure the evaluators on public data, against reference figures.
 	@$(BIN)/proctor models pull minilm
@@ -60,8 +61,12 @@ chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of 
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
 	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/fleet/test_chaos.py
 
+fuzz:            ## Feed the importers with logs that chance has changed (FUZZ_SECONDS, FUZZ_SEED).
+	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz
+	@.venv-fuzz/bin/python -m fuzz.importers --seconds $(or $(FUZZ_SECONDS),300) --seed $(or $(FUZZ_SEED),1)
+
 lock: dev-env    ## Pin the requirements anew, with hashes.
 	@$(BIN)/python tools/lock.py
 
 clean:           ## Remove what the other targets made.
-	rm -rf .venv* .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv* .fuzz .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,6 +1,6 @@
 """Make a virtual environment with the pinned packages and this project in it.
 
-Usage: python3 tools/bootstrap.py VENV run|demo|dev
+Usage: python3 tools/bootstrap.py VENV run|demo|dev|fuzz
 
 Needs nothing but Python and pip: where the `venv` module has no `ensurepip` (some distributions
 leave it out), virtualenv is fetched into a temporary folder first. A stamp makes second runs quick.

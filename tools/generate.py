@@ -23,6 +23,7 @@ from proctor.evaluators.marking import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
 from proctor.plugins import EVALUATORS, installed
 from proctor.registry import Registry
+from proctor.rubrics import schema as rubrics
 
 ROOT = Path(__file__).resolve().parent.parent
 # What click's help marks a paragraph with that must not be wrapped.
@@ -109,9 +110,6 @@ def command_line() -> str:
         command = proctor.get_command(context, name)
         assert command is not None
         parts += _command(name, command)
-        if isinstance(command, click.Group):
-            for each, member in command.commands.items():
-                parts += _command(f"{name} {each}", member)
     return "\n\n".join([*parts, EXIT_CODES.strip()]) + "\n"
 
 
@@ -128,6 +126,9 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
             yield " ".join(paragraph.split())
     if options:
         yield _table(("option", "meaning"), [_option(option) for option in options])
+    if isinstance(command, click.Group):
+        for inner, one in command.commands.items():
+            yield from _command(f"{name} {inner}", one)
 
 
 def _argument(argument: click.Argument) -> str:
@@ -169,10 +170,16 @@ def schema() -> str:
     return codec.encode_pretty(eval_file.schema()).decode() + "\n"
 
 
+def rubric_schema() -> str:
+    """The JSON Schema of rubric files."""
+    return codec.encode_pretty(rubrics.schema()).decode() + "\n"
+
+
 WRITTEN = {
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
     f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
+    f"src/proctor/schemas/{rubrics.SCHEMA_FILE}": rubric_schema,
 }
 
 

@@ -14,6 +14,7 @@ INPUTS = {
     "run": ["run.in"],
     "demo": ["run.in", "demo.in"],
     "dev": ["run.in", "dev.in"],
+    "fuzz": ["run.in", "fuzz.in"],
     "models": ["models.in"],
 }
 
