@@ -137,7 +137,7 @@ async def execute(
     if info.length == 0:
         raise DatasetError("it holds no samples", where=info.name)
     if resume_from:
-        before = run_to_resume(history, resume_from, plan.name)
+        before = run_to_resume(history, resume_from, plan.name, retrying=how.retry_errors)
         with history.hold(before.run_id):
             return FieldReport.of(await resume(plan, info, before, history, clock, how).run())
     sitting = begin(plan, info, history, clock, how)

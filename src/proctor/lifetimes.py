@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -28,8 +28,7 @@ class _Held:
 _LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
 
 
-@contextlib.asynccontextmanager
-async def in_use() -> AsyncIterator[None]:
+class in_use:  # noqa: N801 - used as a function is
     """Hold open what is opened inside; the last to leave closes everything.
 
     >>> async def main() -> list[str]:
@@ -42,11 +41,15 @@ async def in_use() -> AsyncIterator[None]:
     >>> asyncio.run(main())
     ['a line', 'closed a line']
     """
-    held = _LOOPS.setdefault(asyncio.get_running_loop(), _Held())
-    held.users += 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_held",)
+
+    async def __aenter__(self) -> None:
+        self._held = _LOOPS.setdefault(asyncio.get_running_loop(), _Held())
+        self._held.users += 1
+
+    async def __aexit__(self, *error: object) -> None:
+        held = self._held
         held.users -= 1
         if held.users == 0:
             things, held.things = list(held.things.values()), {}

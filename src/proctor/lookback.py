@@ -46,14 +46,17 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
     return SQLiteHistory(where) if isinstance(where, str | Path) else where
 
 
-def run_to_resume(history: History, reference: str | bool, name: str) -> RunMetadata:
+def run_to_resume(
+    history: History, reference: str | bool, name: str, *, retrying: bool = False
+) -> RunMetadata:
+    """The run that is named, else the latest unfinished one; for `retrying` errors the latest."""
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=1000, name=name):
-        if run.status != "completed" and run.rescored_from is None:
+        if (retrying or run.status != "completed") and run.rescored_from is None:
             return run
     raise RunNotFound(
-        f"there is no unfinished run of {name!r} to resume",
+        f"there is no {'' if retrying else 'unfinished '}run of {name!r} to resume",
         fix="run it without --resume, or name a run: proctor runs lists them",
     )
 

@@ -53,14 +53,15 @@ def test_without_an_annotation_a_function_gets_the_messages() -> None:
 
 
 def test_a_function_of_a_text_gets_one_text() -> None:
-    """By its annotation or the name `prompt`; who speaks is said only where it is needed."""
+    """By its annotation or the names people give it; who speaks is said only where it is needed."""
 
     def annotated(question: str) -> str:
         return question
 
     named = FunctionAdapter(lambda prompt: prompt)
     two = ModelRequest(TALK.messages[:2])
-    for adapter in (FunctionAdapter(annotated), named):
+    others = (FunctionAdapter(lambda text: text), FunctionAdapter(lambda question: question))
+    for adapter in (FunctionAdapter(annotated), named, *others):
         assert complete(adapter, two).text == "Be brief.\n\n2 + 2?"
     assert complete(named, TALK).text == (
         'System:\nBe brief.\n\nUser:\n2 + 2?\n\nAssistant:\n5\n\nUser:\n{"really":true}'

@@ -186,6 +186,14 @@ def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> Non
     assert caught.value.retryable
 
 
+def test_a_time_out_names_the_last_failure_before_it(server: ModelServer) -> None:
+    """The server was broken, and then it hung: both is told."""
+    server.faults += [Fault.status(500), Fault.hang(20)]
+    told = r"did not answer within 0\.5 s in all; before that it answered 500"
+    with pytest.raises(CallFailed, match=told):
+        ask(server, made(server), timeout=0.5)
+
+
 def test_no_time_left_sends_nothing(server: ModelServer) -> None:
     """A call with no time at all fails before it asks."""
     with pytest.raises(CallFailed, match="within 0 s"):

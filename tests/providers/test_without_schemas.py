@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from proctor.asking.ask import aask
-from proctor.errors import CallFailed
+from proctor.connections import provider
+from proctor.errors import CallFailed, Unreadable
 from proctor.ports import ProviderAdapter
 from proctor.providers.wire import schemas
 from proctor.providers.wrappers.cached import Cached, DiskKept
@@ -101,3 +102,33 @@ def test_words_stand_under_the_users_or_alone() -> None:
 def test_an_objection_needs_a_schema() -> None:
     """Names alone prove nothing."""
     assert not schemas.objected("response_format", asked(), ("response_format",))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_server_that_ignores_schemas_is_told_with_the_remedy(wire: str) -> None:
+    """Prose twice, although a schema was sent: what to write is in the message."""
+    remedy = "if the server ignores schemas, connect it with fits_schema: false"
+    with ModelServer(lambda asked: "Paris, I think.") as server:
+        with pytest.raises(Unreadable, match=remedy):
+            _asked(adapter_for(wire, server.url))
+        with pytest.raises(Unreadable) as caught:
+            _asked(adapter_for(wire, server.url, fits_schema=False))
+    assert remedy not in str(caught.value)
+
+
+def test_json_that_does_not_fit_says_nothing_of_schemas() -> None:
+    """The server did hold its model to JSON; something else is wrong."""
+    with (
+        ModelServer(lambda asked: '{"town": "Paris"}') as server,
+        pytest.raises(Unreadable) as caught,
+    ):
+        _asked(adapter_for("openai", server.url))
+    assert "fits_schema" not in str(caught.value)
+
+
+IN_WORDS = {"model": "http://127.0.0.1:9/v1#qwen", "fits_schema": False}
+
+
+def test_on_the_command_line_options_of_a_model_come_from_python() -> None:
+    """Where only an address can be written, it names a mapping with the options in it."""
+    assert provider("tests.providers.test_without_schemas:IN_WORDS").fits_schema is False

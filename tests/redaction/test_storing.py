@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor import codec
 from proctor.redaction.naming import says_secret
 from proctor.redaction.pii import find_pii
 from proctor.redaction.secrets import find_secrets
-from proctor.redaction.storing import Redaction, may_hold_secret
+from proctor.redaction.storing import Redaction, may_hold_secret, may_hold_secrets
 from tests.redaction.lines import PII, SECRETS, rows
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
@@ -207,3 +210,25 @@ def test_personal_data_stays_unless_it_is_asked_for() -> None:
 def test_all_personal_data_is_taken_out(text: str) -> None:
     """After it nothing is found any more."""
     assert find_pii(Redaction(personal=True).text(text)) == []
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.lists(pieces, max_size=4).map("".join),
+        lambda inner: st.lists(inner) | st.dictionaries(pieces | st.text(max_size=5), inner),
+        max_leaves=8,
+    ),
+)
+def test_where_json_is_passed_over_nothing_would_be_taken_out(value: Any) -> None:
+    """The quick look at JSON never misses what the slow one finds, names and escapes included."""
+    data = codec.encode(value).decode()
+    plain = msgspec.json.decode(data)
+    if not may_hold_secrets(data):
+        assert Redaction().value(plain) is plain
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if find_secrets(line)])
+def test_a_secret_in_json_is_worth_a_look(line: str) -> None:
+    """Also where it is escaped; as a value and as a key."""
+    assert may_hold_secrets(codec.encode({"a": [line]}).decode())
+    assert may_hold_secrets(codec.encode({line: 1}).decode())

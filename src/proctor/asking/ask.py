@@ -15,7 +15,7 @@ import msgspec
 
 from proctor import bridge, lifetimes, sessions
 from proctor.asking.conditions import conditions
-from proctor.asking.forms import JsonForm, in_words
+from proctor.asking.forms import JsonForm, in_words, is_json
 from proctor.asking.recall import recall, remember
 from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError, Unreadable
@@ -84,6 +84,7 @@ async def aask(
     async with lifetimes.in_use():
         response = await _complete(adapter, request, request.messages[known:], until)
         if form is None or (request.tools and response.tool_calls):
+            _keep(adapter, (request, response))
             return response
         return await _read(adapter, request, response, form, until)
 
@@ -161,20 +162,30 @@ async def _complete(
     """One call, written into the session; from what is kept, where the run keeps answers."""
     for message in new:
         sessions.record(message)
-    spending, kept = conditions.get()
+    spending, kept, _ = conditions.get()
     response = None if kept is None else recall(kept, adapter, request)
     if response is None:
         if spending is not None:
             spending.begin()
         response = await _timed(adapter, request, until)
-        if kept is not None and not response.cached:
-            remember(kept, adapter, request, response)
         if spending is not None and response.cached:
             spending.take_back()
     _note(adapter, response)
     if spending is not None and not response.cached:
         spending.end(adapter.model, response.usage)
     return response
+
+
+def _keep(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
+    """Keep what was answered, where the run keeps answers, for whoever asks the same again.
+
+    Only here is it known that an answer is of use: one that cannot be read is asked for anew.
+    """
+    kept = conditions.get().kept
+    if kept is not None:
+        for request, response in exchanges:
+            if not response.cached:
+                remember(kept, adapter, request, response)
 
 
 async def _timed(
@@ -223,30 +234,45 @@ async def _read(
     _refuse_refusal(adapter, response)
     try:
         read = form.read(response.text, structured=structured)
-        return msgspec.structs.replace(response, output=read)
     except ValueError as error:
         told = in_words(form.schema) if structured else form.instructions
         reminder = Message("user", _reminder(response, str(error), told))
+    else:
+        _keep(adapter, (request, response))
+        return msgspec.structs.replace(response, output=read)
     said = Message("assistant", response.text or "(nothing)")
     again = msgspec.structs.replace(request, messages=(*request.messages, said, reminder))
     try:
         second = await _complete(adapter, again, (reminder,), until)
         _refuse_refusal(adapter, second)
-        second = _together(response, second)
-        if request.tools and second.tool_calls:
-            return second
-        return msgspec.structs.replace(second, output=form.read(second.text, structured=structured))
+        both = _together(response, second)
+        if not (request.tools and second.tool_calls):
+            read = form.read(second.text, structured=structured)
+            both = msgspec.structs.replace(both, output=read)
+        # Both, or the first would have to be paid for again to come to the second.
+        _keep(adapter, (request, response), (again, second))
+        return both
     except CallFailed as error:
         error.usage = response.usage if error.usage is None else response.usage + error.usage
         raise
     except ValueError as error:
-        cut = ", cut off at max_tokens" if second.finish_reason == "length" else ""
         raise Unreadable(
-            f"{adapter.model} gave no answer that can be read, asked twice{cut}: {error}; "
-            f"it said {_quoted(second.text)}",
+            f"{adapter.model} gave no answer that can be read, asked twice{_cut(second)}: {error}; "
+            f"it said {_quoted(second.text)}{_remedy(second, structured)}",
             answer=second.text,
-            usage=second.usage,
+            usage=_together(response, second).usage,
         ) from None
+
+
+def _cut(response: ModelResponse) -> str:
+    return ", cut off at max_tokens" if response.finish_reason == "length" else ""
+
+
+def _remedy(response: ModelResponse, structured: bool) -> str:
+    """What to do about a server that takes a schema and answers whatever it likes."""
+    if not structured or _cut(response) or is_json(response.text):
+        return ""
+    return "; if the server ignores schemas, connect it with fits_schema: false"
 
 
 def _together(first: ModelResponse, second: ModelResponse) -> ModelResponse:

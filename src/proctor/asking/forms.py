@@ -58,6 +58,19 @@ class JsonForm:
             raise ValueError(str(error)) from None
 
 
+def is_json(text: str) -> bool:
+    """True if a text is JSON of whatever kind.
+
+    >>> is_json('{"a": 1}'), is_json("So: 4")
+    (True, False)
+    """
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
 def in_words(schema: dict[str, Any]) -> str:
     """How to answer, for a model that is not held to a schema by its provider."""
     return (

@@ -118,7 +118,8 @@ class Crew:
                 result = await run(slot, sample, configuration, epoch)
             except StopRun as told:
                 # Not data: the trial is left for a resumed run.
-                self.stopped, self.told = self.stopped or "told", told
+                # The first one is the reason; others are not begun because of it.
+                self.stopped, self.told = self.stopped or "told", self.told or told
                 self._drop()
                 break
             if slot.abandoned:

@@ -19,7 +19,7 @@ from proctor.ports import ResultWriter
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
 from proctor.records.trial import EvalResult, Verdict
-from proctor.redaction.storing import Redaction, may_hold_secret
+from proctor.redaction.storing import Redaction, may_hold_secret, may_hold_secrets
 
 # So many simple results are looked at together, if they come in one turn of the loop.
 TOGETHER = 64
@@ -87,7 +87,7 @@ class Redacting:
         self._do(len(reply), self._kept, key, created_at, reply)
 
     def _add_redacted(self, position: int, result: EvalResult, verdict: Verdict | None) -> None:
-        data, _ = written(result)
+        data = _encoded(result)
         self._do(len(data), self._added, position, result, data, verdict or result.verdict())
 
     def _do(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
@@ -149,12 +149,12 @@ def redacted(result: EvalResult, redaction: Redaction, data: bytes | None = None
     """A result without what must not be stored; itself if there is nothing.
 
     Ids and names stay: by them results are told apart. A cluster that must not be stored becomes
-    another one for each. `data` is the result as it is written, if that is known.
+    another one for each. `data` is the result as JSON, if that is known.
     """
-    data = written(result)[0] if data is None else data
-    if not redaction.may_find(data.decode()):
+    text = (_encoded(result) if data is None else data).decode()
+    if not redaction.may_find(text) or not (redaction.personal or may_hold_secrets(text)):
         return result
-    plain: dict[str, Any] = msgspec.json.decode(data)
+    plain: dict[str, Any] = msgspec.json.decode(written(result)[0])
     before = redaction.counts.total()
     trial, names = plain["trial"], {"configuration": result.trial.configuration}
     sample_id = trial["sample"].pop("id")
@@ -165,6 +165,14 @@ def redacted(result: EvalResult, redaction: Redaction, data: bytes | None = None
         named = plain.get(part, {})
         plain[part] = {name: redaction.value(value) for name, value in named.items()}
     return result if redaction.counts.total() == before else read(codec.encode(plain))
+
+
+def _encoded(result: EvalResult) -> bytes:
+    """A result as JSON, to be looked at; that it can be read back is seen to where it is kept."""
+    try:
+        return codec.encode(result)
+    except codec.UNWRITABLE:
+        return written(result)[0]
 
 
 def _told_apart(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from proctor.errors import RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
-from proctor.records.trial import EvalResult
+from proctor.records.trial import EvalResult, Verdict
 from proctor.redaction.storing import Redaction
 from proctor.threads import Threads
 
@@ -40,7 +40,8 @@ class Sitting:
     """One sitting of a run: a new run, or what is left of an earlier one.
 
     `open_runner` gives what does the jobs, and frees what it held when they are done. `decide`
-    hears every result, those of earlier sittings (`known`) first.
+    hears every result, those of earlier sittings (`known`) first; `heard` is given those of this
+    sitting as they are stored, without what must not be.
     """
 
     metadata: RunMetadata
@@ -55,6 +56,7 @@ class Sitting:
     spending: Spending | None = None
     decide: Hear | None = None
     known: Iterable[EvalResult] = ()
+    heard: Callable[[EvalResult], object] | None = None
 
     async def run(self) -> EvalReport:
         """Run all jobs, then finish: metrics are computed and the run is closed.
@@ -68,7 +70,7 @@ class Sitting:
         try:
             watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
             opened = self.history.writer(self.metadata.run_id)
-            with watched, opened as writer, guarded(writer, redaction) as kept:
+            with watched, opened as writer, guarded(self._told(writer), redaction) as kept:
                 crew = await self._work(kept)
             if crew.stopped in ("", "settled", "interrupted"):
                 status = "interrupted" if crew.stopped == "interrupted" else "completed"
@@ -80,11 +82,16 @@ class Sitting:
         self._raise_if_stopped(crew)
         return report
 
+    def _told(self, writer: ResultWriter) -> ResultWriter:
+        if self.heard is None:
+            return writer
+        return Overheard(writer, self.heard, self.progress.warnings)
+
     async def _work(self, writer: ResultWriter) -> Crew:
         threads = Threads()
         self.progress.start()
         # Set for what this task starts, and taken back: the caller's context is his own.
-        told = conditions.set(Conditions(self.spending))
+        told = conditions.set(Conditions(self.spending, is_stopping=lambda: self.progress.stopping))
         warned = sessions.warnings.set(self.progress.warnings)
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
@@ -159,6 +166,30 @@ class Sitting:
                 run_id=run_id,
                 fix=f"what was finished is kept as run {run_id}; mend the cause and resume it",
             )
+
+
+class Overheard:
+    """A writer whose results somebody else is given too; if that fails, the run says so once."""
+
+    def __init__(
+        self,
+        writer: ResultWriter,
+        heard: Callable[[EvalResult], object],
+        warnings: list[str],
+    ) -> None:
+        self._add, self.keep, self.behind = writer.add, writer.keep, writer.behind
+        self._heard = heard
+        self._warnings: list[str] | None = warnings
+
+    def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
+        """Hand on a result, then tell of it."""
+        self._add(position, result, verdict)
+        try:
+            self._heard(result)
+        except Exception as error:
+            if self._warnings is not None:
+                self._warnings.append(f"a result could not be told at once: {error}")
+            self._warnings = None
 
 
 class _Interrupts:

@@ -7,7 +7,7 @@ import dataclasses
 import platform
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -28,6 +28,7 @@ from proctor.engine.beside import (
 )
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
+from proctor.engine.changes import differences, refuse_if_changed
 from proctor.engine.crew import Hear
 from proctor.engine.deciding import Decide, in_turn
 from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
@@ -40,7 +41,7 @@ from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.provenance import gathered
 from proctor.records.run import DatasetInfo, RunMetadata
-from proctor.records.trial import Configuration, Trial
+from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.threads import Threads
 from proctor.version import VERSION
 
@@ -56,7 +57,8 @@ class Place(Protocol):
 class Conduct(msgspec.Struct, frozen=True):
     """How and where a run is carried out and, where one is resumed, what may have changed since.
 
-    `decide` may end it before its end: no further trial is begun once it gives a reason.
+    `decide` may end it before its end: no further trial is begun once it gives a reason. `heard`
+    is given every result as it is stored.
     """
 
     callbacks: Sequence[ProgressCallback] = ()
@@ -65,6 +67,7 @@ class Conduct(msgspec.Struct, frozen=True):
     retry_errors: bool = False
     place: Place | None = None
     decide: Decide | None = None
+    heard: Callable[[EvalResult], object] | None = None
 
 
 def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
@@ -207,74 +210,6 @@ def _merged(
     return tuple(names.values())
 
 
-def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
-    """What is not the same as when the run began, in words."""
-    changes = []
-    if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
-        changes.append(
-            Problem("dataset", "it can be read only once, so nothing tells if it is the same")
-        )
-    elif before.dataset.fingerprint != now.dataset.fingerprint:
-        lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
-        changes.append(Problem("dataset", f"its content has changed ({lengths})"))
-    if before.target != now.target:
-        then, today = before.target, now.target
-        what = (
-            "its code or version has changed"
-            if then.name == today.name
-            else (f"was {then.name!r}, is {today.name!r}")
-        )
-        changes.append(Problem("target", what))
-    if before.configurations != now.configurations:
-        changes.append(Problem("configurations", "they or their options have changed"))
-    if before.baseline != now.baseline:
-        baselines = f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"
-        changes.append(Problem("baseline", baselines))
-    if before.options.epochs != now.options.epochs:
-        epochs = f"were {before.options.epochs}, are {now.options.epochs}"
-        changes.append(Problem("epochs", epochs))
-    if before.total is not None and now.total is not None and now.total < before.total:
-        planned = f"{before.total} trials were planned, {now.total} are now"
-        changes.append(Problem("limit", planned))
-    if now.options.limit is not None and before.options.shuffle != now.options.shuffle:
-        seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
-        changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
-    return changes + _evaluator_differences(before, now)
-
-
-def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
-    then = {spec.name: spec for spec in before.evaluators}
-    today = {spec.name: spec for spec in now.evaluators}
-    if then == today:
-        return []
-    gone, new = sorted(then.keys() - today.keys()), sorted(today.keys() - then.keys())
-    changed = sorted(name for name in then.keys() & today.keys() if then[name] != today[name])
-    words = [
-        f"{word}: {', '.join(names)}"
-        for word, names in (("gone", gone), ("new", new), ("changed", changed))
-        if names
-    ]
-    return [Problem("evaluators", "; ".join(words) or "their order has changed")]
-
-
-def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
-    """Mixing results of two different things is refused; of two sets of evaluators, always."""
-    about_evaluators = any(change.where == "evaluators" for change in changes)
-    if not changes or (allowed and not about_evaluators):
-        return
-    fix = "run it anew, or resume with --allow-changes (allow_changes=True) to mix old and new"
-    if about_evaluators:
-        fix = (
-            "resume with the evaluators the run began with, then score its outputs "
-            f"with the new ones: proctor rescore {before.run_id}"
-        )
-    raise ResumeRefused(
-        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more",
-        problems=changes,
-        fix=fix,
-    )
-
-
 def new_run_id(now: datetime) -> str:
     """The id of a run that begins now."""
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -355,6 +290,7 @@ def _sitting(
         spending,
         decide,
         () if is_new or decide is None else history.results(metadata.run_id, metadata),
+        how.heard,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from proctor import sessions
-from proctor.asking.conditions import Conditions, conditions
+from proctor.asking.conditions import conditions
 from proctor.clock import Clock
 from proctor.engine.beside import Beside, alone
 from proctor.engine.cache import CachedReply, Call, OutputCache
@@ -258,6 +258,10 @@ class Scoring:
                 if self._progress.has_listeners:
                     said = scores[step.label]
                     self._progress.evaluator_end(trial, step.label, said, step.field)
+        except StopRun:
+            # What the others are answered is paid for: it is kept, where answers are.
+            await asyncio.gather(*waiting.values(), return_exceptions=True)
+            raise
         finally:
             for task in waiting.values():
                 task.cancel()
@@ -268,7 +272,7 @@ class Scoring:
         """One evaluator that waits, within its time; what it asks is noted in its own session."""
         sessions.current.set(session)
         if self._kept is not None:
-            conditions.set(Conditions(conditions.get().spending, self._kept))
+            conditions.set(conditions.get()._replace(kept=self._kept))
         try:
             async with asyncio.timeout(self._timeout):
                 if step.mode == "thread":

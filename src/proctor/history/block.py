@@ -120,8 +120,9 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
         )
 
 
-def kept(row: Sequence[Any], size: int, wanted: Callable[[int], bool]) -> list[Packed]:
-    """The results of a stored row whose outcome is wanted, packed as they were."""
+def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:
+    """The results of a stored row in which nothing failed, packed as they were."""
+    size = record_of(evaluators).size
     figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
     records = [figures[start : start + size] for start in range(0, len(figures), size)]
@@ -136,7 +137,13 @@ def kept(row: Sequence[Any], size: int, wanted: Callable[[int], bool]) -> list[P
         lines_of(lines),
         strict=True,
     )
-    return list(compress(everything, map(wanted, outcomes)))
+    return list(compress(everything, (_is_whole(record, evaluators) for record in records)))
+
+
+def _is_whole(record: bytes, evaluators: int) -> bool:
+    """Whether neither the target nor any evaluator failed."""
+    failed = OUTCOMES[record[OUTCOME_BYTE]] in ("error", "unscored")
+    return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
 
 def numbers_in(figures: bytes, evaluators: int, place: int) -> Iterator[float]:

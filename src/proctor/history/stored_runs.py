@@ -14,7 +14,7 @@ from typing import Any
 from proctor import codec
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding, run_rows
-from proctor.history.block import STORED, kept, record_of, rows
+from proctor.history.block import STORED, record_of, rows, without_errors
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.restoring import Restoration
 from proctor.history.run_rows import MetricTable, MetricTables
@@ -150,21 +150,21 @@ class StoredRuns:
         return self.results(run_id).done()
 
     def forget_errors(self, run_id: str) -> None:
-        """Drop the results that have no verdict because something failed, to run them again."""
+        """Drop the results in which the target or an evaluator failed, to run them again."""
         run_key, metadata = self._row(run_id)
         size = record_of(len(metadata.evaluators)).size
-        without = {OUTCOMES.index("error"), OUTCOMES.index("unscored")}
         with self._changing() as connection:
             keys = connection.execute(
-                "SELECT id FROM blocks WHERE run = ? AND error + unscored > 0", (run_key,)
+                "SELECT id FROM blocks WHERE run = ? AND error + unscored + failed > 0", (run_key,)
             ).fetchall()
             for (key,) in keys:
                 stored = connection.execute(
                     f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                left = kept(stored, size, lambda outcome: outcome not in without)
-                connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
-                connection.executemany(INSERT, rows(run_key, left))
+                left = without_errors(stored, len(metadata.evaluators))
+                if len(left) < len(stored[0]) // size:
+                    connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
+                    connection.executemany(INSERT, rows(run_key, left))
 
     def runs(
         self,

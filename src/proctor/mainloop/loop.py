@@ -13,7 +13,7 @@ import msgspec
 
 from proctor import bridge, codec, lifetimes, sessions
 from proctor.asking.ask import AskOptions, aask
-from proctor.asking.conditions import Conditions, conditions
+from proctor.asking.conditions import conditions
 from proctor.asking.forms import JsonForm
 from proctor.clock import Clock, SystemClock
 from proctor.connections import provider
@@ -262,8 +262,8 @@ def _within(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
     if budget is None:
         yield
         return
-    spending, kept = conditions.get()
-    before = conditions.set(Conditions(Allowance(budget, spending), kept))
+    under = conditions.get()
+    before = conditions.set(under._replace(spending=Allowance(budget, under.spending)))
     try:
         yield
     finally:

@@ -205,12 +205,14 @@ class RunView(Protocol):
     """How far a run is, to be looked at whenever a display likes."""
 
     @property
+    def run_id(self) -> str: ...
+
+    @property
     def total(self) -> int | None: ...
 
     @property
     def resumed(self) -> int:
         """How many were finished in an earlier sitting."""
-        ...
 
     @property
     def stopping(self) -> bool: ...
@@ -218,7 +220,6 @@ class RunView(Protocol):
     @property
     def notice(self) -> str:
         """What those who wait should know, such as that no worker has answered yet."""
-        ...
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]: ...
@@ -234,7 +235,6 @@ class RunView(Protocol):
 
     def running(self) -> list[tuple[str, float]]:
         """Ids of the samples that are being run and for how long, the longest first."""
-        ...
 
 
 ProgressCallback = Callable[[ProgressEvent], object]
@@ -334,7 +334,7 @@ class History(Protocol):
         ...
 
     def forget_errors(self, run_id: str) -> None:
-        """Drop the results that have no verdict because something failed, to run them again."""
+        """Drop the results in which the target or an evaluator failed, to run them again."""
         ...
 
     def runs(

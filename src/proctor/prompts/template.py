@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -77,6 +78,27 @@ class MarkdownSection(Generic[ParamsT]):
         )
         return f"# {self.title}\n\n{filled}" if self.title else filled
 
+    def filled(self, values: Mapping[str, Any]) -> MarkdownSection[Any]:
+        """The section with some values put in for good, as text; the others keep their places.
+
+        >>> half = MarkdownSection("", "$greeting, $name!", "q").filled({"greeting": "In $"})
+        >>> half.placeholders, half.render({"name": "Ada"})
+        (('name',), 'In $, Ada!')
+        """
+        found, literal, pieces = copy.copy(self), "", []
+        for text, name in self._pieces:
+            literal += text
+            if name in values:
+                literal += written(values[name])
+            else:
+                pieces.append((literal, name))
+                literal = ""
+        found._pieces = tuple(pieces)
+        found.placeholders = tuple(name for name in self.placeholders if name not in values)
+        if self.only_if in values:
+            found.only_if = None
+        return found
+
 
 def _pieces(text: Template) -> Iterator[tuple[str, str]]:
     """A template taken apart once: text, and the name of what comes after it, if anything does."""
@@ -146,6 +168,16 @@ class PromptTemplate(Generic[OutputT]):
         'qa/answer@2'
         """
         return f"{self.ns}/{self.key}@{self.version}"
+
+    def filled(self, values: Mapping[str, Any]) -> PromptTemplate[OutputT]:
+        """The template with some values put in for good, none of them None; its id stays.
+
+        For a prompt that is asked again and again with only the rest of its values new.
+        """
+        found = copy.copy(self)
+        found.sections = tuple(section.filled(values) for section in self.sections)
+        found.parameters = {n: kind for n, kind in self.parameters.items() if n not in values}
+        return found
 
     @classmethod
     def load(cls, path: str | Path) -> PromptTemplate[Any]:

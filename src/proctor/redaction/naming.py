@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 # What a key is of that must not be told; keys of tables, maps and boards are of something else.
@@ -38,6 +39,8 @@ def _words(name: str) -> tuple[str, str]:
     return words[-1], words[-2]
 
 
+# Names come again and again, with every result of a run.
+@functools.lru_cache(maxsize=4096)
 def says_secret(name: str) -> bool:
     """True if the name of an option says that its value is a secret.
 

@@ -6,6 +6,7 @@ long stretch without a space, or one of a few words and signs. Only then the fin
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,12 @@ _IN_STRETCH = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+
 _STRETCHES = bytes(ord("x") if code in _IN_STRETCH else ord(" ") for code in range(256))
 # A shorter key of a mapping is a name, not a secret.
 _SHORTEST_KEY = 16
+# The shortest things that are found: `pw='abcd'`, and a password in an address.
+_SHORTEST = 9
+# Short texts come again and again (ids, names of models), and are looked at once.
+_SHORT = 100
 
+_BACKSLASH, _QUOTE = "\x00", "\x01"
 # `pass` and `pw` are in many words, so they must stand before a sign.
 _SHORT_NAMES = re.compile(r"(?:pass|pw)(?:\\t|[ \t\\\"']){0,20}[:=]")
 # A longer text is looked through for personal data in pieces, which overlap so that nothing is cut:
@@ -38,6 +44,8 @@ def may_hold_secret(text: str) -> bool:
     >>> may_hold_secret("What is the capital of France?"), may_hold_secret("my password is x")
     (False, True)
     """
+    if len(text) < _SHORTEST:
+        return False
     # Every result of a run comes by here. To look for one character takes next to no time, so
     # that comes first; a loop would take twice as long.
     is_assigned = "=" in text or ":" in text
@@ -50,21 +58,59 @@ def may_hold_secret(text: str) -> bool:
 
 def _names_one(text: str, is_assigned: bool) -> bool:
     low = text.lower()
+    # What several words begin with is looked for once.
+    has_pass = "p" in low and "pass" in low
+    has_pw = "p" in low and "pw" in low
     return (
         ("k" in low and ("key" in low or "token" in low))
-        or ("c" in low and ("secret" in low or "credential" in low or "passcode" in low))
-        or ("p" in low and ("passw" in low or "pwd" in low or "passphrase" in low))
-        or (is_assigned and _assigns_one(low))
+        or ("c" in low and ("secret" in low or "credential" in low))
+        or (has_pass and ("passw" in low or "passphrase" in low or "passcode" in low))
+        or (has_pw and "pwd" in low)
+        or (is_assigned and _assigns_one(low, has_pass or has_pw))
     )
 
 
-def _assigns_one(low: str) -> bool:
+def _assigns_one(low: str, is_short_name: bool) -> bool:
     return (
-        "authorization" in low
-        or (" -" in low and "curl" in low)
+        (is_short_name and _SHORT_NAMES.search(low) is not None)
+        or "authorization" in low
+        or ("curl" in low and " -" in low)
         or ("=" in low and ("sig=" in low or "cookie" in low))
-        or (("pass" in low or "pw" in low) and _SHORT_NAMES.search(low) is not None)
     )
+
+
+def may_hold_secrets(data: str) -> bool:
+    """False if nothing would be taken out of what compact JSON holds; True if it is worth a look.
+
+    Each text in it is looked at once, however often it stands there, and nothing is read into
+    objects: of most results that is all there is to do.
+
+    >>> may_hold_secrets('{"max_tokens":9,"said":"hello"}'), may_hold_secrets('{"password":"x"}')
+    (False, True)
+    """
+    if "\\" in data:
+        # Signs that stand nowhere in JSON, in place of what would be taken for the end of a text.
+        data = data.replace("\\\\", _BACKSLASH).replace('\\"', _QUOTE)
+    parts = data.split('"')
+    texts = parts[1::2]
+    names = {text for text, after in zip(texts, parts[2::2], strict=True) if after[:1] == ":"}
+    if any(says_secret(_read(name)) for name in names):
+        return True
+    # An escape is longer than what it stands for.
+    long = {text for text in texts if len(text) >= _SHORTEST}
+    return any(_is_worth_it(_read(text)) for text in long)
+
+
+def _read(said: str) -> str:
+    """A text without its escapes."""
+    if not ("\\" in said or _BACKSLASH in said or _QUOTE in said):
+        return said
+    said = said.replace(_BACKSLASH, "\\\\").replace(_QUOTE, '\\"')
+    return msgspec.json.decode(f'"{said}"', type=str)
+
+
+def _is_worth_it(text: str) -> bool:
+    return may_hold_secret(text) and not (len(text) <= _SHORT and _is_clean(text))
 
 
 def marker(kind: str, *, of: str = "secret") -> str:
@@ -98,7 +144,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """A text without what was found in it; the same text if that is nothing."""
-        if may_hold_secret(text):
+        if _is_worth_it(text):
             text = self._without(text, _secrets_in(text), "secret")
         if self.personal:
             text = self._without(text, _personal_in(text), "personal")
@@ -111,7 +157,9 @@ class Redaction:
         """
         if isinstance(value, str):
             return self.text(value)
-        if isinstance(value, Mapping):
+        if value is None:
+            return None
+        if isinstance(value, dict | Mapping):
             return self._mapping(value, by_name)
         if isinstance(value, list | tuple):
             return _same(value, [self.value(part, by_name=by_name) for part in value])
@@ -122,8 +170,8 @@ class Redaction:
         changed = False
         for key, value in values.items():
             name = self._key(key, kept)
-            kept[name] = self._named(key, value, by_name)
-            changed = changed or name is not key or kept[name] is not value
+            kept[name] = now = self._named(key, value, by_name)
+            changed = changed or name is not key or now is not value
         return kept if changed else values
 
     def _key(self, key: Any, taken: Mapping[Any, Any]) -> Any:
@@ -207,6 +255,12 @@ def _personal_in(text: str) -> list[Finding]:
             if place <= start < place + _PIECE:
                 found.append(msgspec.structs.replace(one, start=start, end=end))
     return apart(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_clean(text: str) -> bool:
+    """True if nothing is found in a text; it is kept with the answer, so it is a short one."""
+    return not _secrets_in(text)
 
 
 def _secrets_in(text: str) -> list[Finding]:

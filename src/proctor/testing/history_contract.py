@@ -12,6 +12,8 @@ import msgspec
 from proctor.errors import HistoryError, ProctorError, ResumeRefused, RunNotFound
 from proctor.ports import History
 from proctor.records.metric import MetricValue
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult
 from proctor.testing.history_hooks import a_failure, a_result, a_run, ids, store
 from proctor.testing.history_queries import HistoryQueries
 from proctor.testing.history_restoring import HistoryRestoring
@@ -170,6 +172,16 @@ class HistoryContract(HistoryQueries, HistoryRestoring):
                 history.forget_errors("r")
                 assert list(history.done("r")) == [everything[0], everything[3]]
                 assert list(history.results("r")) == [made[0], made[3]]
+
+    def test_a_result_in_which_one_evaluator_failed_is_forgotten_too(self) -> None:
+        """Although another one's verdict made it fail as a whole."""
+        trial = a_result("a").trial
+        both = {"exact": Score(0.0, False), "judge": Score.error("no answer")}
+        with self.history() as history:
+            run = a_run("r", evaluators=("exact", "judge"))
+            store(history, run, [EvalResult(trial, both), a_result("b", 0.0)])
+            history.forget_errors("r")
+            assert [result.sample_id for result in history.results("r")] == ["b"]
 
     def test_outputs_are_kept_for_reuse(self) -> None:
         """Under their key, the first one wins, and bytes are bytes."""

@@ -20,6 +20,8 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
 
 Question = Callable[[ModelRequest], Any]
+# What people call the question where it is one text.
+_TEXTS = ("prompt", "text", "question")
 
 
 def connect(thing: Any, **options: Any) -> ProviderAdapter:
@@ -51,9 +53,10 @@ class FunctionAdapter:
     """A function as a model: it is given the question and returns the answer.
 
     What it is given is settled once: the messages; as one text, if its parameter is a `str` or,
-    without an annotation, called `prompt`; the `ModelRequest`, if annotated so or called
-    `request`; dicts with role and content, if annotated as a list of dicts. It returns a text, a
-    `ModelResponse`, or a mapping with the fields of one. A plain function runs in a thread.
+    without an annotation, called `prompt`, `text` or `question`; the `ModelRequest`, if annotated
+    so or called `request`; dicts with role and content, if annotated as a list of dicts. It
+    returns a text, a `ModelResponse`, or a mapping with the fields of one. A plain function runs
+    in a thread.
 
     >>> import asyncio
     >>> adapter = FunctionAdapter(lambda prompt: prompt.upper())
@@ -123,7 +126,7 @@ def _question(function: Callable[..., Any], who: str) -> Question:
     hint = _hint(function, parameter)
     if hint is ModelRequest or (hint is None and parameter.name == "request"):
         return lambda request: request
-    if hint is str or (hint is None and parameter.name == "prompt"):
+    if hint is str or (hint is None and parameter.name in _TEXTS):
         return lambda request: prompt_of(request.messages)
     inside = typing.get_args(hint)
     if inside and (inside[0] is dict or typing.get_origin(inside[0]) in (dict, Mapping)):

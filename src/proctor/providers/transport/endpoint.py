@@ -7,6 +7,7 @@ that together they never send more than it can take. Connections are kept for ea
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from proctor import lifetimes
+from proctor import lifetimes, stopwatch
 from proctor.clock import Clock, SystemClock
 from proctor.errors import CallFailed
 from proctor.providers.transport import keys
@@ -23,7 +24,14 @@ from proctor.providers.transport.complaints import Complaint, complaint_in
 from proctor.providers.transport.lanes import Lanes
 from proctor.providers.transport.limiter import Limiter, PauseTooLong
 from proctor.providers.transport.rate_headers import Said
-from proctor.providers.transport.retries import TOO_MUCH, Patience, is_passing, pause_before
+from proctor.providers.transport.refusals import Refusals
+from proctor.providers.transport.retries import (
+    LIMITED,
+    TOO_MUCH,
+    Patience,
+    is_passing,
+    pause_before,
+)
 from proctor.version import VERSION
 
 T = TypeVar("T")
@@ -31,6 +39,7 @@ T = TypeVar("T")
 MOST_BYTES = 64 * 1024 * 1024
 # No money is left: the status is that of too many requests, but waiting does not help.
 _SPENT = "insufficient_quota"
+_UNKNOWN_KEY = 401
 
 
 class Errand(NamedTuple):
@@ -70,11 +79,15 @@ class Refused(CallFailed):
 
 
 class _Passing(Exception):
-    """This request failed; the next may not. `pause` is what the server asks to wait."""
+    """This request failed; the next may not. `pause` is what the server asks to wait.
 
-    def __init__(self, what: str, pause: float | None = None) -> None:
+    `limited` says that nothing is wrong with it but the moment.
+    """
+
+    def __init__(self, what: str, pause: float | None = None, *, limited: bool = False) -> None:
         super().__init__(what)
         self.pause = pause
+        self.limited = limited
 
 
 class _Final(Exception):
@@ -108,6 +121,7 @@ class Endpoint:
         self.clock = clock or SystemClock()
         self.chance = chance or random.Random()
         self.limiter = limiter or Limiter(clock=self.clock, chance=self.chance)
+        self.refusals = Refusals(self.clock)
         self._headers = {
             "Content-Type": "application/json",
             "User-Agent": f"proctor/{VERSION}",
@@ -129,13 +143,15 @@ class Endpoint:
 
         `read` makes the answer out of the body; it may raise `Garbled` or `Misfit`.
         """
-        until = None if timeout is None else self.clock.monotonic() + timeout
+        began = self.clock.monotonic()
+        until = None if timeout is None else began + timeout
         async with lifetimes.in_use():
-            attempts = 0
+            attempts, failure = 0, None
             while True:
                 attempts += 1
                 try:
                     value, seconds = await self._attempt(errand, read, patience, until, attempts)
+                    stopwatch.note("")
                     return Answer(value, attempts, seconds)
                 except _Passing as error:
                     failure = error
@@ -143,10 +159,11 @@ class Endpoint:
                     raise self._final(errand, error, attempts) from None
                 except PauseTooLong as error:
                     # The request that would have been next was not sent.
-                    raise self._too_long(errand, "", error.seconds, attempts - 1) from None
+                    raise self._too_long(errand, error.why, error.seconds, attempts - 1) from None
                 except TimeoutError:
-                    raise self._late(errand, timeout or 0.0, attempts) from None
-                await self._rest(errand, failure, attempts, patience, until)
+                    raise self._late(errand, timeout or 0.0, attempts, failure) from None
+                stopwatch.note(self._told("", str(failure), attempts).strip())
+                await self._rest(errand, failure, attempts, patience, until, began)
 
     async def _attempt(
         self,
@@ -157,7 +174,8 @@ class Endpoint:
         attempt: int,
     ) -> tuple[T, float]:
         if until is None:
-            return await self._request(errand, read, patience.timeout, patience.timeout, attempt)
+            longest = min(patience.timeout, stopwatch.limit())
+            return await self._request(errand, read, patience.timeout, longest, attempt)
         left = until - self.clock.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -176,6 +194,7 @@ class Endpoint:
     ) -> tuple[T, float]:
         generation = await self.limiter.enter(longest_pause, first=attempt > 1)
         try:
+            self._spare_key(errand)
             began = self.clock.monotonic()
             if timeout is None:
                 status, headers, body = await self._exchange(errand)
@@ -188,7 +207,8 @@ class Endpoint:
                     raise _Passing(f"did not answer within {timeout:g} s") from None
             said = Said(headers, self.clock.now())
             if not 200 <= status < 300:
-                raise self._failure(status, body, said, generation)
+                raise self._failure(errand, status, body, said, generation)
+            self.refusals.clear(errand.url)
             try:
                 value = read(self.key.hide_in_answer(body))
             except Garbled as error:
@@ -226,12 +246,23 @@ class Endpoint:
     def _lanes(self) -> Lanes:
         return Lanes(self.origin, self._headers)
 
-    def _failure(self, status: int, body: bytes, said: Said, generation: int) -> _Passing | _Final:
+    def _spare_key(self, errand: Errand) -> None:
+        """Raise if the key was refused there just now, to whoever asked."""
+        known = self.refusals.of(errand.url)
+        if known is not None:
+            told = f"was not asked again: {known.times} times in a row it {known.what}"
+            raise _Final(_UNKNOWN_KEY, told, known.complaint)
+
+    def _failure(
+        self, errand: Errand, status: int, body: bytes, said: Said, generation: int
+    ) -> _Passing | _Final:
         """What an error status means, and what it tells the limiter."""
         complaint = complaint_in(body, self.key.hide)
         what = f"answered {status} {_phrase(status)}".rstrip()
         if complaint.message:
             what = f"{what}: {complaint.message}"
+        if status == _UNKNOWN_KEY:
+            self.refusals.add(errand.url, what, complaint)
         passing = is_passing(status) if said.should_retry is None else said.should_retry
         if not passing or complaint.code == _SPENT:
             return _Final(status, what, complaint)
@@ -240,8 +271,8 @@ class Endpoint:
         asked = (said.retry_after, complaint.retry_after, said.exhausted)
         pause = next((each for each in asked if each is not None), None)
         if pause:
-            self.limiter.pause(pause)
-        return _Passing(what, pause)
+            self.limiter.pause(pause, what)
+        return _Passing(what, pause, limited=status == LIMITED)
 
     async def _rest(
         self,
@@ -250,51 +281,73 @@ class Endpoint:
         attempts: int,
         patience: Patience,
         until: float | None,
+        began: float,
     ) -> None:
-        """Wait before the next request, or raise what happened if there will be none."""
-        if attempts > patience.retries:
-            raise self._failed(errand, str(failure), attempts, failure.pause)
-        left = patience.timeout if until is None else until - self.clock.monotonic()
-        if failure.pause:
-            # Everybody waits for this in the limiter, so it is not waited for here.
-            if failure.pause > min(left, patience.timeout):
-                raise self._too_long(errand, str(failure), failure.pause, attempts)
-            return
+        """Wait before the next request, or raise what happened if there will be none.
+
+        Who is only too early is asked again as long as there is time, however often that is.
+        """
+        now = self.clock.monotonic()
+        limit = stopwatch.limit() if until is None else until - now
+        # A stopwatch stands still in the limiter; what goes on beyond all retries must end.
+        left = began + limit - now if until is None else limit
+        overtime = attempts > patience.retries
+        if overtime and not (failure.limited and patience.retries and math.isfinite(left)):
+            raise self._exhausted(errand, failure, attempts, patience)
         own = pause_before(attempts, patience.retry_delay, self.chance)
-        if until is not None and own >= left:
+        if failure.pause:
+            if failure.pause > min(limit, patience.timeout):
+                raise self._too_long(errand, str(failure), failure.pause, attempts)
+            # Everybody waits for this in the limiter, so it is not waited for here.
+            own = patience.retry_delay if overtime else 0.0
+        if own >= left and (overtime or until is not None):
             what = f"{failure}; no time was left to ask again"
-            raise self._failed(errand, what, attempts)
-        await self.clock.sleep(own)
+            raise self._failed(errand, what, attempts, failure.pause)
+        if own:
+            await self.clock.sleep(own)
 
     def _final(self, errand: Errand, error: _Final | Misfit, attempts: int) -> CallFailed:
         if isinstance(error, Misfit):
             told = f"gave an answer that is not what it should be: {error}"
-            return Refused(self._told(errand, told, attempts), 200, Complaint(), attempts)
+            return Refused(self._told(errand.who, told, attempts), 200, Complaint(), attempts)
         told = str(error)
-        if error.status in (401, 403) and self.key.source:
+        if error.status in (_UNKNOWN_KEY, 403) and self.key.source:
             told = f"{told}; look at the key in {self.key.source}"
         elif error.status == 404 and errand.model:
             told = f"{told}; is {errand.model!r} a model it knows?"
-        return Refused(self._told(errand, told, attempts), error.status, error.complaint, attempts)
+        told = self._told(errand.who, told, attempts)
+        return Refused(told, error.status, error.complaint, attempts)
 
     def _too_long(self, errand: Errand, what: str, pause: float, attempts: int) -> CallFailed:
         wish = f"wants no request for {pause:.3g} s, which is longer than this call can wait"
         return self._failed(errand, f"{what}; it {wish}" if what else wish, attempts, pause)
 
-    def _late(self, errand: Errand, timeout: float, attempts: int) -> CallFailed:
+    def _exhausted(
+        self, errand: Errand, failure: _Passing, attempts: int, patience: Patience
+    ) -> CallFailed:
+        told = str(failure)
+        if failure.limited and patience.retries:
+            told = f"{told}; without a time-out, retries={patience.retries} are all there are"
+        return self._failed(errand, told, attempts, failure.pause)
+
+    def _late(
+        self, errand: Errand, timeout: float, attempts: int, before: _Passing | None
+    ) -> CallFailed:
         waiting = f" ({self.limiter.waiting} calls wait for a place)"
-        told = f"did not answer within {timeout:g} s in all"
-        return self._failed(errand, told + waiting * bool(self.limiter.waiting), attempts)
+        told = f"did not answer within {timeout:g} s in all" + waiting * bool(self.limiter.waiting)
+        if before is not None:
+            told = f"{told}; before that it {before}"
+        return self._failed(errand, told, attempts)
 
     def _failed(
         self, errand: Errand, what: str, attempts: int, retry_after: float | None = None
     ) -> CallFailed:
-        told = self._told(errand, what, attempts)
+        told = self._told(errand.who, what, attempts)
         return CallFailed(told, retryable=True, retry_after=retry_after)
 
-    def _told(self, errand: Errand, what: str, attempts: int) -> str:
+    def _told(self, who: str, what: str, attempts: int) -> str:
         tries = f" ({attempts} attempts)" if attempts > 1 else ""
-        return self.key.hide(f"{errand.who} {what}{tries}")
+        return self.key.hide(f"{who} {what}{tries}")
 
 
 # Weak, so that an endpoint lasts as long as the adapters that use it.

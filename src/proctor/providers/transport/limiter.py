@@ -13,6 +13,7 @@ import random
 import threading
 from collections import deque
 
+from proctor import stopwatch
 from proctor.clock import Clock, SystemClock
 
 WINDOW = 64
@@ -24,11 +25,15 @@ LONGEST_PAUSE = 3600.0
 
 
 class PauseTooLong(Exception):
-    """The endpoint wants to hear nothing for longer than the caller can wait."""
+    """The endpoint wants to hear nothing for longer than the caller can wait.
 
-    def __init__(self, seconds: float) -> None:
+    `why` is what it answered to the call that it wanted the pause from, if it was an error.
+    """
+
+    def __init__(self, seconds: float, why: str = "") -> None:
         super().__init__(f"a pause of {seconds:.3g} s")
         self.seconds = seconds
+        self.why = why
 
 
 class _Waiter:
@@ -93,6 +98,7 @@ class Limiter:
         self._succeeded = 0
         self._paused_until = -math.inf
         self._spread = 0.0
+        self._why = ""
 
     @property
     def window(self) -> int:
@@ -124,13 +130,15 @@ class Limiter:
             waiter = self._place(first)
         if waiter is not None:
             try:
-                await waiter.future
+                with stopwatch.halted():
+                    await waiter.future
             except BaseException:
                 self._withdraw(waiter)
                 raise
         if self._paused_until > self._clock.monotonic():
             try:
-                await self._sit_out(patience)
+                with stopwatch.halted():
+                    await self._sit_out(patience)
             except BaseException:
                 self.leave()
                 raise
@@ -166,19 +174,19 @@ class Limiter:
                 self._succeeded = 0
                 self._window = max(1, self._window // 2)
 
-    def pause(self, seconds: float) -> None:
+    def pause(self, seconds: float, why: str = "") -> None:
         """Nobody sends for so long, an hour at most; a pause that lasts longer already stays."""
         seconds = min(seconds, LONGEST_PAUSE)
         with self._lock:
             until = self._clock.monotonic() + seconds
             if until > self._paused_until:
-                self._paused_until = until
+                self._paused_until, self._why = until, why
                 self._spread = min(SPREAD * seconds, LONGEST_SPREAD)
 
     def _refuse_long(self, patience: float) -> None:
         left = self.pause_left()
         if left > patience:
-            raise PauseTooLong(left)
+            raise PauseTooLong(left, self._why)
 
     async def _sit_out(self, patience: float) -> None:
         while (left := self.pause_left()) > 0:

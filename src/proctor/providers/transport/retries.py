@@ -14,6 +14,8 @@ from proctor.errors import ModelError, Problem
 PASSING = frozenset({408, 409, 425, 429})
 # 501 and 505 will be the same tomorrow.
 LASTING = frozenset({501, 505})
+# Too many requests: nothing is wrong with this one but the moment.
+LIMITED = 429
 # Too many requests, and the two ways to say "overloaded".
 TOO_MUCH = frozenset({429, 503, 529})
 LONGEST_PAUSE = 30.0
@@ -23,7 +25,8 @@ class Patience(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long to try: further requests, the first pause between them, seconds for each.
 
     `timeout` is for one request, and for one pause that the endpoint asks for; how long the whole
-    call may take is said where it is made.
+    call may take is said where it is made. Where that is said, 429 is tried again until then,
+    more often than `retries`, unless these are 0.
     """
 
     retries: int = 4

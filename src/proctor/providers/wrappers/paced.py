@@ -8,6 +8,7 @@ import re
 import threading
 from typing import Any
 
+from proctor import stopwatch
 from proctor.clock import Clock, SystemClock
 from proctor.errors import CallFailed, ModelError
 from proctor.providers.wrappers.behind import behind
@@ -64,7 +65,7 @@ class Paced:
     async def complete(
         self, request: ModelRequest, *, timeout: float | None = None
     ) -> ModelResponse:
-        """Ask when its turn has come; the wait is part of the time."""
+        """Ask when its turn has come; the wait is part of the `timeout`, not of a stopwatch."""
         began = self._clock.monotonic()
         turn = self._take(began)
         wait = turn - began
@@ -78,7 +79,8 @@ class Paced:
             )
         if wait > 0:
             try:
-                await self._clock.sleep(wait)
+                with stopwatch.halted():
+                    await self._clock.sleep(wait)
             except asyncio.CancelledError:
                 self._give_back(turn)
                 raise

@@ -1,0 +1,102 @@
+"""What is not the same as when a run began, and whether it may go on all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proctor import codec
+from proctor.errors import Problem, ResumeRefused
+from proctor.records.run import EvaluatorSpec, RunMetadata
+
+LONGEST = 60
+
+
+def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    """What is not the same as when the run began, in words."""
+    changes = []
+    if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
+        changes.append(
+            Problem("dataset", "it can be read only once, so nothing tells if it is the same")
+        )
+    elif before.dataset.fingerprint != now.dataset.fingerprint:
+        lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
+        changes.append(Problem("dataset", f"its content has changed ({lengths})"))
+    if before.target != now.target:
+        then, today = before.target, now.target
+        what = (
+            "its code or version has changed"
+            if then.name == today.name
+            else (f"was {then.name!r}, is {today.name!r}")
+        )
+        changes.append(Problem("target", what))
+    if before.configurations != now.configurations:
+        changes.append(Problem("configurations", "they or their options have changed"))
+    if before.baseline != now.baseline:
+        baselines = f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"
+        changes.append(Problem("baseline", baselines))
+    if before.options.epochs != now.options.epochs:
+        epochs = f"were {before.options.epochs}, are {now.options.epochs}"
+        changes.append(Problem("epochs", epochs))
+    if before.total is not None and now.total is not None and now.total < before.total:
+        planned = f"{before.total} trials were planned, {now.total} are now"
+        changes.append(Problem("limit", planned))
+    if now.options.limit is not None and before.options.shuffle != now.options.shuffle:
+        seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
+        changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
+    return changes + _evaluator_differences(before, now)
+
+
+def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    then = {spec.name: spec for spec in before.evaluators}
+    today = {spec.name: spec for spec in now.evaluators}
+    if then == today:
+        return []
+    gone, new = sorted(then.keys() - today.keys()), sorted(today.keys() - then.keys())
+    told = {"gone": ", ".join(gone), "new": ", ".join(new), "changed": _changed(then, today)}
+    words = [f"{word}: {names}" for word, names in told.items() if names]
+    return [Problem("evaluators", "; ".join(words) or "their order has changed")]
+
+
+def _changed(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str:
+    """The evaluators that are not what they were, with the options that are others."""
+    alike: dict[str, list[str]] = {}
+    for name in sorted(then.keys() & today.keys()):
+        if then[name] != today[name]:
+            alike.setdefault(_options(then[name].parameters, today[name].parameters), []).append(
+                name
+            )
+    return ", ".join(
+        ", ".join(names) + (f" ({options})" if options else "") for options, names in alike.items()
+    )
+
+
+def _options(then: Mapping[str, Any], today: Mapping[str, Any]) -> str:
+    def of(given: Mapping[str, Any], name: str) -> str:
+        return _short(given[name]) if name in given else "the usual"
+
+    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
+    return "; ".join(f"{name} was {of(then, name)}, is {of(today, name)}" for name in names)
+
+
+def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
+    """Mixing results of two different things is refused; of two sets of evaluators, always."""
+    about_evaluators = any(change.where == "evaluators" for change in changes)
+    if not changes or (allowed and not about_evaluators):
+        return
+    fix = "run it anew, or resume with --allow-changes (allow_changes=True) to mix old and new"
+    if about_evaluators:
+        fix = (
+            "resume with the evaluators the run began with, then score its outputs "
+            f"with the new ones: proctor rescore {before.run_id}"
+        )
+    raise ResumeRefused(
+        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more",
+        problems=changes,
+        fix=fix,
+    )
+
+
+def _short(value: Any) -> str:
+    said = codec.encode(value).decode()
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}…"

@@ -1,0 +1,77 @@
+"""Which answers a run keeps: those that were of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from proctor.asking.ask import ask
+from proctor.asking.conditions import Conditions, conditions
+from proctor.asking.forms import JsonForm
+from proctor.errors import Unreadable
+from proctor.records.model import ModelResponse
+from proctor.records.session import Usage
+from tests.asking.test_recall import Memory
+from tests.providers.scripted import Scripted
+
+
+@pytest.fixture
+def kept() -> Iterator[Memory]:
+    """What a run keeps, for one test."""
+    memory = Memory()
+    token = conditions.set(Conditions(None, memory))
+    yield memory
+    conditions.reset(token)
+
+
+def says(*answers: Any) -> Scripted:
+    """A model that gives its answers one after the other."""
+    left = list(answers)
+    return Scripted(lambda request: left.pop(0))
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_anew(kept: Memory) -> None:
+    """Neither the first nor the second is kept, so the next asking has a chance."""
+    model = says("no", "never", "[1]")
+    with pytest.raises(Unreadable):
+        ask(model, "x", list[int])
+    assert kept.things == {}
+    assert ask(model, "x", list[int]).output == [1]
+    assert len(kept.things) == 1
+
+
+def test_a_refusal_is_not_kept(kept: Memory) -> None:
+    """Who refuses today may answer tomorrow."""
+    model = says(ModelResponse("", refusal="I would rather not."), "[1]")
+    with pytest.raises(Unreadable):
+        ask(model, "x", list[int])
+    assert ask(model, "x", list[int]).output == [1]
+
+
+def test_what_the_reminder_brought_costs_nothing_again(kept: Memory) -> None:
+    """Both answers are kept together: the second is found through the first."""
+    model = says(ModelResponse("no", usage=Usage(1, 1)), ModelResponse("[1]", usage=Usage(2, 2)))
+    first = ask(model, "x", list[int])
+    again = ask(model, "x", list[int])
+    assert (first.usage, first.cached) == (Usage(3, 3), False)
+    assert (again.output, again.cached, len(model.requests)) == ([1], True, 2)
+
+
+def test_a_kept_answer_that_no_longer_fits_leads_to_a_reminder(kept: Memory) -> None:
+    """Kept under a looser form, it is reminded of live, and then both are found."""
+    model = says("[0]", "[1]")
+    ask(model, "x", list[int])
+
+    class Positive:
+        schema = JsonForm(list[int]).schema
+        instructions = JsonForm(list[int]).instructions
+
+        def read(self, text: str, *, structured: bool) -> str:
+            if text == "[0]":
+                raise ValueError("nothing above 0")
+            return text
+
+    assert ask(model, "x", Positive()).output == "[1]"
+    assert len(model.requests) == 2

@@ -1,0 +1,43 @@
+"""Who hears of a run's results hears them as they are stored, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor import bridge
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.lookback import open_history
+from proctor.prepare import Evaluation
+from proctor.records.trial import EvalResult
+
+KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5z"
+
+
+def test_results_are_heard_without_what_must_not_be_stored() -> None:
+    """A secret in an output is heard by nobody; every result is heard once, as it is stored."""
+    heard: list[EvalResult] = []
+    data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(200)]
+
+    def target(text: str) -> str:
+        return f"{text} {KEY}" if text == "7" else text
+
+    told: Any = Evaluation(target, data, "exact_match", options={"concurrency": 8})
+    report = bridge.run(execute(told, open_history(False), Conduct(heard=heard.append)))
+    assert sorted(heard, key=lambda one: int(one.sample_id)) == list(report.results)
+    assert len(heard) == 200
+    assert not any(KEY in str(one.output) for one in heard)
+
+
+def test_who_fails_to_hear_costs_no_result() -> None:
+    """Everything is stored all the same, and the run warns once."""
+
+    def deaf(_: EvalResult) -> None:
+        raise OSError("no space left")
+
+    data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(100)]
+    told: Any = Evaluation(lambda text: text, data, "exact_match")
+    report = bridge.run(execute(told, open_history(False), Conduct(heard=deaf)))
+    assert len(report.results) == 100
+    assert report.metadata is not None
+    assert sum("no space left" in warning for warning in report.metadata.warnings) == 1
