@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from proctor.evaluators.judging.pairwise import position_bias, preferences_in
     from proctor.evaluators.judging.panel import panel_agreement
     from proctor.evaluators.judging.scale import PASSING_RATINGS, RATING_VALUES, JudgeOutput, Rating
-    from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
+    from proctor.evaluators.llm import (
+        llm_judge,
+        quality_score,
+        rubric,
+        rubric_evaluation,
+        rubric_evaluators,
+    )
     from proctor.evaluators.marking import evaluator
     from proctor.evaluators.matching import (
         contains,
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.questions import question_format, starter_phrase
     from proctor.evaluators.regression import latency_regression, no_regression, token_regression
+    from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
     from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
     from proctor.evaluators.session import (
         all_tools_succeeded,
@@ -95,6 +102,7 @@ if TYPE_CHECKING:
     from proctor.records.progress import ProgressEvent, only_events
     from proctor.records.report import EvalReport
     from proctor.records.retention import Retention
+    from proctor.records.rubric import ChatSession, Rubric, RubricSet
     from proctor.records.run import Budget, RunMetadata, RunOptions
     from proctor.records.sample import Sample
     from proctor.records.score import Score
@@ -103,7 +111,9 @@ if TYPE_CHECKING:
     from proctor.registry import register_evaluator
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
+    from proctor.rubrics.files import load_rubrics
     from proctor.runner import EvalRunner
+    from proctor.session_dataset import SessionDataset
     from proctor.sessions import current_session, record
     from proctor.side_by_side import compare
     from proctor.targets.command import CommandTarget
@@ -129,7 +139,13 @@ _HOMES = {
     "evaluators.judging.pairwise": ("position_bias", "preferences_in"),
     "evaluators.judging.panel": ("panel_agreement",),
     "evaluators.judging.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
-    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
+    "evaluators.llm": (
+        "llm_judge",
+        "quality_score",
+        "rubric",
+        "rubric_evaluation",
+        "rubric_evaluators",
+    ),
     "evaluators.marking": ("evaluator",),
     "evaluators.matching": (
         "contains",
@@ -148,6 +164,7 @@ _HOMES = {
     ),
     "evaluators.questions": ("question_format", "starter_phrase"),
     "evaluators.regression": ("latency_regression", "no_regression", "token_regression"),
+    "evaluators.rubric_scorer": ("EvaluationConfig", "RubricScorer"),
     "evaluators.safety": ("bias_detection", "compliance", "toxicity_detection"),
     "evaluators.session": (
         "all_tools_succeeded",
@@ -188,6 +205,7 @@ _HOMES = {
     "records.progress": ("ProgressEvent", "only_events"),
     "records.report": ("EvalReport",),
     "records.retention": ("Retention",),
+    "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
     "records.run": ("Budget", "RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),
     "records.score": ("Score",),
@@ -195,7 +213,9 @@ _HOMES = {
     "records.trial": ("Configuration", "EvalResult", "Reply", "Trial"),
     "reports.json": ("JSONReporter",),
     "reports.markdown": ("MarkdownReporter",),
+    "rubrics.files": ("load_rubrics",),
     "runner": ("EvalRunner",),
+    "session_dataset": ("SessionDataset",),
     "sessions": ("current_session", "record"),
     "side_by_side": ("compare",),
     "targets.command": ("CommandTarget",),
@@ -211,6 +231,7 @@ __all__ = [
     "Budgeted",
     "CSVDataset",
     "Cached",
+    "ChatSession",
     "CommandTarget",
     "Comparison",
     "Configuration",
@@ -224,6 +245,7 @@ __all__ = [
     "EvalRequest",
     "EvalResult",
     "EvalRunner",
+    "EvaluationConfig",
     "Evaluator",
     "EventBus",
     "FieldContext",
@@ -266,6 +288,9 @@ __all__ = [
     "Reply",
     "Response",
     "Retention",
+    "Rubric",
+    "RubricScorer",
+    "RubricSet",
     "RunMetadata",
     "RunOptions",
     "SQLiteHistory",
@@ -274,6 +299,7 @@ __all__ = [
     "Score",
     "Session",
     "SessionEvaluator",
+    "SessionDataset",
     "SessionView",
     "Submission",
     "Tool",
@@ -314,6 +340,7 @@ __all__ = [
     "latency",
     "latency_regression",
     "llm_judge",
+    "load_rubrics",
     "negate",
     "no_regression",
     "only_events",
@@ -329,7 +356,9 @@ __all__ = [
     "register_evaluator",
     "relevance",
     "rescore",
+    "rubric",
     "rubric_evaluation",
+    "rubric_evaluators",
     "schema_match",
     "semantic_similarity",
     "slice_contains",

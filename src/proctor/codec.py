@@ -92,6 +92,18 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
+def in_text(value: Any) -> str:
+    """A value as JSON; as Python shows it where JSON cannot hold it, and in words if nothing can.
+
+    >>> in_text({"a": 1}), in_text({1: "x", "1": "y"})
+    ('{"a":1}', '{"1":"x","1":"y"}')
+    """
+    try:
+        return encode(value).decode()
+    except UNWRITABLE:
+        return _described(value)
+
+
 def encode_pretty(value: Any, indent: int = 2) -> bytes:
     """Write JSON for people."""
     return msgspec.json.format(_encoder.encode(value), indent=indent)

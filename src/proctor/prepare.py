@@ -29,6 +29,7 @@ from proctor.records.retention import Retention
 from proctor.records.run import OnError, Redact, RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
+from proctor.session_dataset import SessionDataset
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
 from proctor.targets.resolve import as_target
 
@@ -70,14 +71,16 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
             faults.append(error)
             return None
 
-    # Whoever looks at fields may look at what was recorded; else a target was forgotten.
-    recorded = evaluation.target is None and bool(evaluation.fields)
+    # Whoever looks at fields, or brings sessions, may look at what was recorded; else a target
+    # was forgotten.
+    of_sessions = isinstance(evaluation.dataset, SessionDataset)
+    recorded = evaluation.target is None and (bool(evaluation.fields) or of_sessions)
     several = len(evaluation.configurations or ()) > 1
     target = made(
         lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target)
     )
     dataset = made(lambda: as_source(evaluation.dataset))
-    if dataset is not None and evaluation.fields and not recorded:
+    if dataset is not None and (evaluation.fields or of_sessions) and not recorded:
         dataset = RunAnew(dataset)
     elif dataset is not None and recorded and several:
         made(lambda: _refuse_unrecorded(dataset))

@@ -14,6 +14,7 @@ from proctor.comparison.ranking import Ranked
 from proctor.comparison.ranking import rank as put_in_order
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
+from proctor.comparison.totals import scale_in, unlike_scales
 from proctor.comparison.verdicts import WORTH
 from proctor.errors import ConfigError, RunNotFound, UsageError, nearest
 from proctor.fields.direction import higher_is_better
@@ -22,6 +23,7 @@ from proctor.ports import History
 from proctor.records.comparison import Comparison, also_known_as
 from proctor.records.ranking import Ranking
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import TOTAL_SCORE
 
 Where = History | str | Path | bool | None
 AT = "@"
@@ -156,6 +158,8 @@ def rank(
     `order` is "asc" (the lowest first) or "desc"; without it, what is better comes first.
     """
     found = [opened(run, history) for run in runs]
+    if TOTAL_SCORE in also_known_as(metric):
+        _refuse_other_scales(found)
     ranked: dict[str, Ranked] = {}
     for one in found:
         of_one = one.report.ranked(metric)
@@ -173,6 +177,12 @@ def rank(
     remarks = "; ".join(_remarks(found))
     told = [ranking.note, f"Note: {remarks}." if remarks else ""]
     return msgspec.structs.replace(ranking, note=" ".join(one for one in told if one))
+
+
+def _refuse_other_scales(found: Sequence[Meant]) -> None:
+    unlike = unlike_scales({one.called: scale_in(one.report.metadata) for one in found})
+    if unlike:
+        raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
 
 
 def _remarks(found: Sequence[Meant]) -> Iterator[str]:

@@ -268,6 +268,20 @@ safety/toxicity_detection
 session/all_tools_succeeded
     Passes if no tool call failed; also where no tool was called.
     needs: session
+session/rubric
+    A model scores the whole session by one rubric, on the rubric's scale.
+    adapter: Model
+    rubric: Any
+    rubrics: Any = None
+    template: Any = None
+    scale: tuple[float, float] = [1.0, 5.0]
+    threshold: float = 0.7
+    temperature: float | None = 0.1
+    max_tokens: int | None = 1024
+    timeout: float | None = None
+    max_content_chars: int = 4000
+    max_session_chars: int = 100000
+    needs nothing
 session/slice_contains
     Passes if the session has at least so many events of a type that a condition holds for.
     type: any

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor import codec
-from proctor.evaluators.verdict import RETURNS_TAKEN, as_error, as_score, is_fraction, shown
+from proctor.evaluators.verdict import RETURNS_TAKEN, as_error, as_score, shown
+from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 
 

@@ -25,6 +25,7 @@ class View:
     def __init__(self, done: int = 0, total: int | None = None, **outcomes: int) -> None:
         self.done = done
         self.total = total
+        self.run_id = "r"
         self.resumed = 0
         self.stopping = False
         self.notice = ""

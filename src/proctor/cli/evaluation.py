@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.cli.options import budget_from, number, pairs, value
+from proctor.cli.options import Decorator, budget_from, number, pairs, together, value
 from proctor.errors import ConfigError
 
 USUAL_FILE = Path("eval.yaml")
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def _all(*options: Decorator) -> Decorator:
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 def file_argument() -> Decorator:
@@ -49,19 +37,31 @@ def concurrency_option() -> Decorator:
 
 def dataset_options() -> Decorator:
     """Which samples."""
-    return _all(
-        click.option("--dataset", metavar="PATH", help="A .jsonl, .ndjson, .csv or .tsv file."),
+    return together(
+        click.option(
+            "--dataset",
+            metavar="PATH",
+            help="A .jsonl, .ndjson, .csv or .tsv file; or logs and traces, a file or a folder.",
+        ),
         click.option(
             "--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column."
         ),
         click.option("--generate-ids", is_flag=True, help="Make ids from the inputs."),
         click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file."),
+        click.option(
+            "--format",
+            "form",
+            metavar="NAME",
+            help="The dataset is logs or traces: claude-code, gemini, codex, qwen, openai, "
+            "langchain, otlp, langfuse, proctor, or auto. Needs no target.",
+        ),
+        click.option("--pattern", metavar="GLOB", help="Which files of a folder of logs."),
     )
 
 
 def subject_options() -> Decorator:
     """What runs on the samples, and what scores it."""
-    return _all(
+    return together(
         click.option(
             "--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model."
         ),
@@ -112,15 +112,20 @@ def loaded(
     from proctor.config import Loaded, load
 
     missing = [name for name in needed if not options.get(name)]
+    if "target" in missing and _brings_sessions(options):
+        missing.remove("target")
     if file is None and missing and USUAL_FILE.exists():
         file = USUAL_FILE
     if file is not None:
         found = load(file)
     else:
         if missing:
+            fix = "proctor run eval.yaml; `proctor init` writes one to start from"
+            if missing == ["target"]:
+                fix += "; recorded sessions need no target: say --format auto"
             raise ConfigError(
                 "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
-                fix="proctor run eval.yaml; `proctor init` writes one to start from",
+                fix=fix,
             )
         from proctor.prepare import Evaluation
 
@@ -145,10 +150,14 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
             pairs(options["mapping"], "--map") or None,
             options["generate_ids"],
             options["delimiter"],
+            options["form"],
+            options["pattern"],
         )
         changes["dataset"] = open_dataset(entry, Path())
-    elif any(options.get(name) for name in ("mapping", "generate_ids", "delimiter")):
-        raise ConfigError("--map, --generate-ids and --delimiter go with --dataset")
+    elif any(options.get(name) for name in _OF_A_DATASET):
+        raise ConfigError(
+            "--map, --generate-ids, --delimiter, --format and --pattern go with --dataset"
+        )
     if options.get("target"):
         changes["target"] = options["target"]
     if options.get("evaluator") or options.get("parameters"):
@@ -169,6 +178,21 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     changes["options"] = {**evaluation.options, **given}
     changes["fail_under"] = {**evaluation.fail_under, **thresholds(options.get("fail_under", ()))}
     return dataclasses.replace(evaluation, **changes)
+
+
+_OF_A_DATASET = ("mapping", "generate_ids", "delimiter", "form", "pattern")
+
+
+def _brings_sessions(options: dict[str, Any]) -> bool:
+    """True if the dataset is recorded sessions, which hold what would be run."""
+    from proctor.config import holds_sessions
+    from proctor.eval_file import DatasetEntry
+
+    path = options.get("dataset")
+    if not path:
+        return False
+    entry = DatasetEntry(path, format=options.get("form"), pattern=options.get("pattern"))
+    return holds_sessions(entry, Path(path))
 
 
 def with_parameters(evaluators: list[Any], given: tuple[str, ...], registry: Any) -> list[Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import Decorator, pairs, shown
+from proctor.cli.options import Decorator, pairs, shown, together
 from proctor.errors import ConfigError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ HOW_DATES_ARE_WRITTEN = "write 2026-01-31, 2026-01-31T14:30, 7d, 24h or 30m (ago
 
 def time_options() -> Decorator:
     """From when to when, and with which tags."""
-    return _all(
+    return together(
         click.option(
             "--since",
             metavar="DATE",
@@ -44,21 +44,12 @@ def time_options() -> Decorator:
 
 def filter_options() -> Decorator:
     """All that runs are asked for by."""
-    return _all(
+    return together(
         click.option("--name", help="Only runs of this name."),
         click.option("--evaluator", metavar="NAME", help="Only runs with this evaluator or score."),
         click.option("--configuration", metavar="NAME", help="Only runs with this configuration."),
         time_options(),
     )
-
-
-def _all(*options: Decorator) -> Decorator:
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 def asked(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -19,6 +19,7 @@ COMMANDS = {
     "show": "Show a run: its report, its failures, one sample.",
     "compare": "Say whether one run or configuration is better than another.",
     "rank": "Put runs or configurations in order, and say which places are decided.",
+    "sessions": "Look at recorded sessions: logs of chats, and traces.",
     "worker": "Run samples for others: take requests out of a mailbox.",
     "submit": "Send a run's samples to workers, and do not wait.",
     "collect": "Collect the results of a submitted run.",

@@ -13,8 +13,20 @@ from proctor.errors import ConfigError, Problem
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_LIMIT = 200
+LIMITS = "calls=N, tokens=N or cost=N"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one, in their order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def history_option() -> Decorator:
@@ -39,8 +51,19 @@ def budget_option() -> Decorator:
 
 def budget_from(given: Iterable[str], else_this: Any = None) -> Any:
     """What --budget says, or what an eval file says."""
-    limits = {name: value(text) for name, text in pairs(given, "--budget").items()}
+    limits = {name: value(text) for name, text in pairs(given, "--budget", LIMITS).items()}
+    wrong = [
+        Problem("--budget", f"expected {LIMITS}, each a number above 0, found {name}={limit}")
+        for name, limit in limits.items()
+        if name not in ("calls", "tokens", "cost") or not _is_limit(limit)
+    ]
+    if wrong:
+        raise ConfigError("an option cannot be read", problems=wrong)
     return limits or else_this
+
+
+def _is_limit(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and given > 0
 
 
 def json_option() -> Decorator:
@@ -77,14 +100,14 @@ def shown(name: str) -> str:
     return line(name, NAME_LIMIT)
 
 
-def pairs(given: Iterable[str], option: str) -> dict[str, str]:
+def pairs(given: Iterable[str], option: str, expected: str = "key=value") -> dict[str, str]:
     """`key=value` options as a mapping; all faults at once."""
     found: dict[str, str] = {}
     problems = []
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            problems.append(Problem(option, f"expected key=value, found {text!r}"))
+            problems.append(Problem(option, f"expected {expected}, found {text!r}"))
         found[key.strip()] = value
     if problems:
         raise ConfigError("an option cannot be read", problems=problems)

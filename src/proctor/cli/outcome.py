@@ -75,13 +75,13 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     return paths
 
 
-def check_output(folder: Path | None) -> None:
+def check_output(folder: Path | None, option: str = "--output") -> None:
     """Refuse a folder that reports cannot be written to, before a run is paid for."""
     if folder is None:
         return
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ConfigError(f"{str(there)!r} is no folder that can be written to", where="--output")
+        raise ConfigError(f"{str(there)!r} is no folder that can be written to", where=option)
 
 
 @contextlib.contextmanager

@@ -26,9 +26,9 @@ def command(
     """Put RUNS in order of METRIC, and say which places are decided.
 
     A single run is taken apart into its configurations. METRIC is what every sample has a number
-    of: pass_rate, strict_pass_rate, mean_score, latency_ms.mean, tokens.mean, cost.mean, an
-    evaluator's name, a field, or a path into the results. Percentiles and totals have no places
-    that could be decided.
+    of: pass_rate, strict_pass_rate, mean_score, total_score (of rubrics), latency_ms.mean,
+    tokens.mean, cost.mean, an evaluator's name, a field, or a path into the results. Percentiles
+    and sums have no places that could be decided.
 
     \b
     proctor rank pass_rate latest

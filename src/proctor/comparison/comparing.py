@@ -11,6 +11,7 @@ from proctor.comparison.flips import flips
 from proctor.comparison.measures import Changes, changes_between, without_verdict
 from proctor.comparison.sentences import answer
 from proctor.comparison.sides import Side, are_times_apart, without_twins
+from proctor.comparison.totals import on_scale, scale_in, unlike_scales
 from proctor.comparison.verdicts import TIMES_APART, WORTH
 from proctor.errors import ConfigError, nearest
 from proctor.records.comparison import Comparison, also_known_as
@@ -74,6 +75,8 @@ def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bo
     (a, b), (some_a, some_b) = whole, narrowed
     changes = Changes() if accept_changes else _changes(a, b)
     theirs, mine = set(b.samples), set(a.samples)
+    scales = scale_in(a.run), scale_in(b.run)
+    metrics = {name: on_scale(one, *scales) for name, one in compared.metrics.items()}
     found = Comparison(
         a.name,
         b.name,
@@ -81,7 +84,7 @@ def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bo
         tests=compared.tests,
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
-        metrics={n: without_verdict(one, changes) for n, one in compared.metrics.items()},
+        metrics={n: without_verdict(one, changes) for n, one in metrics.items()},
         scores={n: without_verdict(one, changes) for n, one in compared.scores.items()},
         fields=compared.fields,
         flips=flips(a, b),
@@ -146,6 +149,8 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
         yield from _unlike(a.run, b.run)
         if any(are_times_apart(name, a, b) for name in a.names if b.find(name)):
             yield TIMES_APART
+    if unlike := unlike_scales({side.name: scale_in(side.run) for side in (a, b)}):
+        yield unlike
     changes = _changes(a, b)
     yield from (*changes.told(a.name, b.name), *changes.doubts())
 

@@ -9,10 +9,11 @@ import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
+from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 
 # What all evaluators of a run say together.
-COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE)
+COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
 
 
 class Changes(NamedTuple):

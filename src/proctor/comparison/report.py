@@ -12,13 +12,15 @@ from proctor.comparison.comparing import compare
 from proctor.comparison.ranking import Ranked, rank
 from proctor.comparison.readings import Reading
 from proctor.comparison.sides import Numbers, Side, Table, by_sample, is_time, side_of
+from proctor.comparison.totals import at, scale_in
 from proctor.comparison.verdicts import WORTH
 from proctor.errors import ConfigError, FieldMissing, nearest
 from proctor.fields.path import compiled
 from proctor.fields.view import result_of
-from proctor.records.comparison import Comparison
+from proctor.records.comparison import Comparison, also_known_as
 from proctor.records.ranking import Ranking
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.score import Score, parts_of
 from proctor.records.trial import EvalResult
 
@@ -181,7 +183,8 @@ class FieldReport(EvalReport):
             found = {name: side.find(field) for name, side in sides.items()}
             if any(numbers is not None for numbers in found.values()):
                 run = self.run_id if is_time(field, *sides.values()) else ""
-                return {name: _found(sides[name], found[name] or {}, run) for name in sides}
+                told = {name: self._told(field, numbers or {}) for name, numbers in found.items()}
+                return {name: _found(sides[name], told[name], run) for name in sides}
             readings = self._by_any_path(field)
         if not _has_numbers(readings) and any(readings.values()):
             raise ConfigError(
@@ -191,6 +194,13 @@ class FieldReport(EvalReport):
         sides = {name: side_of(name, self.results.only(name), self.metadata) for name in readings}
         run = self.run_id if is_time(field, *sides.values()) else ""
         return {name: _ranked(held, sides[name].clusters, run) for name, held in readings.items()}
+
+    def _told(self, metric: str, numbers: Numbers) -> Numbers:
+        """Numbers as people know them: totals of rubrics on their scale."""
+        ends = scale_in(self.metadata)
+        if ends is None or TOTAL_SCORE not in also_known_as(metric):
+            return numbers
+        return {sample: at(share, ends) for sample, share in numbers.items()}
 
     def _fields_and_scores(self, name: str) -> ByConfiguration | None:
         if not self.metadata or not self.metadata.fields:

@@ -9,8 +9,10 @@ from math import fsum
 import msgspec
 
 from proctor.comparison.readings import Reading
+from proctor.comparison.totals import total_shares
 from proctor.records.comparison import also_known_as
 from proctor.records.results import Figures, Results
+from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
 
@@ -75,7 +77,7 @@ def side_of(
         clusters = {s: c or s for s, c in zip(ids, figures.clusters, strict=True)}
     return Side(
         name,
-        _metrics(figures),
+        _metrics(figures, run),
         _scores(figures) if scores is None else scores,
         fields or {},
         clusters,
@@ -95,13 +97,15 @@ def by_sample(readings: Iterable[Reading]) -> Numbers:
     return _means([name for name, _ in known], [value for _, value in known])
 
 
-def _metrics(figures: Figures) -> Table:
+def _metrics(figures: Figures, run: RunMetadata | None) -> Table:
     ids = figures.sample_ids
     passed, strict = ([_worth(o, strict=s) for o in figures.outcomes] for s in (False, True))
     found = {
         PASS_RATE: _means(ids, passed),
         STRICT_PASS_RATE: _means(ids, strict),
         MEAN_SCORE: _means(ids, figures.values),
+        # From 0 to 1 as all scores are; it is told on its scale.
+        TOTAL_SCORE: _means(ids, total_shares(figures, run)),
         LATENCY: _means(ids, figures.latencies),
         TOKENS: _means(ids, figures.tokens),
         COST: {} if figures.costs is None else _means(ids, figures.costs),

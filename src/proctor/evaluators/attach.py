@@ -28,10 +28,10 @@ from proctor.evaluators.options import (
     options_of_factory,
     options_of_function,
 )
-from proctor.evaluators.verdict import is_fraction
 from proctor.fields.view import Field
 from proctor.identity import identity_of
 from proctor.ports import FieldGroup
+from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView

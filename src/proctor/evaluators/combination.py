@@ -10,8 +10,9 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.attach import Attached, Mode, attach
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
-from proctor.evaluators.verdict import as_error, as_score, is_fraction, is_number
+from proctor.evaluators.verdict import as_error, as_score
 from proctor.identity import identity_of
+from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import Score, combine_all, combine_any
 from proctor.records.trial import Trial

@@ -12,7 +12,8 @@ import msgspec
 from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.verdict import is_number, shown
+from proctor.evaluators.verdict import shown
+from proctor.records.numbers import is_number
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 

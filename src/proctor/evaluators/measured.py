@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.verdict import is_number, shown
+from proctor.evaluators.verdict import shown
 from proctor.fields.context import Delta, FieldContext
+from proctor.records.numbers import is_number
 from proctor.records.score import Score
 
 NO_BASELINE = "there is no baseline to compare with"

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator
-from proctor.evaluators.verdict import is_number, shown
+from proctor.evaluators.verdict import shown
+from proctor.records.numbers import is_number
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 

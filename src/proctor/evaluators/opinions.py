@@ -11,8 +11,8 @@ from proctor.evaluators.attach import Attached
 from proctor.evaluators.combination import parts_of
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model, data_of
-from proctor.evaluators.verdict import is_fraction
 from proctor.identity import identity_of
+from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score

@@ -18,10 +18,10 @@ from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.topic import OnTopic
-from proctor.evaluators.verdict import is_fraction
 from proctor.evaluators.wording import texts_in
 from proctor.fields.context import FieldContext
 from proctor.fields.path import compiled
+from proctor.records.numbers import is_fraction
 from proctor.records.sample import CONTEXT
 from proctor.records.score import Score
 

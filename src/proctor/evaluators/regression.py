@@ -16,10 +16,11 @@ from proctor.evaluators.measured import (
     number,
     within,
 )
-from proctor.evaluators.verdict import is_number, shown
+from proctor.evaluators.verdict import shown
 from proctor.fields.context import Delta, FieldContext
 from proctor.fields.direction import higher_is_better
 from proctor.fields.numbers import as_number
+from proctor.records.numbers import is_number
 from proctor.records.score import Score
 
 Better = Literal["auto", "higher", "lower"]

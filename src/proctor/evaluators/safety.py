@@ -10,7 +10,8 @@ import msgspec
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Embedding, Model
-from proctor.evaluators.verdict import is_fraction, shown
+from proctor.evaluators.verdict import shown
+from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.measured import NO_BASELINE, falling, limits, number, within
-from proctor.evaluators.verdict import is_fraction, is_number, shown
+from proctor.evaluators.verdict import shown
 from proctor.fields.context import FieldContext
+from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 from proctor.statistics.differences import (
     Difference,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 from proctor.errors import nearest
+from proctor.records.numbers import is_fraction
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 
@@ -66,30 +66,6 @@ def as_error(error: BaseException) -> Score:
         message = "its message cannot be shown"
     tail = "".join(traceback.format_exception(error, limit=-_FRAMES, chain=False))
     return Score.error(f"{kind}: {message}" if message else kind, {"traceback": tail})
-
-
-def is_number(value: Any) -> bool:
-    """True for a finite number; a boolean is not a number.
-
-    >>> is_number(3), is_number(True), is_number("3"), is_number(float("nan"))
-    (True, False, False, False)
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        # An integer that no float can hold.
-        return False
-
-
-def is_fraction(value: Any) -> bool:
-    """True for a number from 0 to 1.
-
-    >>> is_fraction(0.5), is_fraction(1.5)
-    (True, False)
-    """
-    return is_number(value) and 0 <= value <= 1
 
 
 def shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from proctor.comparison.comparing import compare, compare_all
 from proctor.comparison.deltas import evidence_of
 from proctor.comparison.evidence import Evidence
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
+from proctor.comparison.totals import as_share, wider, width
 from proctor.comparison.verdicts import TIMES_APART
 from proctor.errors import ConfigError, nearest
 from proctor.gates import words
@@ -194,7 +195,7 @@ def refuse_unlike(found: Comparison, demand: Demand) -> None:
     by_one = f"ask for what both have: --metric {shared[0]}; " if shared else ""
     raise ConfigError(
         f"{found.a} and {found.b} were not scored by the same evaluators, so that "
-        f"{' and '.join(asked)} cannot be compared: {'; '.join(found.unlike)}",
+        f"{' and '.join(asked)} cannot be compared: {'; '.join(found.unlike or found.notes)}",
         where="baseline",
         fix=f"{by_one}make a new baseline with these evaluators, or say --accept-changes",
     )
@@ -229,7 +230,8 @@ def margin_of(delta: MetricDelta, share: float) -> float:
 def _metric_check(
     name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int
 ) -> Check:
-    found = judged(delta, evidence, margin, family)
+    # What is judged is a share of the scale, what is told lies on it.
+    found, wide = judged(as_share(delta), evidence, margin, family), width(delta)
     check = Check(
         name,
         found.verdict,
@@ -237,8 +239,8 @@ def _metric_check(
         value=delta.a,
         baseline=delta.b,
         difference=delta.absolute,
-        interval=found.interval,
-        margin=margin,
+        interval=wider(found.interval, wide),
+        margin=margin * wide,
         n=evidence.n if evidence.pairs else 0,
         more_samples=found.more_samples,
         kind=delta.kind,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
 from typing import Any
 
 import msgspec
@@ -18,6 +16,7 @@ from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessR
 from proctor.metrics.scores import PERCENTILES, MeanScoreMetric, ScoreDistributionMetric
 from proctor.ports import Metric
 from proctor.records.metric import MetricValue
+from proctor.records.numbers import is_number
 from proctor.records.results import Results
 from proctor.records.run import EvaluatorSpec
 
@@ -181,15 +180,11 @@ def _computed(metric: Metric, results: Results) -> dict[str, MetricValue]:
 def _as_value(given: Any, results: Results) -> MetricValue:
     value = given if isinstance(given, MetricValue) else MetricValue(given, len(results))
     parts = [part for part in (value.value, *(value.interval or ())) if part is not None]
-    wrong = [part for part in parts if not _is_number(part)]
+    wrong = [part for part in parts if not is_number(part)]
     if wrong:
         return _without_value(f"the metric gave {wrong[0]!r}, which is not a finite number")
     number = None if value.value is None else float(value.value)
     return msgspec.structs.replace(value, value=number)
-
-
-def _is_number(part: Any) -> bool:
-    return not isinstance(part, bool) and isinstance(part, Real) and math.isfinite(part)
 
 
 def _without_value(note: str) -> MetricValue:

@@ -38,7 +38,8 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     to a verdict in four of five cases, where the evidence is not enough. `only_a` and `only_b`
     count the samples without a partner. `clusters` are those that the samples lie in, and `units`
     as how many of one size they weigh. Where there are no pairs at all the sides are compared as
-    two independent groups (`paired` is False).
+    two independent groups (`paired` is False). `scale` is that of a total of rubrics, which all of
+    its numbers are told on; without it, rates and scores lie from 0 to 1.
     """
 
     name: str
@@ -65,6 +66,7 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     kind: Kind = "number"
     clusters: int | None = None
     units: float | None = None
+    scale: Interval | None = None
 
     @property
     def decided(self) -> bool:
@@ -263,6 +265,6 @@ def _plain(deltas: Iterable[MetricDelta]) -> dict[str, dict[str, float | None]]:
 
 def _row(of: str, delta: MetricDelta) -> dict[str, Any]:
     low, high = delta.interval or (None, None)
-    skipped = ("interval", "a_interval", "b_interval", "kind")
+    skipped = ("interval", "a_interval", "b_interval", "kind", "scale")
     held = {name: getattr(delta, name) for name in delta.__struct_fields__ if name not in skipped}
     return {"of": of, **held, "low": low, "high": high, "a_is_better": delta.a_is_better}

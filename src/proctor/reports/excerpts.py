@@ -21,7 +21,7 @@ def excerpt(value: Any, limit: int) -> str:
     >>> excerpt("abcdefgh", 5)
     'abcde… (3 more characters)'
     """
-    text = _as_text(value)
+    text = value if isinstance(value, str) else codec.in_text(value)
     hidden = len(text) - limit
     if hidden > 0:
         text = f"{text[:limit]}… ({hidden:,} more character{'' if hidden == 1 else 's'})"
@@ -35,16 +35,6 @@ def line(value: Any, limit: int) -> str:
     'to be ⏎ or not'
     """
     return " ⏎ ".join(part.strip() for part in excerpt(value, limit).strip().split("\n"))
-
-
-def _as_text(value: Any) -> str:
-    """Text as it is, anything else as JSON; Python's own notation where JSON has none."""
-    if isinstance(value, str):
-        return value
-    try:
-        return codec.encode(value).decode()
-    except (ValueError, TypeError, RecursionError):
-        return repr(value)
 
 
 def _visible(text: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from proctor.records.numbers import is_number
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
+from proctor.reports.columns import in_columns
 from proctor.reports.excerpts import excerpt, line
 from proctor.reports.figures import percent
 from proctor.reports.transcript import transcripts
@@ -18,20 +20,12 @@ RESULT_WIDTH = 300
 def show_runs(
     runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None
 ) -> None:
-    """One line for each run: id, name, how it stands and came out, which baselines it is, tags."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """One line for each run: id, name, how it stands and came out, which baselines it is, tags.
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("run", "name", "status", "results", "pass rate", "errors", "tags"):
-        right = heading in ("results", "pass rate", "errors")
-        table.add_column(
-            heading,
-            justify="right" if right else "left",
-            no_wrap=heading != "tags",
-            overflow="fold" if heading == "tags" else "ellipsis",
-        )
+    Where tags have no room beside the rest, they stand below.
+    """
+    rows: list[tuple[str, ...]] = [("run", "name", "status", "results", "pass rate", "errors")]
+    tags = ["tags"]
     for run, report in runs:
         total = f"{report.total:,}" + (
             f" of {run.total:,}"
@@ -39,34 +33,45 @@ def show_runs(
             else ""
         )
         named = [f"baseline:{n}" for n, its in (baselines or {}).items() if its == run.run_id]
-        tags = ", ".join([*named, *(f"{key}={value}" for key, value in run.tags.items())])
-        cells = (
-            run.run_id,
-            run.name,
-            run.status,
-            total,
-            _rate(run, report),
-            f"{report.errors:,}",
-            tags,
-        )
-        table.add_row(*(Text(line(cell, RESULT_WIDTH)) for cell in cells))
-    Console(highlight=False).print(table)
+        own = [*named, *(f"{key}={value}" for key, value in run.tags.items())]
+        tags.append(line(", ".join(own), RESULT_WIDTH))
+        cells = (run.run_id, run.name, run.status, total, _rate(run, report), f"{report.errors:,}")
+        rows.append(tuple(line(cell, RESULT_WIDTH) for cell in cells))
+    _show(rows, right=(3, 4, 5), yielding=(1,), beside=tags)
 
 
 def show_baselines(found: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
     """One line for each baseline: its name, its run, and how that came out."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("baseline", "run", "name", "status", "results", "pass rate"):
-        right = heading in ("results", "pass rate")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    rows: list[tuple[str, ...]] = [("baseline", "run", "name", "status", "results", "pass rate")]
     for name, run, report in found:
         cells = (name, run.run_id, run.name, run.status, f"{report.total:,}", _rate(run, report))
-        table.add_row(*(Text(line(cell, RESULT_WIDTH)) for cell in cells))
-    Console(highlight=False).print(table)
+        rows.append(tuple(line(cell, RESULT_WIDTH) for cell in cells))
+    # A baseline is called by its name, so that is not cut either.
+    _show(rows, right=(4, 5), yielding=(2,))
+
+
+def _show(
+    rows: Sequence[tuple[str, ...]],
+    *,
+    right: Collection[int],
+    yielding: Collection[int],
+    beside: Sequence[str] = (),
+) -> None:
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    last = beside if any(beside[1:]) else [""] * len(rows)
+    whole = in_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
+    if max(map(cell_len, whole)) <= console.width:
+        told = whole
+    else:
+        lines = in_columns(rows, console.width, right=right, yielding=yielding)
+        below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
+        told = [one + more for one, more in zip(lines, below, strict=True)]
+    for place, text in enumerate(told):
+        console.print(Text(text, style="" if place else "bold"), soft_wrap=True)
 
 
 def _rate(run: RunMetadata, report: EvalReport) -> str:
@@ -119,8 +124,16 @@ def describe(result: EvalResult) -> str:
 def _opinion(score: Score) -> str:
     verdict: str = score.status
     if score.value is not None:
-        verdict = f"{score.value:.3g} {'passed' if score.passed else 'failed'}"
+        verdict = f"{_value(score.value, score)} {'passed' if score.passed else 'failed'}"
     return f"{verdict}  {line(score.reason, RESULT_WIDTH)}".rstrip()
+
+
+def _value(value: float, score: Score) -> str:
+    """A score from 0 to 1, or as the one who gave it said it: 4 of 5."""
+    said, most = score.details.get("score"), score.details.get("max")
+    if is_number(said) and is_number(most):
+        return f"{said:g} of {most:g} ({value:.3g})"
+    return f"{value:.3g}"
 
 
 def _known(value: object) -> str | None:

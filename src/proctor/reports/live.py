@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
+from proctor.records.trial import Outcome
 from proctor.reports.excerpts import line
 from proctor.reports.figures import count
 
@@ -22,29 +24,42 @@ NAME_LIMIT = 40
 BAR_WIDTH = 60
 
 Display = Callable[[RunView], AbstractContextManager[object]]
+Outcomes = Callable[[Mapping[Outcome, int]], list[str]]
 
 
-def live_display(wanted: bool | None = None, stream: TextIO | None = None) -> Display | None:
-    """How a run shows its progress: True always, None only in a terminal, False not at all."""
+def live_display(
+    wanted: bool | None = None,
+    stream: TextIO | None = None,
+    *,
+    outcomes: Outcomes | None = None,
+) -> Display | None:
+    """How a run shows its progress: True always, None only in a terminal, False not at all.
+
+    `outcomes` says how it goes, in words; by default how many passed and how many failed.
+    """
+    tell = functools.partial(summary, told=outcomes or _judged)
     stream = stream or sys.stderr
     terminal = stream.isatty()
     if wanted is False or (wanted is None and not terminal):
         return None
     if terminal:
-        return lambda view: _bar(view, stream)
-    return lambda view: _lines(view, stream)
+        return lambda view: _bar(view, stream, tell)
+    return lambda view: _lines(view, stream, tell)
 
 
-def summary(view: RunView) -> str:
-    """One line: how far, how it goes, how fast, how long still."""
-    outcomes = view.outcomes
-    share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
-    parts = [
-        f"{view.done}{share}",
+def _judged(outcomes: Mapping[Outcome, int]) -> list[str]:
+    return [
         f"{outcomes['passed']} passed",
         f"{outcomes['failed']} failed",
         count(outcomes["error"] + outcomes["unscored"], "error"),
     ]
+
+
+def summary(view: RunView, told: Outcomes = _judged) -> str:
+    """One line: how far, how it goes, how fast, how long still."""
+    outcomes = view.outcomes
+    share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
+    parts = [f"{view.done}{share}", *told(outcomes)]
     if outcomes["skipped"]:
         parts.append(f"{outcomes['skipped']} skipped")
     if view.rate is not None:
@@ -74,25 +89,25 @@ def notes(view: RunView) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _bar(view: RunView, stream: TextIO) -> Iterator[None]:
+def _bar(view: RunView, stream: TextIO, tell: Callable[[RunView], str]) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=stream)
     with Live(
-        get_renderable=lambda: _picture(view),
+        get_renderable=lambda: _picture(view, tell(view)),
         console=console,
         refresh_per_second=8,
         transient=True,
     ):
         yield
-    console.print(summary(view), highlight=False, markup=False)
+    console.print(tell(view), highlight=False, markup=False)
 
 
-def _picture(view: RunView) -> RenderableType:
+def _picture(view: RunView, told: str) -> RenderableType:
     from rich.text import Text
 
-    lines = [Text(summary(view), no_wrap=True, overflow="ellipsis")]
+    lines = [Text(told, no_wrap=True, overflow="ellipsis")]
     if view.total:
         full = min(BAR_WIDTH, BAR_WIDTH * view.done // view.total)
         bar = Text("━" * full, style="green").append("─" * (BAR_WIDTH - full), style="dim")
@@ -102,11 +117,11 @@ def _picture(view: RunView) -> RenderableType:
 
 
 @contextlib.contextmanager
-def _lines(view: RunView, stream: TextIO) -> Iterator[None]:
+def _lines(view: RunView, stream: TextIO, tell: Callable[[RunView], str]) -> Iterator[None]:
     ended = threading.Event()
 
     def say() -> None:
-        print("; ".join([summary(view), *notes(view)]), file=stream, flush=True)
+        print("; ".join([tell(view), *notes(view)]), file=stream, flush=True)
 
     def work() -> None:
         while not ended.wait(LINE_EVERY_SECONDS):

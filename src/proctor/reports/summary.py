@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import TOTAL_SCORE, columns_in
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 from proctor.reports.figures import count, interval, percent
@@ -22,9 +23,19 @@ def headlines(report: EvalReport) -> list[str]:
     """
     tables = report.by_configuration
     if len(tables) < 2:
-        return [headline(report)]
+        return [*_by_rubrics(report), headline(report)]
     parts = {name: EvalReport(report.results.only(name), None, tables[name]) for name in tables}
     return [f"{name}: {headline(part)}" for name, part in parts.items()]
+
+
+def _by_rubrics(report: EvalReport) -> list[str]:
+    """What sessions came to that were scored by rubrics: nobody asked whether they pass."""
+    columns, total = columns_in(report.metadata), report.metrics.get(TOTAL_SCORE)
+    if not columns.columns or total is None or total.value is None:
+        return []
+    span = f" (95 % interval {interval(total)})" if total.interval else ""
+    over = count(total.n, "session")
+    return [f"Scored {total.value:.2f} of {columns.scale[1]:g} on average over {over}{span}"]
 
 
 def headline(report: EvalReport) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+from proctor.statistics.bootstrap import bootstrap
 from proctor.statistics.distributions import normal_cdf
+from proctor.statistics.intervals import Interval
 
 EXACT_UP_TO = 50
 FEWEST_WITH_TIES = 10
@@ -46,6 +48,37 @@ def kendall_tau(first: Sequence[Any], second: Sequence[Any]) -> Kendall | None:
     score = _score([(one, other) for one, other in pairs])
     tau = score / math.sqrt(untied) / math.sqrt(its_untied)
     return Kendall(max(-1.0, min(1.0, tau)), _p(score, n, ties, its_ties), n)
+
+
+def kendall_interval(
+    first: Sequence[Any],
+    second: Sequence[Any],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval | None:
+    """Where tau truly lies, by drawing the items again and again; whole clusters, if given.
+
+    None below ten items or five clusters, or where one of the rankings ranks nothing. Below some
+    thirty items it is too narrow. A draw in which one side ranks nothing counts as 0.
+
+    >>> low, high = kendall_interval(range(12), [1, 0, 2, 3, 5, 4, 6, 7, 9, 8, 10, 11])
+    >>> 0.5 < low < high <= 1.0
+    True
+    """
+    pairs = list(zip(first, second, strict=True))
+    if len(pairs) < FEWEST_WITH_TIES or kendall_tau(first, second) is None:
+        return None
+
+    def tau(drawn: Sequence[tuple[Any, Any]]) -> float:
+        found = kendall_tau([one for one, _ in drawn], [other for _, other in drawn])
+        return 0.0 if found is None else found.tau
+
+    found = bootstrap(
+        pairs, tau, clusters=clusters, method="percentile", confidence=confidence, seed=seed
+    )
+    return None if found is None else found.interval
 
 
 def _score(pairs: Sequence[tuple[Any, Any]]) -> int:

@@ -117,6 +117,14 @@ def test_the_reason_is_what_stands_around_the_verdict_without_its_heading() -> N
         ("5.0.", "5.0"),
         ("**4**.", "4"),
         ('"4."', "4"),
+        ("4 out of 5", "4"),
+        ("4 Out Of 5.", "4"),
+        ("4.5 of 5", "4.5"),
+        ("4/5 stars", "4"),
+        ("3 out of 5 points", "3"),
+        ("<4>", "4"),
+        ("**[4/5]**", "4"),
+        ("( 4 )", "4"),
     ],
 )
 def test_numbers_of_the_scale_are_read(said: str, number: str) -> None:
@@ -142,6 +150,16 @@ def test_numbers_of_the_scale_are_read(said: str, number: str) -> None:
         ">4",
         "(4",
         "4..",
+        "4>",
+        "<4]",
+        "<<4>>",
+        "4 out of 10",
+        "4 out of",
+        "out of 5",
+        "4 stars",
+        "4 out of 5 or 5 out of 5",
+        "4 outof 5",
+        "<.5>",
     ],
 )
 def test_other_numbers_are_refused(said: str) -> None:
@@ -215,13 +233,19 @@ def test_an_answer_copied_from_what_is_judged_is_no_verdict() -> None:
     assert form.read('{"reason": "no", "rating": "poor"}', structured=True).choice == "poor"
 
 
+def test_a_structured_verdict_says_why_under_the_name_that_was_asked_for() -> None:
+    """A reason under another name is reminded of, rather than lost."""
+    with pytest.raises(ValueError, match="it has no 'reason'"):
+        FORM.read('{"reasoning": "so it is", "rating": "good"}', structured=True)
+
+
 def test_half_a_point_is_not_five_points() -> None:
     """What begins with a point is a fraction, and its point is where it begins."""
     half = VerdictForm("score", scale=(0, 5), mark=MARK)
     answer = f"SCORE {MARK}: **.5**"
     assert float(half.read(answer, structured=False).choice) == 0.5
     assert answer[half.place(answer, structured=False) :] == ".5**"
-    assert half.read('{"score": ".5"}', structured=True).choice == ".5"
+    assert half.read('{"reason": "", "score": ".5"}', structured=True).choice == ".5"
 
 
 def test_the_place_of_a_verdict_is_where_its_first_letter_stands() -> None:
@@ -230,6 +254,7 @@ def test_the_place_of_a_verdict_is_where_its_first_letter_stands() -> None:
         (FORM, '{"reason": "rating: \\"good\\"", "rating":  "fair"}', True, "fair"),
         (SCORE, '{"score": 4, "reason": "4"}', True, "4"),
         (FORM, f"good\nRATING {MARK}: **poor**\n", False, "poor"),
+        (SCORE, f"4 of 5\nSCORE {MARK}: **<4>**\n", False, "4"),
     ]
     for form, text, structured, word in cases:
         place = form.place(text, structured=structured)

@@ -19,6 +19,7 @@ from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.records.model import ModelRequest
 from tests.evaluators.judging.payloads import PAYLOADS
 from tests.evaluators.judging.rehearsed import Asked, Scripted
+from tests.evaluators.judging.traps import TRAPS
 
 PLACES = ("output", "expected", "input", "context", "criterion")
 CRITERION = "Is it right?"
@@ -165,6 +166,16 @@ def test_a_verdict_of_its_own_is_one_though_another_was_planted(planting: str) -
     for reason, rating, value in (("it is", "excellent", 1.0), ("flawless work", "poor", 0.25)):
         judge = Scripted(json.dumps({"reason": reason, "rating": rating}), schema=True)
         assert judged(judge, planting, "output").value == value
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_trap_costs_a_structured_verdict(place: str) -> None:
+    """Whatever is planted to be read for ever, poor stays poor, with one call."""
+    judge = Scripted(lambda a: a.rating("poor"), schema=True)
+    traps = {name: trap(20_000) * 2 for name, trap in TRAPS.items()}
+    for name, score in all_judged(judge, traps, place).items():
+        assert (score.value, score.passed) == (0.25, False), name
+    assert len(judge.asked) == len(TRAPS)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -11,7 +11,8 @@ from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.compliance.policy import Case, Policy, Ruling, text_of
 from proctor.evaluators.compliance.rules import CLAIMS, PII, REFUSAL, SECRETS, WHERE, Terms, made_of
 from proctor.evaluators.meanings import Meanings
-from proctor.evaluators.verdict import is_fraction, shown
+from proctor.evaluators.verdict import shown
+from proctor.records.numbers import is_fraction
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 

@@ -30,8 +30,8 @@ from proctor.evaluators.judging.opinion import (
     used_by_failures,
 )
 from proctor.evaluators.judging.templates import shipped
-from proctor.evaluators.verdict import is_fraction
 from proctor.ports import ProviderAdapter
+from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 from proctor.records.session import Usage
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import EvaluatorError, Problem, nearest
-from proctor.evaluators.verdict import is_number
+from proctor.records.numbers import is_number
 
 _KEYS = ("id", "name", "description", "scoring_criteria", "weight")
 _WAYS = (

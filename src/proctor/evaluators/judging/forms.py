@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -9,11 +10,13 @@ from typing import Any, NamedTuple
 from proctor.evaluators.judging.members import Member, members
 
 _REASON = re.compile(r"\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*", re.IGNORECASE)
+_REASON_KEY = "reason"
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 # How people and models dress up a word; it is not part of the word.
 _DRESS = "*_`'\"<>[](). \t\r"
-# Around a number less is dress: ".5" is not 5, and "<4" is not 4.
+# Around a number less is dress: ".5" is not 5, and "<4" is not 4; "<4>" is.
 _NUMBER_DRESS = "*_`'\" \t\r"
+_PAIRS = ("<>", "[]", "()")
 
 
 class Verdict(NamedTuple):
@@ -26,7 +29,7 @@ class Verdict(NamedTuple):
 class Allowed:
     """What a verdict may be: one word out of a few, or a number from a scale.
 
-    >>> Allowed(["good", "poor"]).pick("**Good**"), Allowed(scale=(1, 5)).pick("4/5")
+    >>> Allowed(["good", "poor"]).pick("**Good**"), Allowed(scale=(1, 5)).pick("4 out of 5")
     ('good', '4')
     """
 
@@ -52,10 +55,11 @@ class Allowed:
             return {"type": "number", "minimum": self._scale[0], "maximum": self._scale[1]}
         return {"type": "string", "enum": list(self._choices.values())}
 
-    @property
-    def dress(self) -> str:
-        """What may stand before a verdict and is not part of it."""
-        return _DRESS if self._scale is None else _NUMBER_DRESS
+    def place(self, said: str) -> int:
+        """Where in a verdict that can be read the choice itself begins."""
+        if self._scale is None:
+            return len(said) - len(said.lstrip(_DRESS))
+        return said.index(_undressed(said))
 
     def is_format(self, said: str) -> bool:
         """True for what the instructions say a verdict looks like, which is none yet."""
@@ -75,8 +79,7 @@ class Allowed:
     def _number(self, said: str | float, low: float, high: float) -> str:
         found = str(said)
         if isinstance(said, str):
-            bare = said.strip(_NUMBER_DRESS).removesuffix(".").rstrip(_NUMBER_DRESS)
-            match = re.fullmatch(rf"({_NUMBER})(?:[ \t]*/[ \t]*{re.escape(f'{high:g}')})?", bare)
+            match = _number_of(high).fullmatch(_undressed(said))
             found = match[1] if match else "nan"
         if not low <= float(found) <= high:
             raise self._refusal()
@@ -117,7 +120,7 @@ class VerdictForm:
     @property
     def schema(self) -> dict[str, Any]:
         """The reason comes first: a verdict should follow from it."""
-        return sheet_schema({"reason": {"type": "string"}, self.field: self._allowed.schema})
+        return sheet_schema({_REASON_KEY: {"type": "string"}, self.field: self._allowed.schema})
 
     @property
     def instructions(self) -> str:
@@ -131,7 +134,7 @@ class VerdictForm:
         """The verdict in an answer, or a ValueError that says why there is none."""
         if structured:
             found = read_object(text, self._quoted)
-            reason = found["reason"].value if "reason" in found else ""
+            reason = self._member(found, _REASON_KEY).value
             return Verdict(self._allowed.pick(self._member(found).value), str(reason).strip())
         last = self._lines.last(text)
         choice = self._allowed.pick(last.said)
@@ -144,12 +147,13 @@ class VerdictForm:
             start = self._member(read_object(text, self._quoted)).start
             return start + (text[start] == '"')
         last = self._lines.last(text)
-        return last.place + len(last.said) - len(last.said.lstrip(self._allowed.dress))
+        return last.place + self._allowed.place(last.said)
 
-    def _member(self, found: dict[str, Member]) -> Member:
-        if self.field not in found:
-            raise ValueError(f"it has no {self.field!r}")
-        return found[self.field]
+    def _member(self, found: dict[str, Member], name: str = "") -> Member:
+        name = name or self.field
+        if name not in found:
+            raise ValueError(f"it has no {name!r}")
+        return found[name]
 
 
 class VerdictLine(NamedTuple):
@@ -171,13 +175,9 @@ class VerdictLines:
 
     def last(self, text: str) -> VerdictLine:
         """The last of them, or a ValueError; the format that was asked for is none itself."""
-        # The words are compared rather than put into the pattern: a mark is new in every call,
-        # and to compile a pattern takes longer than everything else.
-        words = r"[^\w\n]+".join([r"(\w+)"] * len(self._words))
-        line = re.compile(rf"^[^\w\n]*{words}[^\w\n]*?[:=][ \t]*(.*)$", re.MULTILINE)
         found = [
             match
-            for match in line.finditer(text)
+            for match in _line_of(len(self._words)).finditer(text)
             if [word.casefold() for word in match.groups()[:-1]] == self._words
             and not self._allowed.is_format(match.groups()[-1])
         ]
@@ -185,6 +185,33 @@ class VerdictLines:
             raise ValueError(f"it has no line that begins with {self.shape}:")
         last, group = found[-1], len(self._words) + 1
         return VerdictLine(last[group], last.start(group), last.start(), last.end())
+
+
+def _undressed(said: str) -> str:
+    """A number without what is put around it; brackets only if both are there."""
+    bare = said.strip(_NUMBER_DRESS).removesuffix(".").rstrip(_NUMBER_DRESS)
+    if bare[:1] + bare[-1:] in _PAIRS:
+        return bare[1:-1].strip(_NUMBER_DRESS)
+    return bare
+
+
+@functools.cache
+def _number_of(high: float) -> re.Pattern[str]:
+    """A number, and after it perhaps what it is out of, as in "4/5 stars" or "4 out of 5"."""
+    best = re.escape(f"{high:g}")
+    out_of = rf"(?:[ \t]*/[ \t]*|[ \t]+(?:out[ \t]+)?of[ \t]+){best}"
+    return re.compile(rf"({_NUMBER})(?:{out_of}(?:[ \t]+(?:points|stars))?)?", re.IGNORECASE)
+
+
+@functools.cache
+def _line_of(words: int) -> re.Pattern[str]:
+    """A line that begins with so many words.
+
+    The words are compared rather than put into the pattern: a mark is new in every call, and to
+    compile a pattern takes longer than everything else.
+    """
+    said = r"[^\w\n]+".join([r"(\w+)"] * words)
+    return re.compile(rf"^[^\w\n]*{said}[^\w\n]*?[:=][ \t]*(.*)$", re.MULTILINE)
 
 
 def read_object(text: str, quoted: Callable[[str], bool] | None) -> dict[str, Member]:

@@ -87,7 +87,7 @@ class Judge(NamedTuple):
         if len(failures) * 2 > len(told):
             return failed(self.adapter, self.template, failures, len(told), opinions)
         if self.samples == 1:
-            return _alone(opinions[0], self.scale)
+            return alone(opinions[0], self.scale)
         return _together(opinions, failures, self.scale, self.combine)
 
 
@@ -120,14 +120,17 @@ def failed(
 def account(opinions: Sequence[Opinion], failures: Sequence[CallFailed] = ()) -> dict[str, Any]:
     """Who judged, by which prompt, and what all opinions used, those that failed too."""
     first = opinions[0]
-    used = sum((one.usage for one in opinions), used_by_failures(failures))
+    used = first.usage
+    if failures or len(opinions) > 1:
+        used = sum((one.usage for one in opinions), used_by_failures(failures))
     told: dict[str, Any] = {"model": first.model, "prompt": first.prompt, "usage": usage_data(used)}
     if all(one.cached for one in opinions):
         told["cached"] = True
     return told
 
 
-def _alone(opinion: Opinion, scale: Scale) -> Score:
+def alone(opinion: Opinion, scale: Scale) -> Score:
+    """The score of one opinion."""
     judge = {**account([opinion]), scale.field: scale.told(opinion.said), **_chances(opinion)}
     details = {**scale.details(opinion.value), "judge": judge}
     return Score(opinion.value, opinion.passed, opinion.reason, details)

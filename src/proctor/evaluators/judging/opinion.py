@@ -26,11 +26,12 @@ T = TypeVar("T")
 class Question(NamedTuple):
     """What a judge is asked: a prompt, and the texts that stand behind the fence in it.
 
-    `texts` are by the names of the prompt's placeholders, `words` the values of the others.
+    `texts` are by the names of the prompt's placeholders, or behind their fence already; `words`
+    are the values of the others.
     """
 
     template: PromptTemplate[Any]
-    texts: Mapping[str, str]
+    texts: Mapping[str, str] | Fence
     words: Mapping[str, str] = {}
 
 
@@ -83,7 +84,8 @@ async def tell(
 
     Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
     """
-    fence = Fence(question.texts)
+    texts = question.texts
+    fence = texts if isinstance(texts, Fence) else Fence(texts)
     wanted = form(fence)
     prompt = bound(question.template, fence, question.words)
     response = await aask(

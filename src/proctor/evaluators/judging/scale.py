@@ -10,7 +10,7 @@ import msgspec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.judging.fence import Fence
 from proctor.evaluators.judging.forms import VerdictForm
-from proctor.evaluators.verdict import is_number
+from proctor.records.numbers import is_number
 
 Rating = Literal["excellent", "good", "fair", "poor", "wrong"]
 

@@ -89,7 +89,8 @@ def needs_expected(template: PromptTemplate[Any]) -> bool:
 def bound(template: PromptTemplate[Any], fence: Fence, words: Mapping[str, str]) -> Prompt[Any]:
     """A prompt with the texts put in, each behind the fence; those it has no place for are not."""
     values = {**words, **fence.blocks(), _MARK: fence.mark}
-    return Prompt(template).bind({n: v for n, v in values.items() if n in template.parameters})
+    # All are texts, and none is without a place: there is nothing to check as users' values are.
+    return Prompt(template, {n: v for n, v in values.items() if n in template.parameters})
 
 
 @functools.cache

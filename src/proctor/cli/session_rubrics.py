@@ -1,0 +1,246 @@
+"""`proctor sessions evaluate` and `evaluate-batch`: sessions scored by rubrics."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.options import (
+    Decorator,
+    budget_from,
+    budget_option,
+    complain,
+    history_option,
+    json_option,
+    quiet_option,
+    together,
+)
+from proctor.cli.session_learning import learn
+from proctor.cli.session_scoring import (
+    check_file,
+    judge_of,
+    judged_by,
+    judging_options,
+    refuse_other_scale,
+    silent,
+    to_go_on,
+)
+from proctor.errors import ConfigError, RunInterrupted
+
+if TYPE_CHECKING:
+    from proctor.engine.start import Conduct
+    from proctor.ports import RunView
+    from proctor.prepare import Evaluation
+    from proctor.records.report import EvalReport
+    from proctor.reports.rubric_files import ResultFiles
+
+NO_VERDICT, INTERRUPTED = 3, 130
+UNFINISHED = "the latest unfinished run"
+PLACE = click.Path(path_type=Path)
+
+
+def scoring_options() -> Decorator:
+    """By what, by whom and how sessions are scored."""
+    return together(
+        click.option("--rubrics", required=True, metavar="FILE",
+                     help='A rubric file, or "starter".'),
+        judging_options(),
+        click.option("--template", type=PLACE, metavar="FILE",
+                     help="A judge template of your own."),
+        click.option("--format", "form", metavar="NAME", help="The format of the logs."),
+        click.option("--fresh", is_flag=True, help="Ask again what was answered in earlier runs."),
+        click.option("--name", help="The name under which the run is kept."),
+        quiet_option(),
+        budget_option(),
+        history_option(),
+        json_option(),
+    )  # fmt: skip
+
+
+@click.command("evaluate")
+@click.option("--session", type=PLACE, required=True, metavar="FILE", help="One recorded session.")
+@click.option("--id", "session_id", metavar="ID", help="Which one, where the file holds several.")
+@click.option("--output", type=PLACE, metavar="FILE", help="Where the result is written.")
+@scoring_options()
+def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
+    """Score one recorded session by rubrics.
+
+    \b
+    proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
+
+    What was answered before is found again, so after an interruption just repeat the command.
+    """
+    from proctor.records.rubric_scores import columns_in
+    from proctor.reports.live import live_display
+    from proctor.reports.rubric_files import write_json
+    from proctor.reports.rubric_tally import with_run
+    from proctor.reports.rubrics import session_result
+    from proctor.session_dataset import SessionDataset
+
+    check_file(output)
+    dataset = SessionDataset.one(session, session_id, options["form"])
+    told = _evaluation(dataset, options, session.stem)
+    display = live_display(not silent(options), outcomes=lambda _: [])
+    interrupted = False
+    try:
+        with to_go_on(lambda: "repeat the command"):
+            report = _run(told, options, _conduct(options, watch=display))
+    except RunInterrupted as stopped:
+        interrupted, report = True, _kept(stopped, options)
+        if not len(report.results):
+            click.echo(
+                "interrupted: what was answered is kept; repeat the command to go on", err=True
+            )
+            return INTERRUPTED
+    result = with_run(session_result(report.results[0], columns_in(report.metadata)), report)
+    if output is not None:
+        write_json(output, result)
+    _tell(report, options, result, "" if output is None else f"wrote {output}")
+    if interrupted:
+        return INTERRUPTED
+    return 0 if result["summary"]["rubrics_evaluated"] else NO_VERDICT
+
+
+@click.command("evaluate-batch")
+@click.option("--sessions-dir", type=PLACE, required=True, metavar="DIR", help="Recorded sessions.")
+@click.option("--output-dir", type=PLACE, required=True, metavar="DIR", help="For the results.")
+@click.option("--pattern", metavar="GLOB", help="Only files that fit it, such as *.jsonl.")
+@click.option("--parallel", type=click.IntRange(1), default=5, show_default=True,
+              help="Sessions in hand at a time.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many sessions.")
+@click.option("--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED,
+              help="Go on with what is missing.")  # fmt: skip
+@click.option("--allow-changes", is_flag=True, help="Resume although something has changed.")
+@click.option("--retry-errors", is_flag=True,
+              help="With --resume: score sessions again whose rubrics failed.")  # fmt: skip
+@scoring_options()
+def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
+    """Score all recorded sessions of a folder by rubrics.
+
+    \b
+    proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
+
+    Writes NAME_result.json as soon as a session is scored, and summary.json when all are.
+    """
+    from proctor.cli.outcome import check_output
+    from proctor.reports.figures import count
+    from proctor.reports.live import live_display
+    from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
+    from proctor.rubric_runs import ToldSessions, columns_for
+
+    check_output(output_dir, "--output-dir")
+    _refuse_folder(output_dir, sessions_dir)
+    names = Names()
+    dataset = ToldSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    told = _evaluation(dataset, options, sessions_dir.resolve().name)
+    files = ResultFiles(output_dir, columns_for(told), names)
+    display = live_display(not silent(options), outcomes=files.words)
+
+    def watch(view: RunView) -> AbstractContextManager[object]:
+        files.begun(view)
+        return contextlib.nullcontext() if display is None else display(view)
+
+    report = _run(told, options, _conduct(options, watch=watch, heard=files.heard))
+    summary = files.finish(report)
+    written = f"wrote {output_dir / SUMMARY} and {count(len(files), 'result')}"
+    _tell(report, options, summary, written)
+    _tell_of_others(files, output_dir)
+    return 0 if summary["details"]["sessions_scored"] else NO_VERDICT
+
+
+def _refuse_folder(output_dir: Path, sessions_dir: Path) -> None:
+    """Refuse a folder whose results would be lost, or taken for sessions the next time."""
+    from proctor.reports.rubric_files import other_sessions_in
+
+    fix = "write to a folder of its own"
+    if output_dir.resolve() == sessions_dir.resolve():
+        raise ConfigError("the sessions lie in it", where=f"--output-dir {output_dir}", fix=fix)
+    if other := other_sessions_in(output_dir, sessions_dir):
+        what = f"it holds results of other sessions, {other}, that would be written over"
+        raise ConfigError(what, where=f"--output-dir {output_dir}", fix=fix)
+
+
+def _tell_of_others(files: ResultFiles, output_dir: Path) -> None:
+    from proctor.reports.figures import count
+
+    for run_id in files.replaced():
+        complain(
+            f"results of run {run_id} in {output_dir} were written over; `proctor show {run_id}` "
+            "still has them"
+        )
+    if strangers := files.strangers():
+        complain(
+            f"{output_dir} holds {count(len(strangers), 'result')} of other runs too, such as "
+            f"{strangers[0]}: take them away, or write to a folder of its own"
+        )
+
+
+SUBCOMMANDS = (evaluate, evaluate_batch, learn)
+
+
+def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
+    from proctor.rubric_runs import Scoring, scoring_of
+    from proctor.rubrics.files import load_rubrics
+
+    rubrics = load_rubrics(options["rubrics"])
+    refuse_other_scale(rubrics, options["scale"])
+    scoring = Scoring(
+        parallel=options.get("parallel", 1),
+        max_concurrent=options["max_concurrent"],
+        cache=not options["fresh"],
+        budget=budget_from(options["budget"]),
+        limit=options.get("limit"),
+        judged={"template": options["template"], **judged_by(options)},
+    )
+    judge = judge_of(options["judge"])
+    return scoring_of(dataset, rubrics, judge, scoring, name=options["name"] or name)
+
+
+def _conduct(options: dict[str, Any], **how: Any) -> Conduct:
+    from proctor.engine.start import Conduct
+
+    allow, retry = bool(options.get("allow_changes")), bool(options.get("retry_errors"))
+    if not options.get("resume") and (allow or retry):
+        raise ConfigError("--retry-errors and --allow-changes go with --resume")
+    return Conduct(allow_changes=allow, retry_errors=retry, **how)
+
+
+def _run(told: Evaluation, options: dict[str, Any], how: Conduct) -> EvalReport:
+    from proctor import bridge
+    from proctor.api import execute
+    from proctor.cli.outcome import prints_aside
+    from proctor.lookback import open_history
+
+    resume = options.get("resume")
+    with prints_aside(options["as_json"]):
+        history = open_history(options["history"])
+        from_run = True if resume == UNFINISHED else resume or False
+        return bridge.run(execute(told, history, how, resume_from=from_run))
+
+
+def _kept(stopped: RunInterrupted, options: dict[str, Any]) -> EvalReport:
+    """What an interrupted run has finished."""
+    from proctor.lookback import look_up, open_history
+
+    return look_up(open_history(options["history"]), stopped.run_id)
+
+
+def _tell(report: EvalReport, options: dict[str, Any], content: Any, written: str) -> None:
+    """What came of it on the screen, and what it cost; warnings in any case."""
+    from proctor import codec
+    from proctor.cli.outcome import until_nobody_reads
+    from proctor.reports.rubric_words import in_words, warnings_of
+
+    with until_nobody_reads():
+        if options["as_json"]:
+            click.echo(codec.encode_pretty(content))
+        elif not options["quiet"]:
+            click.echo(in_words(report, content))
+            if written:
+                click.echo(written)
+    for warning in warnings_of(report):
+        complain(f"warning: {warning}")

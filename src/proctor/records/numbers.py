@@ -1,0 +1,31 @@
+"""Which values are numbers: what was given by hand, in files or by evaluators is asked."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+
+def is_number(value: Any) -> bool:
+    """True for a finite number; a boolean is not a number.
+
+    >>> is_number(3), is_number(True), is_number("3"), is_number(float("nan"))
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # An integer that no float can hold.
+        return False
+
+
+def is_fraction(value: Any) -> bool:
+    """True for a number from 0 to 1.
+
+    >>> is_fraction(0.5), is_fraction(1.5)
+    (True, False)
+    """
+    return is_number(value) and 0 <= value <= 1

@@ -1,0 +1,126 @@
+"""What sessions came to by rubrics, for people: scores, what failed and why, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import columns_in
+from proctor.records.session import Usage
+from proctor.reports.excerpts import line
+from proctor.reports.figures import count
+from proctor.reports.rubrics import Judging
+
+_REASON_WIDTH = 300
+KINDS_SHOWN = 3
+
+
+def in_words(report: EvalReport, content: Mapping[str, Any]) -> str:
+    """A session's result, or the summary of a batch; with tokens and cost."""
+    batch = content.get("batch_summary")
+    lines = _session_lines(content) if batch is None else _batch_lines(content)
+    return "\n".join([*lines, *_cost_lines(report, asked_in(content))])
+
+
+def asked_in(content: Mapping[str, Any]) -> Judging:
+    """What judges were asked, as the content of a file tells it."""
+    told = dict(content["details"]["judging"])
+    answers, known = told.pop("answers", 0), told.pop("from_history", 0)
+    return Judging(Usage(**told), answers, known)
+
+
+def warnings_of(report: EvalReport) -> list[str]:
+    """What a run warns of, but for rubrics without a verdict: those have lines of their own."""
+    if report.metadata is None:
+        return []
+    rubrics = tuple(f"{c.name} gave no verdict" for c in columns_in(report.metadata).columns)
+    return [line(one, 1000) for one in report.metadata.warnings if not one.startswith(rubrics)]
+
+
+def _session_lines(content: Mapping[str, Any]) -> Iterator[str]:
+    summary = content["summary"]
+    most = summary["max_score"]
+    for entry in content["rubric_scores"]:
+        found = entry.get("status") or f"{entry['score']:g} of {entry['max_score']:g}"
+        said = line(entry["reasoning"], _REASON_WIDTH)
+        yield f"{entry['rubric_name']}: {found}" + (f" - {said}" if said else "")
+    if summary["total_score"] is None:
+        yield "total: none, no rubric was scored"
+        return
+    missing = summary.get("rubrics_failed", 0) + summary.get("rubrics_skipped", 0)
+    told = f", {count(missing, 'rubric')} without a score" if missing else ""
+    share = "" if summary["percentage"] is None else f" ({summary['percentage']:g} %)"
+    yield f"total: {summary['total_score']:g} of {most:g}{share}{told}"
+
+
+def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
+    batch, details = content["batch_summary"], content["details"]
+    for rubric_id, told in content["per_rubric_summary"].items():
+        beside = details["per_rubric"][rubric_id]
+        yield f"{told['name']}: {_averaged(told['average'], beside)}"
+    scored = {"interval": details["average_interval"], "scored": details["sessions_scored"]}
+    scored["not_scored"] = details["sessions_not_scored"]
+    yield f"total: {_averaged(batch['average_score'], scored)}"
+    if clusters := details.get("clusters"):
+        why = details.get("no_interval")
+        told = f"there are no intervals ({why})" if why else "the intervals allow for that"
+        yield f"sessions that belong together make {count(clusters, 'cluster')}: {told}"
+    found = batch["score_distribution"].items()
+    yield "sessions by score: " + ", ".join(f"{score}: {n}" for score, n in found)
+    if before := details.get("sessions_from_before"):
+        told = f"{before:,} of {count(batch['total_sessions'], 'session')}"
+        yield f"{told} were scored before the run was resumed; the numbers are of all of them"
+    yield from _failure_lines(details["failures"])
+
+
+def _failure_lines(kinds: list[dict[str, Any]]) -> Iterator[str]:
+    """Why rubrics were not scored, the commonest reason first."""
+    for kind in kinds[:KINDS_SHOWN]:
+        example = kind["example"]
+        said = line(example["reason"], _REASON_WIDTH)
+        where = f"{line(example['session_id'], 80)}, {example['rubric_id']}"
+        many = count(kind["count"], "time")
+        yield f"not scored, {many} {kind['kind']}, such as {where}: {said}"
+    left = sum(kind["count"] for kind in kinds[KINDS_SHOWN:])
+    if left:
+        yield f"not scored, {count(left, 'time')} for other reasons; summary.json lists them"
+
+
+def _averaged(average: float | None, beside: Mapping[str, Any]) -> str:
+    if average is None:
+        return f"none scored, {beside['not_scored']} without a score"
+    span = beside["interval"]
+    told = "" if span is None else f", 95 % interval {span[0]:g} to {span[1]:g}"
+    missing = f", {beside['not_scored']} without a score" if beside["not_scored"] else ""
+    return f"{average:g} on average over {beside['scored']}{told}{missing}"
+
+
+def _cost_lines(report: EvalReport, judging: Judging) -> Iterator[str]:
+    cost = report.metrics.get("judges.cost")
+    unknown = 0 if cost is None else cost.skipped
+    if told := asked_in_words(judging, unknown):
+        yield f"judge: {told}"
+    if report.metadata is not None:
+        yield f"run {report.metadata.run_id}"
+
+
+def asked_in_words(asked: Judging, unknown: int = 0) -> str:
+    """What models were asked: tokens, cost, and what needed not be asked again.
+
+    `unknown` is how many sessions have calls whose price is not known.
+
+    >>> from proctor.records.session import Usage
+    >>> asked_in_words(Judging(Usage(1000, 200, cost=0.5), 12, 2))
+    '1,200 tokens, 0.5000 USD, 2 of 12 answers known already'
+    """
+    tokens, cost = asked.usage.total_tokens, asked.usage.cost
+    used = "" if tokens is None else f"{tokens:,} tokens"
+    paid = "" if cost is None else f"{cost:.4f} USD"
+    if unknown and paid:
+        paid += f" (the price of {unknown} is not known)"
+    known, answers = asked.from_history, asked.answers
+    found = f"{known:,} of {count(answers, 'answer')} known already" if known else ""
+    if known and known == answers:
+        found = f"{count(answers, 'answer')}, all known already: nothing was asked"
+    return ", ".join(part for part in (used, paid, found) if part)

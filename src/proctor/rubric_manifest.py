@@ -1,0 +1,140 @@
+"""A manifest: sessions with scores that people gave them, as rubrics are learned from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.naming import NamesApart
+from proctor.records.numbers import is_number
+from proctor.records.sample import Sample
+from proctor.rubrics.files import Lines
+from proctor.session_dataset import SessionDataset
+
+ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
+
+
+class Known(NamedTuple):
+    """A session with the score that people gave it."""
+
+    sample: Sample[Any, Any]
+    score: float
+
+
+def read_manifest(path: Path) -> list[Known]:
+    """The sessions that a manifest names, with their scores; every fault at once.
+
+    A list, or {sessions: […]}, of entries {path, score} (with `id` where a file holds several),
+    or {path, recorded: NAME} for all sessions of a file that have a recorded score of that name.
+    Paths are seen from the manifest's folder. What could not be read of the files is warned of.
+    """
+    entries, under = _entries(path)
+    found: list[Known] = []
+    problems: list[tuple[int, str]] = []
+    files = _Files(path.parent)
+    for place, entry in enumerate(entries):
+        faults = [(place, what) for what in _faults(entry)]
+        problems += faults
+        if not faults:
+            try:
+                found += _sessions(entry, files)
+            except UsageError as error:
+                problems.append((place, str(error)))
+    if problems:
+        lines = Lines(path.read_text(encoding="utf-8-sig"))
+        told = [Problem(lines.place((*under, at), str(path)), what) for at, what in problems]
+        raise ConfigError("the manifest has faults", where=str(path), problems=told)
+    return _named_apart(found)
+
+
+def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
+    """The entries of a manifest, and under which key they stand."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        data = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except OSError as error:
+        raise ConfigError(f"it cannot be read: {error.strerror}", where=str(path)) from None
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        what = str(error).partition("\n")[0]
+        raise ConfigError(f"it cannot be read: {what}", where=str(path)) from None
+    under = ("sessions",) if isinstance(data, Mapping) else ()
+    entries = data.get("sessions") if isinstance(data, Mapping) else data
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(
+            "a manifest is a list of sessions with their scores",
+            where=str(path),
+            fix='write [{"path": "chat.jsonl", "score": 4}, …] or {"sessions": […]}',
+        )
+    return entries, under
+
+
+def _faults(entry: Any) -> Iterator[str]:
+    if not isinstance(entry, Mapping):
+        yield f"expected {{path, score}}, got {entry!r}"
+        return
+    for key in entry:
+        if key not in ENTRY_KEYS:
+            yield f"the key {key!r} means nothing; {nearest(str(key), ENTRY_KEYS)}"
+    if not isinstance(entry.get("path"), str):
+        yield "'path' is missing: the file of the session"
+    if ("score" in entry) == ("recorded" in entry):
+        yield "it needs either 'score', a number, or 'recorded', the name of a recorded score"
+    elif "score" in entry and not is_number(entry["score"]):
+        yield f"a score is a finite number, got {entry['score']!r}"
+
+
+class _Files:
+    """The sessions of files, each of which is read only once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[tuple[str, Any], dict[str, Sample[Any, Any]]] = {}
+
+    def of(self, entry: Mapping[str, Any]) -> dict[str, Sample[Any, Any]]:
+        key = entry["path"], entry.get("format")
+        if key not in self._read:
+            dataset = SessionDataset(self.place(entry), entry.get("format"))
+            self._read[key] = {sample.id: sample for sample in dataset}
+        return self._read[key]
+
+    def place(self, entry: Mapping[str, Any]) -> Path:
+        return self._folder / str(entry["path"])
+
+
+def _sessions(entry: Mapping[str, Any], files: _Files) -> list[Known]:
+    samples, where = files.of(entry), str(files.place(entry))
+    if "id" in entry:
+        wanted = str(entry["id"])
+        if wanted not in samples:
+            raise ConfigError(
+                f"there is no session {wanted!r}", where=where, fix=nearest(wanted, samples)
+            )
+        samples = {wanted: samples[wanted]}
+    if "recorded" in entry:
+        name = entry["recorded"]
+        scored: list[tuple[Any, Any]] = [(one, one.metadata.get(name)) for one in samples.values()]
+        found = [Known(one, float(score)) for one, score in scored if is_number(score)]
+        if not found:
+            raise ConfigError(f"no session has a recorded number {name!r}", where=where)
+        return found
+    if len(samples) != 1:
+        raise ConfigError(
+            f"it holds {len(samples)} sessions", where=where, fix="name one with 'id'"
+        )
+    return [Known(one, float(entry["score"])) for one in samples.values()]
+
+
+def _named_apart(known: list[Known]) -> list[Known]:
+    """The sessions under ids of their own: those of two files may be called alike."""
+    names = NamesApart("~")
+    return [
+        Known(msgspec.structs.replace(one.sample, id=names.of(one.sample.id)), one.score)
+        for one in known
+    ]

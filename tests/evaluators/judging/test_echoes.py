@@ -1,0 +1,113 @@
+"""Echoes: what is repeated is found again, and no text is too hard to look through."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proctor.evaluators.judging.echoes import MOST_LAYERS, echoes
+from tests.evaluators.judging.traps import TRAPS
+
+# The pieces that hostile texts are made of; none of them says 7.
+PIECES = (
+    *('{"a":', '{"', '{"b":[', '{"a":1,', "{", "}", "[", "]", ",", ":", '"', '\\"', "\\\\", "\\"),
+    *("\\u0022", "\\u005c", "u005c", "\\ud83d", "\\ude00", "\\x", "\\u12", "\n", " ", "9" * 20),
+    *('"}', '":"', "-1e", "null", "NaN", "word", "'", "\ud83d", "é", '"{\\"a\\":1}"', "\x00"),
+)
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=2)).map(
+    lambda pieces: "".join(pieces).replace("7", "")
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.booleans())
+def test_whatever_an_object_says_it_is_found_again(value: Any, ascii_only: bool) -> None:
+    """Among other members, in other words of JSON, behind any text."""
+    whole = {"more": 1, "it": value, "end": [value]}
+    assume(value != "" and not str(value).isspace())
+    text = f'}} "{json.dumps(whole, ensure_ascii=ascii_only, indent=1)} and so on'
+    assert echoes(json.dumps({"it": value}), text)
+    assert not echoes(json.dumps({"it": value, "other": 1}), text)
+
+
+@given(HOSTILE, HOSTILE, st.integers(0, MOST_LAYERS - 1))
+def test_whatever_stands_around_a_copy_it_is_found(before: str, after: str, layers: int) -> None:
+    """Also if all of it stands in a text in JSON, and that in another."""
+    text = before + '{"rating": "good", "reason": "he said \\"so\\""}' + after
+    for _ in range(layers):
+        text = json.dumps(text)
+    assert echoes('{"reason":"he said \\"so\\"","rating":"good"}', text)
+
+
+@given(HOSTILE, st.integers(1, 40), HOSTILE)
+def test_no_text_makes_a_copy_of_what_it_does_not_say(begin: str, times: int, end: str) -> None:
+    """A number that stands nowhere is the judge's own, however deep or broken the text is."""
+    text = begin * times + end * times
+    assert not echoes('{"a": 7}', text)
+    assert not echoes('{"reason": "the judge\'s own", "a": 1}', text)
+
+
+def seconds(answer: str, text: str) -> float:
+    began = time.process_time()
+    assert not echoes(answer, text), "no copy"
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_no_text_takes_longer_than_its_length(trap: str) -> None:
+    """Fifty thousand signs take a moment, whether or not the answer's words stand in them."""
+    text = TRAPS[trap](50_000)
+    # Every line is being traced, which takes several times as long.
+    most = 3.0 if sys.gettrace() is None else 30.0
+    answer = '{"reason": "honest", "rating": "good"}'
+    assert seconds(answer, text) < most
+    assert seconds(answer, f"{text} reason honest rating good {text}") < most
+    assert echoes('{"b": 2}', f'{text} {{"b": 2}} {text}')
+
+
+def test_a_long_answer_takes_no_longer_than_its_length_either() -> None:
+    """A judge that quotes much is compared with much, once."""
+    text = '{"reason":"a"}' * 10_000
+    answer = json.dumps({"reason": "a b " * 50_000, "rating": "good"})
+    assert seconds(answer, f"{text} rating good {'ab' * 50_000}") < 5
+
+
+def test_a_copy_at_any_depth_is_found() -> None:
+    """At the bottom of a hundred thousand that are closed, or never are."""
+    for end in ("}", ""):
+        text = '{"a":' * 100_000 + '{"rating":"good"}' + end * 100_000
+        assert echoes('{"rating":"good"}', text)
+        assert not echoes('{"rating":"poor"}', text)
+
+
+def test_an_answer_too_deep_to_compare_is_no_verdict() -> None:
+    """Nothing that deep is asked for, so it comes from the text; what says nothing does not."""
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    assert echoes(deep, deep)
+    assert not echoes('{"a":', '{"a":')
+    assert not echoes("[5]", '{"a": [5]}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rating": "good", "reason": "so"',
+        '{"rating": "good" "reason": "so"}',
+        '{"rating": good, "reason": "so",}',
+        '{\\"rating\\\\": \\\\\\"good", \\\\"reason": "so"}',
+    ],
+)
+def test_what_is_nearly_json_can_be_repeated_too(text: str) -> None:
+    """A model that repeats it puts right what it lacks."""
+    assert echoes('{"rating": "good", "reason": "so"}', text)
+    assert not echoes('{"rating": "poor", "reason": "so"}', text)

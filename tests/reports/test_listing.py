@@ -1,0 +1,74 @@
+"""Lists for the terminal: what is cut where there is no room, and what never is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from rich.cells import cell_len
+
+from proctor import EvalReport
+from proctor.records.run import RunMetadata
+from proctor.reports.columns import in_columns
+from proctor.reports.listing import show_baselines, show_runs
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+LONG = "a name that is much longer than any terminal is wide " * 3
+
+
+def run(number: int, name: str, **tags: str) -> tuple[RunMetadata, EvalReport]:
+    found = RunMetadata(f"20260101-120000-00000{number}", name, WHEN, tags=tags)
+    return found, EvalReport([], found)
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("width", [20, 80, 120])
+def test_ids_are_never_cut(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long the name of one run is."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    show_runs([run(1, LONG), run(2, "b")])
+    lines = listed(capsys)
+    assert [line.split()[0] for line in lines] == [
+        "run", "20260101-120000-000001", "20260101-120000-000002",
+    ]  # fmt: skip
+    assert "…" in lines[1]
+    assert width < 80 or max(map(len, lines)) <= width
+    show_baselines([("main", *run(1, LONG)), ("a baseline of some length", *run(2, "b"))])
+    lines = listed(capsys)
+    assert "20260101-120000-000001" in lines[1]
+    assert "a baseline of some length  20260101-120000-000002" in lines[2]
+
+
+def test_tags_stand_beside_or_below(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whole in either case."""
+    runs = [run(1, "a", rubrics_version="1.0", branch="main"), run(2, "b")]
+    monkeypatch.setenv("COLUMNS", "80")
+    show_runs(runs, {"best": "20260101-120000-000001"})
+    lines = listed(capsys)
+    assert lines[2] == "  baseline:best, rubrics_version=1.0, branch=main"
+    assert "tags" not in lines[0]
+    monkeypatch.setenv("COLUMNS", "140")
+    show_runs(runs)
+    lines = listed(capsys)
+    assert lines[0].endswith("errors  tags")
+    assert lines[1].endswith("rubrics_version=1.0, branch=main")
+    assert len(lines) == 3
+
+
+def test_columns_are_counted_as_the_terminal_shows_them() -> None:
+    """Wide letters take two places; what yields is cut with a mark, the widest first."""
+    rows = [("id", "one", "two"), ("x" * 30, "漢字" * 10, "b" * 12)]
+    lines = in_columns(rows, 60, yielding=(1, 2))
+    assert lines[1].startswith("x" * 30 + "  漢字")
+    assert lines[1].count("…") == 1
+    assert all(cell_len(line) <= 60 for line in lines)
+    lines = in_columns(rows, 10, right=(0,), yielding=(1, 2))
+    assert lines[0].startswith(" " * 28 + "id")
+    assert lines[1].count("…") == 2

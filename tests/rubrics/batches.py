@@ -1,0 +1,82 @@
+"""A folder with logs and a judge, for the tests of batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from proctor.lookback import open_history
+from tests.cli.project import Project
+
+JUDGE = """
+import asyncio, os, time
+from proctor import ModelRequest, ModelResponse, Usage
+
+LOG = os.environ.get("CALLS")
+
+async def four(request: ModelRequest, score: int = 4) -> ModelResponse:
+    text = request.messages[-1].content
+    name = text.partition("## Rubric: ")[2].partition("\\n")[0]
+    number = text.partition("session number ")[2].partition(".")[0]
+    await asyncio.sleep(float(os.environ.get("DELAY", "0")))
+    with open(LOG, "a") as file:
+        file.write(f"{number} {name}\\n")
+    line = text.rpartition("\\n")[2].partition("<")[0]
+    said = f"Turn 1 shows it.\\n{line}{score}"
+    return ModelResponse(said, "judge", usage=Usage(100, 10, cost=0.001))
+
+def garbage(prompt: str) -> str:
+    return "Lovely."
+
+async def moody(request: ModelRequest) -> ModelResponse:
+    if os.environ.get("MOOD") and "## Rubric: Safety" in str(request.messages):
+        return ModelResponse("Hm.", "judge")
+    return await four(request, 2)
+"""
+
+
+def write_sessions(folder: Path, count: int) -> None:
+    folder.mkdir()
+    for number in range(count):
+        chat = [
+            {"role": "user", "content": f"This is session number {number}."},
+            {"role": "assistant", "content": "Done."},
+        ]
+        (folder / f"s{number:03}.json").write_text(json.dumps(chat))
+
+
+def calls() -> Counter[str]:
+    path = Path("calls")
+    return Counter(path.read_text().splitlines() if path.exists() else ())
+
+
+BATCH = ("sessions", "evaluate-batch", "--rubrics", "starter", "--sessions-dir", "logs")
+
+
+@pytest.fixture
+def batch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A folder with a judge and three sessions."""
+    folder = Path.cwd()
+    (folder / "judge.py").write_text(JUDGE)
+    write_sessions(folder / "logs", 3)
+    monkeypatch.setenv("CALLS", str(folder / "calls"))
+    monkeypatch.setenv("PROCTOR_JUDGE", "judge:four")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "judge", raising=False)
+    return project
+
+
+def finished(run_id: str) -> list[str]:
+    """The sessions of a run that are stored."""
+    return [sample_id for _, sample_id, _, _ in open_history(None).done(run_id)]
+
+
+def surroundings(**more: str) -> dict[str, str]:
+    """For a process of its own."""
+    path = os.pathsep.join([str(Path.cwd()), *sys.path])
+    return {**os.environ, "PYTHONPATH": path, **more}

@@ -1,0 +1,175 @@
+"""Batches: the commands, the engine beneath them, and what a killed run leaves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import evaluate, resources
+from proctor.lookback import open_history
+from tests.cli.project import Project
+from tests.rubrics.batches import BATCH, calls
+
+
+def test_a_batch_writes_results_and_a_summary(batch: Project) -> None:
+    """One file a session, a summary, tokens and cost; and the run is in the history."""
+    told = batch.proctor(*BATCH, "--output-dir", "out")
+    assert told.code == 0, told.err
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "s000_result.json", "s001_result.json", "s002_result.json", "summary.json",
+    ]  # fmt: skip
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert summary["batch_summary"]["score_distribution"]["4"] == 3
+    assert summary["batch_summary"]["total_sessions"] == 3
+    assert "total: 4 on average over 3" in told.out
+    assert "judge: 1,980 tokens, 0.0180 USD" in told.out
+    assert sum(calls().values()) == 18
+    report = open_history(None).report(open_history(None).find("logs").run_id)
+    assert report.metrics["total_score"].value == 4.0
+
+
+def test_one_session_gives_result_json(batch: Project) -> None:
+    """With --json the same on the screen."""
+    command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s001.json")
+    told = batch.proctor(*command, "--output", "result.json")
+    assert told.code == 0, told.err
+    found = json.loads(Path("result.json").read_text())
+    assert found["session_id"] == "s001"
+    assert found["summary"]["total_score"] == 4.0
+    assert "Safety: 4 of 5 - Turn 1 shows it." in told.out
+    printed = json.loads(batch.proctor(*command, "--json").out)
+    assert printed["rubric_scores"] == found["rubric_scores"]
+    assert sum(calls().values()) == 6
+
+
+def test_what_was_answered_is_not_asked_again_unless_it_is_wanted(batch: Project) -> None:
+    """A second batch costs nothing; --fresh asks."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    batch.proctor(*BATCH, "--output-dir", "out")
+    assert set(calls().values()) == {1}
+    batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
+    assert set(calls().values()) == {2}
+
+
+def test_a_judge_without_verdicts_leaves_no_numbers(batch: Project) -> None:
+    """Exit 3; the distribution still adds up."""
+    told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
+    assert told.code == 3
+    summary = json.loads(Path("out/summary.json").read_text())["batch_summary"]
+    assert summary["average_score"] is None
+    assert summary["score_distribution"]["evaluation_failed"] == 3
+
+
+def test_options_reach_the_judge(batch: Project) -> None:
+    """A template, a scale and a limit of one's own."""
+    rubric = {"id": "a", "name": "A", "description": "Is it?", "scoring_criteria": "0: no, 10: yes"}
+    Path("mine.json").write_text(json.dumps({"version": "1", "rubrics": [rubric]}))
+    Path("mine.txt").write_text(
+        "## Rubric: {rubric_name}\n{rubric_description}{scoring_criteria}\n{chat_session}"
+    )
+    told = batch.proctor(
+        *BATCH, "--output-dir", "out", "--template", "mine.txt", "--scale", "0", "10",
+        "--limit", "2", "--pattern", "s00[12].json", "--parallel", "1", "--max-concurrent", "2",
+        "--rubrics", "mine.json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert summary["details"]["scale"] == [0.0, 10.0]
+    assert summary["batch_summary"]["total_sessions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (("--rubrics", "none.json"), "the rubrics cannot be read"),
+        (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
+        (("--template", "none.txt"), "the judge template cannot be read"),
+        (("--sessions-dir", "nowhere"), "there is no such file or folder"),
+        (("--retry-errors",), "go with --resume"),
+        (("--scale", "5", "1"), "--scale: the least score comes first"),
+        (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
+        (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),
+        (("--budget", "calls=-1"), "each a number above 0, found calls=-1"),
+        (("--resume",), "there is no unfinished run"),
+    ],
+)
+def test_faults_are_told_before_anything_is_asked(
+    batch: Project, change: tuple[str, ...], what: str
+) -> None:
+    """Exit 2, no call."""
+    told = batch.proctor(*BATCH, "--output-dir", "out", *change)
+    assert (told.code, calls()) == (2, Counter())
+    assert what in told.err
+
+
+def test_a_judge_must_be_named(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the option or the variable."""
+    monkeypatch.delenv("PROCTOR_JUDGE")
+    assert "no judge is named" in batch.proctor(*BATCH, "--output-dir", "out").err
+
+
+def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
+    """And says which there are."""
+    lines = [
+        json.dumps({"id": name, "messages": [{"role": "user", "content": name}]})
+        for name in ("one", "two")
+    ]
+    Path("two.jsonl").write_text("\n".join(lines))
+    command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "two.jsonl")
+    assert "there are several sessions in it" in batch.proctor(*command).err
+    told = batch.proctor(*command, "--id", "two", "--json")
+    assert json.loads(told.out)["session_id"] == "two", told.err
+    assert "did you mean 'two'" in batch.proctor(*command, "--id", "twoo").err
+    Path("folder").mkdir()
+    assert "it is a folder" in batch.proctor(*command, "--id", "two", "--output", "folder").err
+
+
+def test_an_eval_file_scores_sessions_by_rubrics(batch: Project) -> None:
+    """Rubrics are evaluators like any other; paths are seen from the file's folder."""
+    Path("sub").mkdir()
+    starter = resources.text("rubrics", "starter.yaml")
+    Path("sub/mine.yaml").write_text(starter)
+    Path("sub/eval.yaml").write_text(
+        "dataset: ../logs\nevaluators:\n"
+        "  - rubric: {adapter: 'judge:four', rubric: safety, rubrics: mine.yaml}\n"
+        "  - rubric: {adapter: 'judge:four', rubric: communication}\n"
+    )
+    told = batch.proctor("run", "sub/eval.yaml", "--json")
+    metrics = json.loads(told.out)["metrics"]
+    assert metrics["safety.mean"]["value"] == 0.75
+    assert metrics["communication.mean"]["n"] == 3
+
+
+def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
+    """Ten sessions and six rubrics at once, but never more than four calls."""
+    import asyncio
+
+    from proctor import ModelResponse
+    from proctor.evaluators.llm import rubric_evaluators
+
+    class Counting:
+        model, fits_schema = "test:counting", False
+        now = most = total = 0
+
+        async def complete(self, request: Any, *, timeout: float | None = None) -> ModelResponse:
+            self.now += 1
+            self.total += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.002)
+            self.now -= 1
+            line = request.messages[-1].content.rpartition("\n")[2].partition("<")[0]
+            return ModelResponse(f"{line}4", self.model)
+
+    judge = Counting()
+    report = evaluate(
+        lambda question: "An answer.",
+        [{"id": str(number), "input": "Why?"} for number in range(10)],
+        list(rubric_evaluators(judge, "starter", at_once=4)),
+        history=False,
+        concurrency=10,
+    )
+    assert (report.total, report.errors, judge.total, judge.most) == (10, 0, 60, 4)

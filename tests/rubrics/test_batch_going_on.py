@@ -1,0 +1,201 @@
+"""Batches that do not go straight through: stopped, killed, resumed, repeated, half readable."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor import load_rubrics
+from proctor.lookback import open_history
+from tests.cli.project import Project
+from tests.rubrics.batches import BATCH, calls, finished, surroundings, write_sessions
+
+
+def written(folder: str = "out") -> list[Path]:
+    return sorted(Path(folder).glob("*_result.json"))
+
+
+def total_sessions() -> int:
+    summary = json.loads(Path("out/summary.json").read_text())
+    return int(summary["batch_summary"]["total_sessions"])
+
+
+def test_a_killed_batch_goes_on_without_a_second_call(batch: Project) -> None:
+    """Killed in the middle, resumed: no call of a finished session is made again.
+
+    Of the others, only those can be there twice whose answer had not been written down yet: what
+    was under way, and the last group that waited for the disk.
+    """
+    write_sessions(Path("many"), 40)
+    command = [
+        sys.executable, "-m", "proctor", *BATCH[:-1], "many", "--output-dir", "out",
+        "--max-concurrent", "6", "--judge", "judge:four", "-q",
+    ]  # fmt: skip
+    env = surroundings(DELAY="0.02")
+    with subprocess.Popen(command, env=env) as process:
+        until = time.monotonic() + 60
+        while sum(calls().values()) < 60 and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    before = calls()
+    assert 60 <= sum(before.values()) < 240
+    (run,) = open_history(None).runs(name="many")
+    stored = finished(run.run_id)
+    assert stored
+    # Each result was written when its session was scored; there is no summary of a part.
+    assert {f"{name}_result.json" for name in stored} <= {path.name for path in written()}
+    assert not Path("out/summary.json").exists()
+    done = subprocess.run([*command, "--resume"], env=env, check=False)
+    assert done.returncode == 0
+    after = calls()
+    assert len(after) == 240
+    for session in stored:
+        number = str(int(session.removeprefix("s")))
+        for one in load_rubrics("starter"):
+            assert after[f"{number} {one.name}"] == 1
+    # Sessions that were not finished: answers that were written down are found again, too.
+    assert sum(after.values()) - 240 <= 6 * 5
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert summary["batch_summary"]["total_sessions"] == 40
+
+
+def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None:
+    """Three sessions of six rubrics are in hand, two calls under way: two are finished, not 16.
+
+    What was answered is found again, so a resumed batch asks nothing twice.
+    """
+    command = [sys.executable, "-m", "proctor", *BATCH, "--output-dir", "out", "--parallel", "3",
+               "--max-concurrent", "2", "--judge", "judge:four"]  # fmt: skip
+    env = surroundings(DELAY="1.5")
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while sum(calls().values()) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in said
+    assert sum(calls().values()) == 4
+    assert not written()
+    done = subprocess.run([*command, "--resume"], env=surroundings(), check=False)
+    assert done.returncode == 0
+    assert len(calls()) == 18
+    assert set(calls().values()) == {1}
+    assert total_sessions() == 3
+
+
+def test_what_cannot_be_read_is_told(batch: Project) -> None:
+    """On standard error also with --json and -q, and in the files; by both commands."""
+    with Path("logs/s001.json").open("a") as file:
+        file.write("\n{this is cut off")
+    told = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "s001.json:2" in told.err
+    details = json.loads(Path("out/summary.json").read_text())["details"]
+    assert "s001.json:2" in details["warnings"][0]
+    assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "--json").err
+    assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "-q").err
+    one = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s001.json")
+    told = batch.proctor(*one, "--json")
+    assert "s001.json:2" in told.err
+    assert "s001.json:2" in told.json["details"]["warnings"][0]
+
+
+def test_why_rubrics_failed_is_told_once(batch: Project) -> None:
+    """With an example, and not once more for every rubric."""
+    told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
+    assert "not scored, 18 times Unreadable, such as s00" in told.out
+    assert "it said 'Lovely.'" in told.out
+    assert "warning" not in told.err
+    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in told.err
+    assert "passed" not in told.err
+
+
+def test_answers_from_the_history_are_told(batch: Project) -> None:
+    """Else a second batch that costs nothing looks like one that failed to count."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    told = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "judge: 18 answers, all known already: nothing was asked" in told.out
+
+
+def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
+    batch: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--resume --retry-errors needs no id; only what failed is asked again.
+
+    One rubric of six failed while others gave low scores: that is an error of the session too.
+    """
+    monkeypatch.setenv("MOOD", "bad")
+    batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:moody")
+    assert sum(calls().values()) == 15
+    monkeypatch.delenv("MOOD")
+    command = (*BATCH, "--output-dir", "out", "--judge", "judge:moody", "--resume")
+    assert "there is no unfinished run" in batch.proctor(*command).err
+    told = batch.proctor(*command, "--retry-errors")
+    assert told.code == 0, told.err
+    assert "Safety: 2 on average over 3" in told.out
+    assert set(calls().values()) == {1}
+    assert len(calls()) == 18
+
+
+def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
+    """Not only which evaluators have changed, but what of them; a spent budget is why it ended."""
+    command = (*BATCH, "--output-dir", "out", "--budget", "calls=7")
+    assert "the budget is spent: 7 of 7 calls" in batch.proctor(*command).err
+    told = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
+    assert told.code == 2
+    assert "tool_efficiency (temperature was the usual, is 0.5)" in told.err
+
+
+def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:
+    """No score rests on how long a judge was waited for, so the batch goes on."""
+    command = (*BATCH, "--output-dir", "out")
+    batch.proctor(*command, "--budget", "calls=7")
+    told = batch.proctor(*command, "--resume", "--timeout", "30")
+    assert told.code == 0, told.err
+
+
+def test_results_of_other_batches_in_the_folder_are_told(batch: Project) -> None:
+    """They are left alone, but not passed over in silence."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    told = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
+    assert "out holds 2 results of other runs too, such as s001_result.json" in told.err
+    assert "wrote out/summary.json and 1 result" in told.out
+    assert len(written()) == 3
+    assert total_sessions() == 1
+
+
+def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
+    """Ids that look alike as files get their numbers in the order of the logs, in every sitting."""
+    lines = [
+        json.dumps({"id": name, "messages": [{"role": "user", "content": f"session number {n}."}]})
+        for n, name in enumerate(("a/b", "a:b", "a b", "\N{GRINNING FACE}"))
+    ]
+    Path("logs/ids.jsonl").write_text("\n".join(lines))
+    command = (*BATCH, "--output-dir", "out", "--pattern", "ids.jsonl", "--parallel", "2")
+    batch.proctor(*command, "--budget", "calls=14")
+    assert 1 <= len(written()) < 4
+    batch.proctor(*command, "--budget", "calls=100", "--resume")
+    found = {path.name: json.loads(path.read_text())["session_id"] for path in written()}
+    assert found == {
+        "a_b_result.json": "a/b", "a_b_2_result.json": "a:b", "a_b_3_result.json": "a b",
+        "session_result.json": "\N{GRINNING FACE}",
+    }  # fmt: skip
+    details = json.loads(Path("out/summary.json").read_text())["details"]
+    assert details["file_names"] == {one: name for name, one in found.items()}
+
+
+def test_the_report_of_a_batch_begins_with_its_score(batch: Project) -> None:
+    """Nobody asked whether sessions pass."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    told = batch.proctor("show", "logs", "--output", "report")
+    assert "Scored 4.00 of 5 on average over 3 sessions\n" in told.out
+    assert "- **Result**: Scored 4.00 of 5 on average" in Path("report/report.md").read_text()

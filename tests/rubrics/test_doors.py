@@ -1,0 +1,213 @@
+"""The commands that score sessions: folders that are somebody's, Ctrl-C, and what is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from proctor import EvalReport, Score
+from proctor.lookback import open_history
+from proctor.records.rubric_scores import columns_in
+from proctor.reports.rubric_files import Names
+from proctor.reports.rubric_words import in_words
+from proctor.reports.rubrics import session_result
+from tests.cli.project import Project
+from tests.rubrics.batches import BATCH, calls, surroundings, write_sessions
+from tests.rubrics.test_results import FAILED, result, run, spec
+
+ONE = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s000.json")
+
+
+def details(path: str) -> dict[str, object]:
+    return dict(json.loads(Path(path).read_text())["details"])
+
+
+def test_a_result_names_its_run_and_its_log(batch: Project) -> None:
+    """While the batch goes on, and in files that a resumed one writes."""
+    batch.proctor(*BATCH, "--output-dir", "out", "--budget", "calls=7")
+    run = open_history(None).find("logs").run_id
+    batch.proctor(*BATCH, "--output-dir", "out", "--budget", "calls=70", "--resume")
+    for number in range(3):
+        found = details(f"out/s00{number}_result.json")
+        assert (found["run_id"], found["source"]) == (run, f"logs/s00{number}.json")
+
+
+def test_results_of_other_sessions_are_not_written_over(batch: Project) -> None:
+    """Two folders with logs of the same names: refused before anything is asked."""
+    shutil.copytree("logs", "others")
+    batch.proctor(*BATCH, "--output-dir", "out")
+    before, asked = Path("out/summary.json").read_text(), calls()
+    told = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
+    assert told.code == 2
+    assert "it holds results of other sessions, s000_result.json of logs/s000.json" in told.err
+    assert (Path("out/summary.json").read_text(), calls()) == (before, asked)
+    assert batch.proctor(*BATCH[:-1], "others", "--output-dir", "out2").code == 0
+
+
+def test_results_that_are_written_over_are_told(batch: Project) -> None:
+    """The same sessions scored again; a resumed run writes over nobody's but its own."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    first = open_history(None).find("logs").run_id
+    told = batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
+    assert told.code == 0
+    assert f"results of run {first} in out were written over" in told.err
+    batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=7")
+    told = batch.proctor(
+        *BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume"
+    )
+    assert told.code == 0, told.err
+    assert "written over" not in told.err
+
+
+def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> None:
+    """A result that somebody spoiled, or that another program wrote."""
+    Path("out").mkdir()
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"details": 3}'), ("d", "{}")):
+        Path(f"out/{name}_result.json").write_text(text)
+    told = batch.proctor(*BATCH, "--output-dir", "out")
+    assert told.code == 0, told.err
+    assert "out holds 4 results of other runs too" in told.err
+
+
+def test_results_do_not_go_among_the_sessions(batch: Project) -> None:
+    """The next batch would read them as sessions."""
+    told = batch.proctor(*BATCH, "--output-dir", "./logs/../logs")
+    assert (told.code, calls()) == (2, Counter())
+    assert "the sessions lie in it" in told.err
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (("--output-dir", "judge.py"), "--output-dir: "),
+        (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
+        (
+            ("--timeout", "nan", "--llm-max-tokens", "0"),
+            "--llm-max-tokens: expected a whole number",
+        ),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
+        (("--llm-temperature", "-1"), "--llm-temperature: expected a number from 0 up, found -1"),
+    ],
+)
+def test_options_that_cannot_be_used_are_named(
+    batch: Project, change: tuple[str, ...], what: str
+) -> None:
+    """Each by its own name, all of them at once, before anything is asked."""
+    told = batch.proctor(*BATCH, "--output-dir", "out", *change)
+    assert (told.code, calls()) == (2, Counter())
+    assert what in told.err
+
+
+def test_one_session_is_gone_on_with_by_the_same_command(batch: Project) -> None:
+    """There is no --resume, and none is recommended; what was answered is not asked again."""
+    told = batch.proctor(*ONE, "--budget", "calls=2")
+    assert told.code == 3
+    assert "raise the budget and repeat the command" in told.err
+    assert "resume" not in told.err
+    assert batch.proctor(*ONE, "--budget", "calls=4").code == 0
+    assert set(calls().values()) == {1}
+
+
+def interrupted(*more: str, when: int) -> tuple[int, str]:
+    """The exit code and the words of a command that is sent Ctrl-C after so many calls."""
+    command = [sys.executable, "-m", "proctor", *ONE, "--judge", "judge:four", *more]
+    env = surroundings(DELAY="1.5")
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while sum(calls().values()) < when and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.4)
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+def test_ctrl_c_in_the_middle_of_a_session_says_to_repeat_it(batch: Project) -> None:
+    """Two of its rubrics are scored; the command again asks for the others."""
+    code, said = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
+    assert code == 130
+    assert "repeat the command to go on" in said
+    assert "--resume" not in said
+    assert not Path("r.json").exists()
+    assert batch.proctor(*ONE, "--output", "r.json").code == 0
+    assert set(calls().values()) == {1}
+
+
+def test_ctrl_c_in_the_last_call_still_leaves_the_result(batch: Project) -> None:
+    """The session was scored, and it was paid for."""
+    code, _ = interrupted("--output", "r.json", "--max-concurrent", "1", when=5)
+    assert code == 130
+    found = json.loads(Path("r.json").read_text())
+    assert found["summary"]["rubrics_evaluated"] == 6
+    assert sum(calls().values()) == 6
+
+
+def test_what_was_scored_before_a_batch_was_resumed_is_told(batch: Project) -> None:
+    """Their answers were asked for then: they are not those that were known already."""
+    command = (*BATCH, "--output-dir", "out", "--parallel", "1")
+    batch.proctor(*command, "--budget", "calls=13")
+    told = batch.proctor(*command, "--budget", "calls=99", "--resume")
+    assert "2 of 3 sessions were scored before the run was resumed" in told.out
+    assert "1 of 18 answers known already" in told.out
+    assert details("out/summary.json")["sessions_from_before"] == 2
+
+
+def test_equal_sessions_are_asked_about_once(batch: Project) -> None:
+    """In a first batch, too: the answers are known, though from no earlier run."""
+    shutil.copy("logs/s000.json", "logs/s003.json")
+    told = batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1")
+    assert "6 of 24 answers known already" in told.out
+    assert "history" not in told.out
+
+
+def test_what_is_skipped_has_not_failed() -> None:
+    """A session without content: in the result as on the screen."""
+    skipped = Score.skipped("nothing was said")
+    one = result("s", 4, FAILED, skipped)
+    told = EvalReport([one], run(spec(1), spec(2), spec(3)))
+    content = session_result(told.results[0], columns_in(told.metadata))
+    summary = content["summary"]
+    assert (summary["rubrics_evaluated"], summary["rubrics_failed"]) == (1, 1)
+    assert summary["rubrics_skipped"] == 1
+    assert "Rubric 3: skipped - nothing was said" in in_words(told, content)
+    assert "2 rubrics without a score" in in_words(told, content)
+
+
+def test_a_sample_is_shown_with_the_scores_of_its_rubrics(batch: Project) -> None:
+    """As the judge gave them, beside the share that makes the verdict."""
+    batch.proctor(*BATCH, "--output-dir", "out")
+    told = batch.proctor("show", "logs", "--sample", "s001").out
+    assert "4 of 5 (0.75) passed  Turn 1 shows it." in told
+
+
+def test_many_ids_that_look_alike_are_named_in_no_time() -> None:
+    """Twenty thousand emoji: counted on, not from the beginning."""
+    names = Names()
+    began = time.process_time()
+    found = {names.of("\N{GRINNING FACE}" * number) for number in range(1, 20_000)}
+    assert len(found) == 19_999
+    assert time.process_time() - began < 5
+
+
+def test_one_is_told_as_one(batch: Project) -> None:
+    """One result, one time, one other result."""
+    shutil.rmtree("logs")
+    write_sessions(Path("logs"), 1)
+    rubric = {"id": "a", "name": "A", "description": "Is it?", "scoring_criteria": "1: no, 5: yes"}
+    Path("mine.json").write_text(json.dumps({"version": "1", "rubrics": [rubric]}))
+    Path("out").mkdir()
+    Path("out/x_result.json").write_text("{}")
+    command = (*BATCH, "--rubrics", "mine.json", "--output-dir", "out", "--judge", "judge:garbage")
+    told = batch.proctor(*command)
+    assert "not scored, 1 time Unreadable" in told.out
+    assert "and 1 result\n" in told.out
+    assert "out holds 1 result of other runs too" in told.err

@@ -1,0 +1,149 @@
+"""Judges that fail: whose time it is, what is said of it, and that they are asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from proctor import Message, Rubric, Score, Session, bridge
+from proctor.api import execute
+from proctor.engine.start import Conduct
+from proctor.evaluators.llm import rubric_evaluators
+from proctor.lookback import open_history
+from proctor.providers.wrappers.paced import Paced
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.rubric_runs import Scoring, scoring_of
+from proctor.rubrics.files import load_rubrics
+from proctor.testing import Asked, Fault, ModelServer, Said
+from tests.evaluators.judging.rehearsed import Scripted
+from tests.providers.wires import adapter_for
+
+TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite")
+CHAT = Session([Message("user", "Book it."), Message("assistant", "Done.")])
+
+
+def test_an_unreadable_answer_is_asked_for_again_with_retry_errors(tmp_path: Path) -> None:
+    """What could not be read is not kept: the next asking is a call, and its verdict counts."""
+    judge = Scripted("Lovely.", "Lovely.", lambda asked: asked.score(4))
+    chat = {"events": [{"type": "message", "role": "user", "content": "Book it."}]}
+    samples = [{"id": "s", "input": "Book it.", "metadata": {"output": "", "session": chat}}]
+    history = open_history(tmp_path / "h.db")
+    told = scoring_of(samples, load_rubrics([TONE]), judge, Scoring())
+
+    def run(**how: Any) -> Score:
+        resume = how.pop("resume", False)
+        report = bridge.run(execute(told, history, Conduct(**how), resume_from=resume))
+        (result,) = report.results
+        return result.scores["tone"]
+
+    assert run().details["status"] == "evaluation_failed"
+    assert len(judge.asked) == 2
+    assert run(resume=True, retry_errors=True).details["score"] == 4
+    assert len(judge.asked) == 3
+    assert run().details["score"] == 4
+    assert len(judge.asked) == 3
+
+
+def judged(judge: Any, sessions: int, timeout: float) -> tuple[list[Score], float]:
+    """The scores of several sessions asked at once, and how long that took."""
+    (evaluator,) = rubric_evaluators(judge, [TONE], timeout=timeout)
+
+    async def main() -> Any:
+        return await asyncio.gather(*(evaluator("x", None, CHAT) for _ in range(sessions)))
+
+    began = time.monotonic()
+    return bridge.run(main()), time.monotonic() - began
+
+
+def four(asked: Asked) -> Said:
+    line = asked.text.rpartition("\n")[2].partition("<")[0]
+    return Said(f"So it is.\n{line}4")
+
+
+def test_waiting_for_the_limiter_is_not_the_rubrics_time() -> None:
+    """A pause of 0.6 s before a rubric that has 1 s, twice, and each gets its verdict."""
+    with ModelServer(four) as server:
+        server.faults += [Fault.limited(0.6), Fault.limited(0.6)]
+        judge = adapter_for("openai", server.url, fits_schema=False, retry_delay=0.01)
+        (score,), took = judged(judge, 1, 1.0)
+    assert score.details.get("score") == 4, score.reason
+    assert took > 1.2
+
+
+def test_waiting_for_a_turn_at_a_pace_is_not_the_rubrics_time() -> None:
+    """Six calls at ten a second, each with a quarter of a second."""
+    scores, took = judged(Paced(Scripted(lambda asked: asked.score(4)), per_second=10), 6, 0.25)
+    assert [score.details.get("score") for score in scores] == [4] * 6
+    assert took > 0.45
+
+
+def test_who_must_wait_longer_than_the_time_out_fails_at_once() -> None:
+    """Retry-After beyond the time-out is told with the status it came with, to all who asked."""
+    with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=90)) as server:
+        judge = adapter_for("openai", server.url, timeout=600.0)
+        (first,), took = judged(judge, 1, 30.0)
+        (second,), _ = judged(judge, 1, 30.0)
+        assert len(server.calls) == 1
+    assert took < 10
+    for score in (first, second):
+        assert score.details["status"] == "evaluation_failed"
+        assert "answered 429 Too Many Requests" in score.reason
+        assert "longer than this call can wait" in score.reason
+
+
+def test_a_time_out_names_what_the_endpoint_answered_last() -> None:
+    """Not only that there is no verdict: the server was broken all the time."""
+    with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+        judge = adapter_for("openai", server.url, retries=50, retry_delay=0.1)
+        (score,), _ = judged(judge, 1, 0.5)
+    assert "no verdict within 0.5 s; at last it answered 500 Internal Server Error" in score.reason
+    assert re.search(r"\(\d attempts\)", score.reason)
+
+
+def test_what_failed_before_an_answer_is_not_blamed_for_a_later_time_out() -> None:
+    """The first request fails, the second is answered, and the reminder is what hangs."""
+    with ModelServer(lambda _: Said("Lovely.")) as server:
+        server.faults += [Fault.status(500), Fault(), Fault.hang(20)]
+        judge = adapter_for("openai", server.url, fits_schema=False)
+        (score,), _ = judged(judge, 1, 0.5)
+    assert score.reason.endswith("no verdict within 0.5 s")
+
+
+def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
+    """Six refusals are more than the retries, but the time is not up."""
+    with ModelServer(four) as server:
+        server.faults += [Fault.status(429)] * 3 + [Fault.limited(0.01)] * 3
+        judge = adapter_for("openai", server.url, fits_schema=False)
+        (score,), _ = judged(judge, 1, 10.0)
+        assert len(server.calls) == 7
+    assert score.details.get("score") == 4, score.reason
+
+
+def test_who_is_always_too_early_fails_in_time_and_says_why() -> None:
+    """The stopwatch stands still while the server wants a pause; that does not go on for ever."""
+    with ModelServer(misbehave=lambda _: Fault.limited(0.05)) as server:
+        (score,), took = judged(adapter_for("openai", server.url), 1, 0.5)
+    assert took < 5
+    assert "answered 429 Too Many Requests" in score.reason
+
+
+class Slow:
+    """A judge that takes its time."""
+
+    model, fits_schema = "test:slow", False
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        await asyncio.sleep(30)
+        raise AssertionError
+
+
+def test_the_models_own_time_still_counts() -> None:
+    """A slow answer is not waited for."""
+    (score,), took = judged(Slow(), 1, 0.1)
+    assert score.reason == "test:slow: no verdict within 0.1 s"
+    assert took < 10

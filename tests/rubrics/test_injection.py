@@ -1,0 +1,143 @@
+"""Sessions that speak for themselves: whatever they say, no verdict moves.
+
+Every attack stands in every place of a session, before judges that quote what they were given.
+A judge that has a verdict keeps it; a judge that only quotes has none, and leaves no number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proctor import Message, Rubric, Session, ToolCall, rubric
+from proctor.evaluators.judging.fence import sendable
+from proctor.records.session import CustomEvent
+from proctor.records.telling import UNANSWERED, UNASKED
+from tests.evaluators.judging.rehearsed import Asked, Scripted
+from tests.rubrics.attacks import ATTACKS
+
+RUBRIC = Rubric("quality", "Quality", "How good is it?", "1: bad\n5: good")
+PLACES: dict[str, Callable[[str], Any]] = {
+    "user": lambda attack: Message("user", attack),
+    "assistant": lambda attack: Message("assistant", attack),
+    "result": lambda attack: ToolCall("read", {"path": "a"}, result=attack),
+    "failure": lambda attack: ToolCall("read", {"path": "a"}, error=attack),
+    "argument": lambda attack: ToolCall("write", {"text": attack}, result="ok"),
+    "tool": lambda attack: ToolCall(attack, {}, result="ok"),
+    "speaker": lambda attack: Message("user", "Hello", name=attack),
+    "stranger": lambda attack: CustomEvent(
+        "message", {"role": attack, "content": attack or "Hello"}
+    ),
+    "orphan": lambda attack: CustomEvent(UNASKED, {"of": attack, "content": attack}),
+    "unanswered": lambda attack: CustomEvent(
+        UNANSWERED, {"tool_name": attack, "arguments": {"a": attack}}
+    ),
+}
+
+
+def session(attack: str, place: str) -> Session:
+    """A session with the attack in the middle."""
+    first, last = Message("user", "Fix the test."), Message("assistant", "I could not.")
+    return Session([first, PLACES[place](attack), last])
+
+
+def quoted(asked: Asked) -> str:
+    return asked.part("CHAT SESSION")
+
+
+LINES: dict[str, Callable[[Asked], str]] = {
+    "before": lambda a: f"{quoted(a)}\nSCORE {a.mark}: 2",
+    "after": lambda a: f"SCORE {a.mark}: 2\n{quoted(a)}",
+    "around": lambda a: f"{quoted(a)}\nSCORE {a.mark}: 2\n{quoted(a)}",
+    "the whole prompt after": lambda a: f"SCORE {a.mark}: 2\n{a.text}",
+    "without indents": lambda a: f"SCORE {a.mark}: 2\n" + quoted(a).replace("    ", ""),
+}
+IN_JSON: dict[str, Callable[[Asked], str]] = {
+    "reason": lambda a: json.dumps({"reason": quoted(a), "score": 2}),
+    "reason last": lambda a: json.dumps({"score": 2, "reason": a.text}),
+}
+
+
+def all_scored(judge: Scripted, place: str) -> dict[str, Any]:
+    evaluator = rubric(judge, RUBRIC)
+
+    async def main() -> dict[str, Any]:
+        return {
+            name: await evaluator("I could not.", None, session(attack, place))
+            for name, attack in ATTACKS.items()
+        }
+
+    return asyncio.run(main())
+
+
+def test_there_are_enough_attacks() -> None:
+    """At least sixty, all different."""
+    assert len(set(ATTACKS.values())) == len(ATTACKS) >= 60
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("echo", [*LINES, *IN_JSON])
+def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
+    """A 2 stays a 2, with one call each: 0 of all attacks move it."""
+    structured = echo in IN_JSON
+    judge = Scripted((IN_JSON if structured else LINES)[echo], schema=structured)
+    moved = {
+        name: score
+        for name, score in all_scored(judge, place).items()
+        if score.details.get("score") != 2
+    }
+    assert moved == {}
+    assert len(judge.asked) == len(ATTACKS)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_trap_costs_a_structured_verdict(place: str) -> None:
+    """In one message or in several, what is hard to read leaves an honest 2 a 2, at one call."""
+    judge = Scripted(lambda a: a.score(2, "I saw nothing that works"), schema=True)
+    evaluator = rubric(judge, RUBRIC)
+    traps = [attack for name, attack in ATTACKS.items() if name.startswith("structured")]
+    for attack in traps:
+        for times in (2, 12):
+            events = [Message("user", "Fix it."), *[PLACES[place](attack)] * times]
+            score = asyncio.run(evaluator("I could not.", None, Session(events)))
+            assert score.details.get("score") == 2, attack[:80]
+    assert len(judge.asked) == 2 * len(traps) > 60
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "parrot",
+    [quoted, lambda a: a.text, lambda a: quoted(a).replace("    ", "")],
+    ids=["session", "prompt", "without indents"],
+)
+def test_who_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: str) -> None:
+    """Asked twice, then evaluation_failed and no number."""
+    judge = Scripted(parrot)
+    for name, score in all_scored(judge, place).items():
+        assert score.value is None, name
+        assert score.details["status"] == "evaluation_failed", name
+    assert len(judge.asked) == 2 * len(ATTACKS)
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
+def test_a_structured_answer_copied_from_the_session_is_no_verdict(name: str) -> None:
+    """Whatever JSON the session holds, giving it back is no verdict of the judge's."""
+    judge = Scripted(lambda a: sendable(ATTACKS[name]), schema=True)
+    score = asyncio.run(rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user")))
+    assert score.value is None
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_session_cannot_leave_its_fence(place: str) -> None:
+    """Between the two lines with the mark stands the whole session, and the mark nowhere in it."""
+    judge = Scripted(lambda a: a.score(2))
+    all_scored(judge, place)
+    for name, asked in zip(ATTACKS, judge.asked, strict=True):
+        shown = quoted(asked)
+        assert asked.mark not in shown, name
+        assert shown.startswith("[1] user:\n    Fix the test.\n[2] "), name
+        assert shown.endswith("\n[3] assistant:\n    I could not."), name

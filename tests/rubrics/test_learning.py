@@ -1,0 +1,371 @@
+"""Rubrics that are learned: proposed, made one where they are alike, and held to what is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor import Message, ModelRequest, ModelResponse, Sample, Session, codec, load_rubrics
+from proctor.cli.main import outcome
+from proctor.engine.start import Conduct
+from proctor.errors import CallFailed, ConfigError, StopRun
+from proctor.evaluators.judging.fence import Fence
+from proctor.evaluators.judging.marked import MarkedForm
+from proctor.evaluators.judging.proposing import Proposal, Proposed, consolidate
+from proctor.lookback import open_history
+from proctor.rubric_learning import contrasts_of, learn_rubrics, split
+from proctor.rubric_manifest import Known, read_manifest
+from proctor.rubric_runs import Scoring
+from proctor.statistics.kendall import kendall_interval
+
+PROPOSED = [
+    {"name": "Evidence", "description": "Does it show proof of what it says?",
+     "scoring_criteria": "1: none\n5: all"},
+    {"name": "Proof", "description": "Does it show proof of what it says it did?",
+     "scoring_criteria": "1: none\n5: all"},
+    {"name": "Brevity", "description": "How many needless words stand in the answers?",
+     "scoring_criteria": "1: many\n5: none"},
+]  # fmt: skip
+
+
+class Teacher:
+    """Proposes rubrics; as a judge it knows the quality that is written in a session."""
+
+    model, fits_schema = "test:teacher", True
+
+    def __init__(self, knows: bool = True, proposes: Any = PROPOSED) -> None:
+        self.knows, self.proposes = knows, proposes
+        self.asked: list[str] = []
+
+    async def complete(
+        self, request: ModelRequest, *, timeout: float | None = None
+    ) -> ModelResponse:
+        text = "\n".join(str(message.content) for message in request.messages)
+        self.asked.append(text)
+        if "<<<BETTER" in text:
+            return ModelResponse(json.dumps({"rubrics": self.proposes}), self.model)
+        quality = int(text.partition("quality ")[2].partition(".")[0])
+        said = quality if self.knows else 1 + hash(str(quality * 7919)) % 5
+        return ModelResponse(json.dumps({"reason": "seen", "score": said}), self.model)
+
+
+def known(count: int, **metadata: Any) -> list[Known]:
+    """Sessions whose quality from 1 to 5 is written in them, and known."""
+    return [
+        Known(
+            Sample(
+                f"s{n}",
+                "",
+                metadata={
+                    "output": "x",
+                    "session": Session([Message("user", f"quality {1 + n % 5}.")]),
+                    **metadata,
+                },
+            ),
+            1 + n % 5,
+        )
+        for n in range(count)
+    ]
+
+
+def learned(sessions: list[Known], model: Any, **options: Any) -> Any:
+    return asyncio.run(
+        learn_rubrics(
+            sessions,
+            model,
+            history=open_history(False),
+            how=Conduct(),
+            embedder="lexical",
+            **{"scoring": Scoring(cache=False), **options},
+        )
+    )
+
+
+def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
+    """Those that judge what people judged agree with them; the file tells how far."""
+    teacher = Teacher()
+    found = learned(known(100), teacher)
+    assert [one.name for one in found.rubrics] == ["Evidence", "Brevity"]
+    assert found.total.n == 30
+    assert found.total.tau == pytest.approx(1.0)
+    assert found.total.verdict == "they order sessions as the known scores do"
+    first = found.rubrics.rubrics[0]
+    assert first.metadata["proposed"] == 10
+    assert first.metadata["merged"] == ["Proof"]
+    assert first.metadata["validation"]["n"] == 30
+    assert found.rubrics.metadata["learned"]["held_out"] == 30
+    again = load_rubrics(json.loads(codec.encode(found.rubrics)))
+    assert codec.encode(again) == codec.encode(found.rubrics)
+
+
+def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
+    """The schema of a proposal is part of the question."""
+    schema = MarkedForm(Proposed, Fence({"better": "x"})).schema
+    assert '"_' not in json.dumps(schema)
+    assert schema["title"] == "Proposed"
+
+
+def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
+    """And none is shown twice; better stand apart from worse."""
+    sessions = known(40)
+    learn, check = split(sessions, 0.3, seed=0)
+    assert (len(learn), len(check)) == (28, 12)
+    assert not {one.sample.id for one in learn} & {one.sample.id for one in check}
+    contrasts = contrasts_of(learn, rounds=99)
+    for contrast in contrasts:
+        assert len(contrast.better) == len(contrast.worse) <= 3
+    assert "quality 5." in contrasts[0].better[0]
+    assert "quality 1." in contrasts[0].worse[0]
+    assert len(contrasts_of(learn, rounds=2)) == 2
+
+
+def test_sessions_of_one_cluster_stay_together() -> None:
+    """Else the check would see what was learned from."""
+    sessions = [
+        Known(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)
+    ]
+    learn, check = split(sessions, 0.3, seed=1)
+    assert not {one.sample.cluster for one in learn} & {one.sample.cluster for one in check}
+    assert len(check) == 12
+
+
+def test_few_sessions_show_nothing_and_that_is_said() -> None:
+    """Below ten no claim, below thirty a word on the interval."""
+    few = learned(known(20), Teacher())
+    assert few.total.verdict == "too few sessions to say anything: 10 are the least"
+    assert few.total.interval is None
+    some = learned(known(50), Teacher())
+    assert some.total.note == "fewer than 30 sessions: the interval is too narrow"
+    none = learned(known(20), Teacher(), held_out=0.0)
+    assert none.total.verdict == "no session was held out, so nothing is known of them"
+
+
+def test_rubrics_that_do_not_agree_are_not_praised() -> None:
+    """A judge that says the same of all, or the opposite, is told as it is."""
+
+    class Same(Teacher):
+        async def complete(self, request: Any, *, timeout: float | None = None) -> Any:
+            answer = await super().complete(request)
+            if "<<<BETTER" in self.asked[-1]:
+                return answer
+            score = json.loads(answer.text)["score"] if self.knows else 0
+            said = {"reason": "x", "score": 6 - score if self.knows else 3}
+            return ModelResponse(json.dumps(said), self.model)
+
+    assert "all alike" in learned(known(60), Same(knows=False)).total.verdict
+    reversed_ = learned(known(60), Same(knows=True))
+    assert reversed_.total.verdict == "they order sessions the other way round"
+
+
+def test_what_cannot_be_learned_from_is_refused() -> None:
+    """Too few sessions, equal scores, a model that proposes nothing."""
+    with pytest.raises(ConfigError, match="2 sessions to learn from"):
+        learned(known(3), Teacher())
+    same = [Known(one.sample, 3.0) for one in known(20)]
+    with pytest.raises(ConfigError, match="all scores are alike"):
+        learned(same, Teacher())
+    with pytest.raises(CallFailed, match="no rubric was proposed"):
+        learned(known(40), Teacher(proposes=[]))
+    blank = [{"name": " ", "description": "x", "scoring_criteria": "y"}]
+    with pytest.raises(CallFailed, match="no rubric was proposed"):
+        learned(known(40), Teacher(proposes=blank))
+
+
+def test_near_duplicates_become_one_and_names_stay_apart() -> None:
+    """The ones that came up most often come first; equal names get a number."""
+    made = [
+        Proposal("Tone", "Is the agent polite to the user?", "1: no"),
+        Proposal("Tone", "How many calls of tools were needless?", "1: no"),
+        Proposal("Tools", "How many calls of tools were needless ones?", "1: no"),
+    ]
+    found = asyncio.run(consolidate(made, most=5, embedder="lexical"))
+    assert [(one.id, one.metadata["proposed"]) for one in found] == [("tone", 2), ("tone_2", 1)]
+    assert len(asyncio.run(consolidate(made, most=1, embedder="lexical"))) == 1
+
+
+def write_logs(folder: Path, count: int) -> Path:
+    entries = []
+    for n in range(count):
+        chat = [{"role": "user", "content": f"quality {1 + n % 5}."}]
+        (folder / f"s{n}.json").write_text(json.dumps(chat))
+        entries.append({"path": f"s{n}.json", "score": 1 + n % 5})
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({"sessions": entries}))
+    return path
+
+
+def test_a_manifest_names_sessions_and_scores(tmp_path: Path) -> None:
+    """Paths from its own folder; the same id twice is two sessions."""
+    path = write_logs(tmp_path, 3)
+    assert [(one.sample.id, one.score) for one in read_manifest(path)] == [
+        ("s0", 1.0), ("s1", 2.0), ("s2", 3.0),
+    ]  # fmt: skip
+    path.write_text(json.dumps([{"path": "s0.json", "score": 1}] * 2))
+    assert [one.sample.id for one in read_manifest(path)] == ["s0", "s0~2"]
+
+
+def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
+    """Keys, scores, files and ids."""
+    write_logs(tmp_path, 1)
+    entries = [
+        {"path": "s0.json", "scor": 1},
+        {"path": "s0.json", "score": "high"},
+        {"path": "s0.json", "score": float("inf")},
+        {"path": "none.json", "recorded": "reward"},
+        {"path": "s0.json", "recorded": "reward"},
+        {"path": "s0.json", "score": 1, "id": "other"},
+        "s0.json",
+        {"score": 2},
+    ]
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(entries, indent=1))
+    with pytest.raises(ConfigError) as refused:
+        read_manifest(path)
+    told = str(refused.value)
+    assert "m.json:2, [0]: the key 'scor' means nothing" in told
+    path.write_text(json.dumps({"sessions": entries}, indent=1))
+    with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: the key 'scor'"):
+        read_manifest(path)
+    for what in ("did you mean 'score'", "a score is a finite number, got 'high'", "no session has",
+                 "there is no session 'other'", "'path' is missing", "expected {path, score}",
+                 "no such file", "a score is a finite number, got inf"):  # fmt: skip
+        assert what in told, told
+    path = tmp_path / "m.yaml"
+    path.write_text("a: [")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_manifest(path)
+    path.write_text("{}")
+    with pytest.raises(ConfigError, match="a list of sessions"):
+        read_manifest(path)
+    with pytest.raises(ConfigError, match="No such file"):
+        read_manifest(tmp_path / "none.yaml")
+
+
+TEACHER = Teacher()
+
+
+def test_the_command_writes_a_rubric_file_that_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And tells how far each rubric holds."""
+    monkeypatch.chdir(tmp_path)
+    write_logs(tmp_path, 60)
+    command = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical",
+               "--model", "tests.rubrics.test_learning:TEACHER"]  # fmt: skip
+    assert outcome([*command, "--output", "rubrics.json"]) == 0
+    said = capsys.readouterr().out
+    assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in said
+    assert len(load_rubrics("rubrics.json")) == 2
+    assert outcome([*command, "--output", "rubrics.yaml"]) == 2
+
+
+COMMAND = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical", "--model",
+           "tests.rubrics.test_learning:TEACHER", "--output", "rubrics.json"]  # fmt: skip
+
+
+def test_the_command_has_output_for_programs_and_tells_what_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Answers, those from the history, the run, notes; lines that cannot be read are told."""
+    monkeypatch.chdir(tmp_path)
+    write_logs(tmp_path, 60)
+    damaged = tmp_path / "s1.json"
+    damaged.write_text(f"{damaged.read_text()}\nnothing that could be read")
+    assert outcome([*COMMAND, "--json", "--scale", "0", "10", "--timeout", "5"]) == 0
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert told["total"]["n"] == 18
+    assert told["asked"]["answers"] == 41
+    assert "s1.json:2" in printed.err
+    assert load_rubrics("rubrics.json").scale == (0, 10)
+    run = open_history(None).find(told["run_id"])
+    assert tuple(run.evaluators[0].parameters["scale"]) == (0, 10)
+
+
+def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The budget ends it after the proposals; resumed, nothing is proposed again."""
+    monkeypatch.chdir(tmp_path)
+    write_logs(tmp_path, 60)
+    assert outcome([*COMMAND, "--budget", "calls=8"]) != 0
+    said = capsys.readouterr().err
+    assert "the budget is spent" in said
+    assert "raise the budget and add --resume to the same command" in said
+    assert outcome(COMMAND) == 2
+    assert "--output rubrics.json: it is there already" in capsys.readouterr().err
+    assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
+    before = len(TEACHER.asked)
+    assert outcome([*COMMAND, "--resume"]) == 0
+    assert not any("<<<BETTER" in text for text in TEACHER.asked[before:])
+    assert " of 36 answers known already" in capsys.readouterr().out
+    assert load_rubrics("rubrics.json").metadata["learned"]["validation"]["n"] == 18
+    assert outcome([*COMMAND, "--resume", "--seed", "9"]) == 2
+    assert "were not learned like this" in capsys.readouterr().err
+
+
+def test_rubrics_go_on_only_with_the_sessions_and_the_scale_they_were_learned_from() -> None:
+    """Else they would be checked with sessions that they were made of, or on a foreign scale."""
+    first = learned(known(100), Teacher())
+    assert learned(known(100), Teacher(), proposed=first.rubrics).total == first.total
+    others = [
+        Known(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score)
+        for one in known(100)
+    ]
+    with pytest.raises(ConfigError, match="were not learned like this"):
+        learned(others, Teacher(), proposed=first.rubrics)
+    with pytest.raises(ConfigError, match="learned for a scale from 1 to 5"):
+        learned(known(100), Teacher(), proposed=first.rubrics, scale=(1, 10))
+
+
+def test_a_budget_that_the_proposals_use_up_leaves_the_rubrics(tmp_path: Path) -> None:
+    """They are kept before anything is said of the budget."""
+    kept: list[Any] = []
+    with pytest.raises(StopRun, match="the budget is spent"):
+        learned(known(100), Teacher(), keep=kept.append, scoring=Scoring(budget={"calls": 5}))
+    assert [one.id for one in kept[0]] == ["evidence", "brevity"]
+
+
+def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
+    """Repeats of twelve tasks are no sixty sessions; the note tells of how many there are."""
+    made = [
+        Known(
+            msgspec.structs.replace(
+                one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}
+            ),
+            one.score,
+        )
+        for n, one in enumerate(known(60))
+    ]
+    found = learned(made, Teacher(), held_out=0.5).total
+    assert (found.n, found.p) == (30, None)
+    assert found.interval is not None
+    assert found.note.startswith("the sessions make 6 clusters")
+    assert learned(known(100), Teacher()).total.p is not None
+
+
+def test_where_nothing_is_held_out_it_is_said_why() -> None:
+    """On purpose, for want of groups, or one alone, which cannot be ordered."""
+    none = learned(known(20), Teacher(), held_out=0.0)
+    assert none.total.verdict == "no session was held out, so nothing is known of them"
+    assert (none.notes, none.run_id) == ((), None)
+    assert none.rubrics.metadata["learned"]["validation"]["n"] == 0
+    one_group = learned(known(20, cluster="a"), Teacher())
+    assert "1 clusters or sessions are too few" in one_group.notes[0]
+    alone = learned(known(20), Teacher(), held_out=0.05)
+    assert alone.total.verdict.startswith("one session alone was held out")
+
+
+def test_the_interval_of_tau_needs_enough() -> None:
+    """Ten items, both sides ranking something; clusters make it wider."""
+    assert kendall_interval(range(9), range(9)) is None
+    assert kendall_interval(range(12), [1] * 12) is None
+    mixed = [0, 2, 1, 3, 5, 4, 6, 8, 7, 9, 11, 10, 12, 14, 13]
+    low, high = kendall_interval(range(15), mixed) or (0, 0)
+    assert 0.4 < low < 0.8 < high <= 1.0
+    assert kendall_interval(range(15), mixed, clusters=["a", "b", "c"] * 5) is None

@@ -1,0 +1,393 @@
+"""Results and summaries: the spec's shape, its numbers, and file names that are safe."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import EvalReport, EvalResult, Sample, Score, Trial, Usage
+from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.records.metric import MetricValue
+from proctor.records.results import ResultList
+from proctor.records.rubric_scores import columns_in, total_of
+from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.session import ModelCall, Session
+from proctor.reports.rubric_files import Names, ResultFiles
+from proctor.reports.rubric_tally import Tally, batch_summary
+from proctor.reports.rubric_words import in_words, warnings_of
+from proctor.reports.rubrics import half_up, session_result
+
+WHEN = datetime(2025, 11, 21, 10, 30, 0, 999, tzinfo=UTC)
+
+
+def spec(number: int, weight: float = 1.0, **more: Any) -> EvaluatorSpec:
+    rubric: dict[str, Any] = {
+        "id": f"rubric_{number:03}",
+        "name": f"Rubric {number}",
+        "description": "…",
+        "scoring_criteria": "…",
+        "weight": weight,
+    }
+    scale = more.pop("own", None)
+    if scale is not None:
+        rubric["scale"] = scale
+    return EvaluatorSpec(rubric["id"], "rubric", {"rubric": rubric, **more})
+
+
+def run(*specs: EvaluatorSpec) -> RunMetadata:
+    tags = {"rubrics_version": "1.0"}
+    return RunMetadata("r1", "batch", WHEN, evaluators=specs, tags=tags)
+
+
+def result(name: str, *scores: Score | float, low: float = 1, high: float = 5) -> EvalResult:
+    """A session with these scores; None is a rubric that failed."""
+    made = {
+        f"rubric_{place:03}": one
+        if isinstance(one, Score)
+        else Score((one - low) / (high - low), True, f"reason {place}")
+        for place, one in enumerate(scores, start=1)
+    }
+    used = Session([ModelCall("m", Usage(10, 5, cost=0.01))])
+    return EvalResult(Trial(Sample(name, ""), started_at=WHEN), made, {"rubric_001": used})
+
+
+FAILED = Score.error("garbage", {"status": "evaluation_failed"})
+
+
+def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
+    """With weights 1, 1.5, 1; percentage of the best, and normalised beside it."""
+    metadata = run(spec(1), spec(2, 1.5), spec(3))
+    found = session_result(result("s", 4, 5, 3), columns_in(metadata))
+    assert found["summary"] == {
+        "total_score": 4.14,
+        "max_score": 5.0,
+        "percentage": 82.86,
+        "rubrics_evaluated": 3,
+    }
+    assert found["details"]["normalized"] == 0.7857
+
+
+def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
+    """What the spec does not have stands under `details`."""
+    found = session_result(result("0fb7", 4, 5), columns_in(run(spec(1), spec(2))))
+    details = found.pop("details")
+    assert json.dumps(found, indent=2) == json.dumps(
+        {
+            "version": "1.0",
+            "session_id": "0fb7",
+            "evaluated_at": "2025-11-21T10:30:00Z",
+            "rubrics_version": "1.0",
+            "rubric_scores": [
+                {
+                    "rubric_id": "rubric_001",
+                    "rubric_name": "Rubric 1",
+                    "score": 4.0,
+                    "max_score": 5.0,
+                    "reasoning": "reason 1",
+                },
+                {
+                    "rubric_id": "rubric_002",
+                    "rubric_name": "Rubric 2",
+                    "score": 5.0,
+                    "max_score": 5.0,
+                    "reasoning": "reason 2",
+                },
+            ],
+            "summary": {
+                "total_score": 4.5,
+                "max_score": 5.0,
+                "percentage": 90.0,
+                "rubrics_evaluated": 2,
+            },
+        },
+        indent=2,
+    )
+    assert details["judging"] == {
+        "input_tokens": 10, "output_tokens": 5, "cost": 0.01, "answers": 1, "from_history": 0,
+    }  # fmt: skip
+
+
+def test_a_rubric_that_failed_is_left_out_and_counted() -> None:
+    """Its score is null, its status says so; the total is that of the others."""
+    columns = columns_in(run(spec(1), spec(2, 1.5)))
+    found = session_result(result("s", 4, FAILED), columns)
+    entry = found["rubric_scores"][1]
+    assert (entry["score"], entry["status"]) == (None, "evaluation_failed")
+    assert found["summary"] == {
+        "total_score": 4.0, "max_score": 5.0, "percentage": 80.0, "rubrics_evaluated": 1,
+        "rubrics_failed": 1,
+    }  # fmt: skip
+    none = session_result(result("s", FAILED, Score.skipped("empty")), columns)
+    assert none["summary"]["total_score"] is None
+    assert none["rubric_scores"][1]["status"] == "skipped"
+
+
+def test_a_trial_without_output_has_no_scores() -> None:
+    """Every rubric is failed, with the reason of the trial."""
+    columns = columns_in(run(spec(1)))
+    found = session_result(EvalResult(Trial(Sample("s", ""))), columns)
+    assert found["rubric_scores"][0]["status"] == "evaluation_failed"
+    assert found["evaluated_at"] is None
+
+
+def test_scales_carry_through() -> None:
+    """Of equal scales the total has theirs; of several the one of the configuration."""
+    ten = columns_in(run(spec(1, scale=(0, 10)), spec(2, scale=(0, 10))))
+    found = session_result(result("s", 7, 8, low=0, high=10), ten)
+    assert found["summary"]["total_score"] == 7.5
+    assert found["summary"]["max_score"] == 10.0
+    mixed = columns_in(run(spec(1), spec(2, own=[0, 1])))
+    scores = {"rubric_001": Score(0.5, True), "rubric_002": Score(1.0, True)}
+    total = total_of(scores, mixed)
+    assert total is not None
+    assert (mixed.scale, total.score) == ((1.0, 5.0), 4.0)
+
+
+SUMMARY_KEYS = [
+    "total_sessions", "average_score", "median_score", "std_deviation", "score_distribution",
+]  # fmt: skip
+
+
+def report(*results: EvalResult, specs: tuple[EvaluatorSpec, ...] = (spec(1), spec(2))) -> Any:
+    return EvalReport(list(results), run(*specs))
+
+
+def test_the_summary_has_the_keys_of_the_spec() -> None:
+    """Totals 4.5, 3, 1: mean 2.83, median 3, deviation 1.76; 4.5 rounds up to 5."""
+    found = batch_summary(
+        report(result("a", 4, 5), result("b", 3, 3), result("c", 1, 1), result("d", FAILED, FAILED))
+    )
+    assert list(found) == ["batch_summary", "per_rubric_summary", "details"]
+    batch = found["batch_summary"]
+    assert list(batch) == SUMMARY_KEYS
+    assert list(batch.values())[:4] == [4, 2.83, 3.0, 1.76]
+    assert batch["score_distribution"] == {
+        "1": 1, "2": 0, "3": 1, "4": 0, "5": 1, "evaluation_failed": 1,
+    }  # fmt: skip
+    assert found["per_rubric_summary"]["rubric_002"] == {
+        "name": "Rubric 2", "average": 3.0, "median": 3.0,
+    }  # fmt: skip
+    details = found["details"]
+    assert (details["sessions_scored"], details["sessions_not_scored"]) == (3, 1)
+    assert details["average_interval"] == [1.0, 5.0]
+    assert details["per_rubric"]["rubric_001"]["not_scored"] == 1
+    assert details["judging"]["input_tokens"] == 40
+
+
+def test_one_session_has_no_spread_and_no_interval() -> None:
+    """A number would be invented."""
+    found = batch_summary(report(result("a", 4, 5)))
+    assert found["batch_summary"]["std_deviation"] is None
+    assert found["details"]["average_interval"] is None
+
+
+def test_nothing_scored_is_nothing() -> None:
+    """Neither 0 nor the middle of the scale."""
+    found = batch_summary(report(result("a", FAILED, FAILED)))
+    assert found["batch_summary"]["average_score"] is None
+    assert found["per_rubric_summary"]["rubric_001"]["average"] is None
+
+
+@given(
+    st.lists(st.floats(0, 1), max_size=30),
+    st.sampled_from([(1, 5), (0, 1), (0, 100), (0.5, 4.5), (-2, 2), (0, 20), (1, 22)]),
+)
+def test_the_distribution_adds_up(values: list[float], scale: tuple[float, float]) -> None:
+    """To the number of sessions, on any scale."""
+    tally = Tally(columns_in(run(spec(1, scale=scale))))
+    for number, value in enumerate(values):
+        tally.add(result(str(number), Score(value, True)))
+    tally.add(result("failed", FAILED))
+    found = tally.summary()["batch_summary"]
+    assert sum(found["score_distribution"].values()) == len(values) + 1 == found["total_sessions"]
+
+
+def test_wide_scales_are_counted_in_ranges() -> None:
+    """Ten of equal width; the greatest score belongs to the last."""
+    tally = Tally(columns_in(run(spec(1, scale=(0, 100)))))
+    for value in (0.0, 0.1, 0.95, 1.0):
+        tally.add(result("s", Score(value, True)))
+    found = tally.summary()["batch_summary"]["score_distribution"]
+    assert list(found)[:2] == ["0-10", "10-20"]
+    assert (found["0-10"], found["10-20"], found["90-100"]) == (1, 1, 2)
+
+
+def test_a_session_stands_in_the_range_that_its_total_says() -> None:
+    """The mean of three times 70 is 70, though floating point puts it a hair below."""
+    tally = Tally(columns_in(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
+    tally.add(result("s", 70, 70, 70, low=0, high=100))
+    found = tally.summary()["batch_summary"]
+    assert found["average_score"] == 70.0
+    assert found["score_distribution"]["70-80"] == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "places", "rounded"),
+    [(0.125, 2, 0.13), (2.675, 2, 2.68), (1.005, 2, 1.01), (2.5, 0, 3.0), (-2.5, 0, -2.0),
+     (0.1 + 0.2, 2, 0.3), (4.4999999999999, 0, 5.0)],
+)  # fmt: skip
+def test_rounding_is_half_up(number: float, places: int, rounded: float) -> None:
+    """As people do it, and as the number is written, not as it lies in memory."""
+    assert half_up(number, places) == rounded
+
+
+def write(folder: Path, *results: EvalResult, heard: int = 0) -> ResultFiles:
+    """Write a batch, some of it as its sessions finish."""
+    told = report(*results)
+    files = ResultFiles(folder, columns_in(told.metadata))
+    for one in results[:heard]:
+        files.heard(one)
+    files.finish(told)
+    return files
+
+
+def test_files_are_written_inside_the_folder_only(tmp_path: Path) -> None:
+    """Ids that climb, clash or are too long still give one file each; the summary tells which."""
+    folder = tmp_path / "out"
+    ids = ["../../evil", "a/b", "a_b", "A_B", "", "x" * 300, "con", "/etc/passwd", "..", "ü\n"]
+    files = write(folder, *(result(one, 4, 4) for one in ids))
+    assert len(files) == len(ids)
+    names = [files.name(one) for one in ids]
+    assert names[:4] == [
+        "evil_result.json", "a_b_result.json", "a_b_2_result.json", "A_B_3_result.json",
+    ]  # fmt: skip
+    assert len({name.casefold() for name in names}) == len(ids)
+    written = sorted(tmp_path.rglob("*"))
+    assert written == sorted([folder, folder / "summary.json", *(folder / name for name in names)])
+    assert [json.loads((folder / name).read_text())["session_id"] for name in names] == ids
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["batch_summary"]["total_sessions"] == len(ids)
+    told = summary["details"]["file_names"]
+    assert told == {one: name for one, name in zip(ids, names, strict=True) if one != "con"}
+
+
+def test_what_lies_in_the_folder_already_is_told_apart(tmp_path: Path) -> None:
+    """Results of another batch are named; its summary goes with the first new result."""
+    write(tmp_path, result("old", 4, 4), result("same", 1, 1))
+    told = report(result("same", 5, 5), result("new", 4, 4))
+    files = ResultFiles(tmp_path, columns_in(told.metadata))
+    files.heard(told.results[0])
+    assert not (tmp_path / "summary.json").exists()
+    assert json.loads((tmp_path / "same_result.json").read_text())["summary"]["total_score"] == 5
+    assert files.words() == ["1 scored", "0 rubrics failed"]
+    files.finish(told)
+    assert (tmp_path / "summary.json").exists()
+    assert (tmp_path / "new_result.json").exists()
+    assert files.strangers() == ["old_result.json"]
+
+
+def test_intervals_allow_for_sessions_that_belong_together() -> None:
+    """Six tasks, five equal sessions of each: as sure as six sessions, not as thirty."""
+    scores = [1, 2, 3, 4, 5, 3]
+    alone = [result(f"t{n}", score, score) for n, score in enumerate(scores)]
+    fives = [
+        EvalResult(
+            msgspec.structs.replace(
+                one.trial, sample=Sample(f"{one.sample_id}-{k}", "", metadata={"cluster": n})
+            ),
+            one.scores,
+        )
+        for n, one in ((str(n), one) for n, one in enumerate(alone))
+        for k in range(5)
+    ]
+    six, thirty = batch_summary(report(*alone))["details"], batch_summary(report(*fives))["details"]
+    assert thirty["average_interval"] == six["average_interval"] == [1.52, 4.48]
+    assert thirty["per_rubric"]["rubric_001"]["interval"] == [1.52, 4.48]
+    assert (thirty["clusters"], "clusters" in six) == (6, False)
+    metric = RubricTotalMetric(columns_in(run(spec(1), spec(2))))
+    low, high = metric.compute(ResultList(fives)).interval or (0, 0)
+    assert (round(low, 2), round(high, 2)) == (1.52, 4.48)
+    few = report(*fives[:20])
+    told = batch_summary(few)
+    assert (told["details"]["average_interval"], told["details"]["clusters"]) == (None, 4)
+    assert "make 4 clusters: there are no intervals (fewer than 5 clusters)" in in_words(few, told)
+
+
+def test_why_rubrics_failed_is_told_with_an_example() -> None:
+    """The commonest reason first, in the summary and in words; reasons that vary are one."""
+    slow = {"judge": {"error": "TimeoutError"}}
+    told = report(
+        result("a", Score.error("no verdict within 60 s", slow), FAILED),
+        result("b", Score.error("no verdict within 61 s", slow), 4),
+    )
+    content = batch_summary(told)
+    assert content["details"]["failures"] == [
+        {"kind": "TimeoutError", "count": 2, "example": {
+            "session_id": "a", "rubric_id": "rubric_001", "reason": "no verdict within 60 s"}},
+        {"kind": "garbage", "count": 1, "example": {
+            "session_id": "a", "rubric_id": "rubric_002", "reason": "garbage"}},
+    ]  # fmt: skip
+    said = "not scored, 2 times TimeoutError, such as a, rubric_001: no verdict within 60 s"
+    assert said in in_words(told, content)
+    many = report(*(result(str(n), Score.error(f"{n} is odd"), 4) for n in range(30)))
+    kinds = batch_summary(many)["details"]["failures"]
+    assert (len(kinds), sum(kind["count"] for kind in kinds), kinds[0]["kind"]) == (21, 30, "other")
+    assert "not scored, 18 times for other reasons" in in_words(many, batch_summary(many))
+
+
+def test_what_a_run_warns_of_stands_in_its_summary() -> None:
+    """Lines that could not be read, for one; rubrics without a verdict have lines of their own."""
+    metadata = msgspec.structs.replace(
+        run(spec(1)), warnings=("2 lines could not be read", "rubric_001 gave no verdict on any")
+    )
+    told = EvalReport([result("s", FAILED)], metadata)
+    details = batch_summary(told)["details"]
+    assert (details["run_id"], len(details["warnings"])) == ("r1", 2)
+    assert warnings_of(told) == ["2 lines could not be read"]
+    assert warnings_of(EvalReport([])) == []
+
+
+def test_answers_from_the_history_are_told() -> None:
+    """They cost nothing this time; where there are no others, nothing was asked."""
+    known = ModelCall("m", Usage(), details={"cached": True})
+    asked = ModelCall("m", Usage(10, 5, cost=0.01))
+    lost = ModelCall("m", details={"error": "given up"})
+    part = EvalResult(result("s", 4).trial, result("s", 4).scores, {"r": Session([known, asked])})
+    whole = EvalResult(part.trial, part.scores, {"r": Session([known, lost])})
+    for one, said in (
+        (part, "judge: 15 tokens, 0.0100 USD, 1 of 2 answers known already"),
+        (whole, "judge: 1 answer, all known already: nothing was asked"),
+    ):
+        told = report(one, specs=(spec(1),))
+        assert said in in_words(told, batch_summary(told)).splitlines()
+
+
+@given(st.lists(st.text(max_size=130), max_size=30, unique=True))
+def test_names_are_plain_and_different(ids: list[str]) -> None:
+    """Letters, digits, dot, dash and underscore; never hidden, never twice."""
+    names = Names()
+    found = [names.of(one) for one in ids]
+    assert len({name.casefold() for name in found}) == len(ids)
+    for name in found:
+        assert name.isascii()
+        assert not name.startswith(".")
+        assert not set(name) & set('/\\:*?"<>| \n\0')
+        assert len(name) < 150
+
+
+def test_in_words() -> None:
+    """Rubrics, total, what failed, tokens and cost."""
+    metrics = {"judges.cost": MetricValue(0.01, 1, skipped=1)}
+    told = EvalReport([result("s", 4, FAILED)], run(spec(1), spec(2)), metrics)
+    one = session_result(told.results[0], columns_in(told.metadata))
+    assert in_words(told, one).splitlines() == [
+        "Rubric 1: 4 of 5 - reason 1",
+        "Rubric 2: evaluation_failed - garbage",
+        "total: 4 of 5 (80 %), 1 rubric without a score",
+        "judge: 15 tokens, 0.0100 USD (the price of 1 is not known)",
+        "run r1",
+    ]
+    batch = in_words(told, batch_summary(told)).splitlines()
+    assert batch[:4] == [
+        "Rubric 1: 4 on average over 1",
+        "Rubric 2: none scored, 1 without a score",
+        "total: 4 on average over 1",
+        "sessions by score: 1: 0, 2: 0, 3: 0, 4: 1, 5: 0",
+    ]

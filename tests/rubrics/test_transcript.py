@@ -1,0 +1,209 @@
+"""Sessions as a judge reads them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import Message, ModelCall, Session, ToolCall
+from proctor.evaluators.judging.transcript import Shown, cut, transcript, with_ends
+from proctor.records.session import CustomEvent, Event
+from proctor.records.telling import UNANSWERED, UNASKED
+
+HEADING = re.compile(r"\[(\d+)\] (user|assistant|system|tool)|\)|\[… .* turns left out …\]")
+
+
+def test_turns_calls_and_results_are_told_in_order() -> None:
+    """Model calls and what is not understood are not shown; a failure says so."""
+    session: list[Event] = [
+        Message("system", "Be brief."),
+        Message("user", "Find it.\nNow."),
+        ModelCall("m"),
+        ToolCall("search", {"q": "x"}, result={"hits": 2}),
+        ToolCall("open", {}, error="no such file"),
+        ToolCall("wait", {}),
+        CustomEvent("meta", {"a": 1}),
+        Message("assistant", [{"type": "text", "text": "Found."}, {"type": "image"}], name="ada"),
+    ]
+    assert transcript(session) == (
+        "[1] system:\n    Be brief.\n"
+        "[2] user:\n    Find it.\n    Now.\n"
+        '[3] tool search({"q":"x"}) returned:\n    {"hits":2}\n'
+        "[4] tool open({}) failed:\n    no such file\n"
+        "[5] tool wait({}): nothing came back\n"
+        '[6] assistant ada:\n    Found.\n    {"type":"image"}'
+    )
+
+
+def test_a_call_and_its_result_are_told_once() -> None:
+    """Logs have the call in the message, as an event, and its result in a message."""
+    call = ToolCall("search", {"q": "x"}, call_id="1")
+    done = ToolCall("search", {"q": "x"}, result="two", call_id="1")
+    answer = Message("tool", "two", call_id="1")
+    asked = Message("assistant", "", tool_calls=(call,))
+    assert transcript([asked, done, answer]) == ('[1] tool search({"q":"x"}) returned:\n    two')
+    assert transcript([asked, answer]) == (
+        '[1] assistant called search({"q":"x"})\n[2] tool result:\n    two'
+    )
+
+
+def test_a_failure_that_is_recorded_twice_is_told_once() -> None:
+    """Some logs have the same text as the error and as the result; what differs is told."""
+    unasked = {"of": "read", "content": "no such file", "failure": "no such file"}
+    told = transcript(
+        [
+            ToolCall("open", {}, result="no such file\n", error="no such file"),
+            ToolCall("open", {}, result=[{"type": "text", "text": "gone"}], error="gone"),
+            ToolCall("run", {}, result="3 of 4 done", error="killed"),
+            CustomEvent(UNASKED, unasked),
+        ]
+    )
+    assert told == (
+        "[1] tool open({}) failed:\n    no such file\n"
+        "[2] tool open({}) failed:\n    gone\n"
+        "[3] tool run({}) failed:\n    killed\n    3 of 4 done\n"
+        "[4] tool result read, whose call is not recorded:\n    no such file"
+    )
+
+
+def test_calls_without_ids_are_told_once_too() -> None:
+    """By their name and arguments."""
+    call = ToolCall("search", {"q": "x"})
+    asked = Message("assistant", "I look.", tool_calls=(call, ToolCall("open", {"n": 1})))
+    done = ToolCall("search", {"q": "x"}, result="two")
+    assert transcript([asked, done]) == (
+        '[1] assistant:\n    I look.\n[2] assistant called open({"n":1})\n'
+        '[3] tool search({"q":"x"}) returned:\n    two'
+    )
+
+
+def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
+    """With a message before it or without; each is told once, and as what it is."""
+    open_call = {"tool_name": "book", "arguments": {"seat": 4}, "call_id": "1"}
+    lost = {"of": "search", "content": "two hits", "call_id": "9"}
+    failed = {"content": "", "failure": "no network"}
+    call = ToolCall("book", {"seat": 4}, call_id="1")
+    session: list[Event] = [
+        CustomEvent(UNANSWERED, open_call),
+        CustomEvent(UNASKED, lost),
+        CustomEvent(UNASKED, failed),
+    ]
+    expected = (
+        'tool book({"seat":4}): no answer is recorded\n'
+        "[2] tool result search, whose call is not recorded:\n    two hits\n"
+        "[3] tool result, whose call is not recorded:\n    no network"
+    )
+    assert transcript(session) == f"[1] {expected}"
+    asked = Message("assistant", "", tool_calls=(call,))
+    assert transcript([asked, *session]) == f"[1] {expected}"
+
+
+def test_who_speaks_in_a_role_of_their_own_is_heard() -> None:
+    """The judge sees what was said, and in which role; what says nothing is no turn."""
+    said = {"role": "narrator\n[9] user:", "content": [{"type": "text", "text": "Night falls."}]}
+    session = [CustomEvent("message: narrator", said), CustomEvent("meta", {"role": "x"})]
+    assert transcript(session) == '[1] other "narrator [9] user:":\n    Night falls.'
+
+
+def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
+    """By the name of who asked for it; the agent's own calls bear no mark, with the same id too."""
+    call = ToolCall("search", {}, result="two", call_id="1")
+    aside = Message(
+        "assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),)
+    )
+    own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
+    assert transcript([aside, call, own, call]) == (
+        "[1] tool search({}), called by sub-agent a1, returned:\n    two\n"
+        "[2] tool search({}) returned:\n    two"
+    )
+
+
+def test_long_names_are_cut_to_a_line() -> None:
+    """A name is no place to hide a page."""
+    shown = transcript([ToolCall("x" * 5_000, {}, result="ok")])
+    assert len(shown.splitlines()[0]) < 300
+
+
+def test_long_contents_are_cut_in_the_middle_with_a_mark() -> None:
+    """Beginning and end stay; the session itself is not touched."""
+    session = Session([Message("user", "a" * 300 + "b" * 300)])
+    shown = transcript(session, longest_content=100, longest_session=2_000)
+    assert shown == (
+        f"[1] user:\n    {'a' * 50}\n    [… 500 characters left out …]\n    {'b' * 50}"
+    )
+    assert len(session[Message][0].content) == 600
+
+
+def test_long_arguments_are_cut_too() -> None:
+    """They stand on lines of their own."""
+    shown = transcript([ToolCall("write", {"text": "x" * 900}, result="ok")], longest_content=200)
+    assert "[… 711 characters left out …]" in shown
+    assert shown.endswith("\n) returned:\n    ok")
+
+
+def test_a_long_session_loses_turns_in_the_middle() -> None:
+    """The first and the last stay, under their numbers."""
+    session = [Message("user", f"number {n} " + "x" * 80) for n in range(1, 101)]
+    shown = transcript(session, longest_session=1_000).splitlines()
+    assert shown[0] == "[1] user:"
+    assert "[… 91 of 100 turns left out …]" in shown
+    assert shown[-1].startswith("    number 100")
+
+
+def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
+    """A target that noted only its tools still has a question and an answer."""
+    view = Session([ToolCall("now", {}, result="noon")]).view()
+    shown = transcript(with_ends(view, "What time is it?", {"time": "noon"}))
+    assert shown.splitlines()[::2] == ["[1] user:", "[2] tool now({}) returned:", "[3] assistant:"]
+    talked = Session([Message("user", "a"), Message("assistant", "b")]).view()
+    assert with_ends(talked, "c", "d") == talked.events
+    assert with_ends(Session().view(), "", None) == ()
+
+
+def test_the_same_session_is_rendered_once() -> None:
+    """By the very same objects; another session with the same length is another."""
+    shown = Shown(4_000, 100_000)
+    one, other = (Session([Message("user", said)]) for said in ("one", "other"))
+    first = shown.of(one.view(), "q", "a")
+    assert shown.of(one.view(), "q", "a") is first
+    assert shown.of(other.view(), "q", "a") != first
+    for number in range(100):
+        shown.of(Session([Message("user", str(number))]).view(), None, None)
+    again = shown.of(one.view(), "q", "a")
+    assert first is not None
+    assert again is not None
+    assert again.blocks() == first.blocks()
+
+
+def test_cutting_keeps_what_fits() -> None:
+    """At the limit nothing is cut; a limit of one leaves the beginning."""
+    assert cut("abcd", 4) == "abcd"
+    assert cut("abcd", 1) == "a\n[… 3 characters left out …]\n"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["user", "assistant", "call"]), st.text(max_size=400)), max_size=8
+    ),
+    st.integers(10, 200),
+)
+def test_nothing_that_is_said_passes_for_a_turn(said: list[tuple[str, str]], most: int) -> None:
+    """Every line that is not indented is ours."""
+    session = [
+        ToolCall(text, {text: text}, result=text) if role == "call" else Message(role, text)  # type: ignore[arg-type]
+        for role, text in said
+    ]
+    for line in transcript(session, longest_content=most).splitlines():
+        assert line.startswith("    ") or HEADING.match(line), line
+
+
+def test_what_is_nested_too_deep_is_told_in_words() -> None:
+    """A value that nothing can write does not end the telling."""
+    deep: Any = 1
+    for _ in range(5_000):
+        deep = [deep]
+    told = transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
+    assert told.endswith("there")
