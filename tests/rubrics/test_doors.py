@@ -211,3 +211,16 @@ def test_one_is_told_as_one(batch: Project) -> None:
     assert "not scored, 1 time Unreadable" in told.out
     assert "and 1 result\n" in told.out
     assert "out holds 1 result of other runs too" in told.err
+
+
+def test_the_rubrics_that_ship_can_be_made_ones_own(batch: Project) -> None:
+    """Their text is a rubric file; one that is faulty is told with its lines."""
+    code, text, _ = batch.proctor("sessions", "rubrics", "--text")
+    Path("mine.yaml").write_text(text)
+    _, theirs, _ = batch.proctor("sessions", "rubrics")
+    assert batch.proctor("sessions", "rubrics", "mine.yaml") == (code, theirs, "")
+    assert theirs.startswith("task_completion: Task completion (weight 2, scale 1 to 5)\n")
+    told = json.loads(batch.proctor("sessions", "rubrics", "mine.yaml", "--json")[1])
+    assert len(told["rubrics"]) == theirs.count("\n")
+    Path("mine.yaml").write_text(text.replace("weight: 2", "weight: -2"))
+    assert batch.proctor("sessions", "rubrics", "mine.yaml")[0] == 2

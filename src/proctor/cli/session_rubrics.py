@@ -179,7 +179,33 @@ def _tell_of_others(files: ResultFiles, output_dir: Path) -> None:
         )
 
 
-SUBCOMMANDS = (evaluate, evaluate_batch, learn)
+@click.command("rubrics")
+@click.argument("file", required=False)
+@click.option("--text", "as_text", is_flag=True, help="Print the file itself.")
+@json_option()
+def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
+    """Check a rubric file and list its rubrics; without FILE those that ship.
+
+    \b
+    proctor sessions rubrics mine.yaml
+    proctor sessions rubrics --text > mine.yaml
+    """
+    from proctor import codec
+    from proctor.records.rubric import USUAL_SCALE, scale_of
+    from proctor.rubrics.files import STARTER, load_rubrics, text_of
+
+    found = load_rubrics(file or STARTER)
+    if as_text:
+        click.echo(text_of(file or STARTER), nl=False)
+    elif as_json:
+        click.echo(codec.encode_pretty(found))
+    else:
+        for one in found:
+            low, high = scale_of(one, found.scale or USUAL_SCALE)
+            click.echo(f"{one.id}: {one.name} (weight {one.weight:g}, scale {low:g} to {high:g})")
+
+
+SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)
 
 
 def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:

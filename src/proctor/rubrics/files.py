@@ -35,13 +35,22 @@ def load_rubrics(source: Any) -> RubricSet:
     if isinstance(source, RubricSet):
         return source
     if isinstance(source, str | Path):
-        if str(source) == STARTER:
-            return _from_file(resources.path("rubrics", f"{STARTER}.yaml"))
-        return _from_file(Path(source))
+        return _from_file(_place_of(source))
     if isinstance(source, list | tuple):
         source = {"version": "1.0", "rubrics": [as_data(one) for one in source]}
     _refuse(faults_of_set(source), "rubrics", Lines())
     return set_from(source)
+
+
+def text_of(source: str | Path) -> str:
+    """A rubric file as it stands, to be made one's own."""
+    return _place_of(source).read_text(encoding="utf-8")
+
+
+def _place_of(source: str | Path) -> Path:
+    if str(source) == STARTER:
+        return resources.path("rubrics", f"{STARTER}.yaml")
+    return Path(source)
 
 
 def one_rubric(given: Any, among: Any = None) -> Rubric:
