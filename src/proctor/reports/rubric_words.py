@@ -91,7 +91,7 @@ def _averaged(average: float | None, beside: Mapping[str, Any]) -> str:
     if average is None:
         return f"none scored, {beside['not_scored']} without a score"
     span = beside["interval"]
-    told = "" if span is None else f", 95 % interval {span[0]:g} to {span[1]:g}"
+    told = "" if span is None else f", 95 % interval {span[0]:.2f} to {span[1]:.2f}"
     missing = f", {beside['not_scored']} without a score" if beside["not_scored"] else ""
     return f"{average:g} on average over {beside['scored']}{told}{missing}"
 
