@@ -66,7 +66,11 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
     cancel: list[Callable[[], object]] = []
-    over, interrupted = threading.Event(), threading.Event()
+    ended: list[bool] = []
+    interrupted = threading.Event()
+    # A bare lock: Ctrl-C that meets an event as it is entered leaves it locked for ever.
+    bell = threading.Lock()
+    bell.acquire()
 
     async def cancellable() -> T:
         task = asyncio.current_task()
@@ -83,14 +87,20 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:
             failure.append(error)
         finally:
-            over.set()
+            ended.append(True)
+            bell.release()
+
+    def wait() -> None:
+        # Who was interrupted after the bell had rung finds that it is over.
+        while not ended:
+            bell.acquire()
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="proctor-loop")
     try:
         thread.start()
         # Not `join`: an interrupted one takes the thread for ended.
-        over.wait()
+        wait()
     except KeyboardInterrupt:
         # Ctrl-C reaches the thread that waits; the one that works has to be told.
         interrupted.set()
@@ -99,7 +109,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         if thread.ident is None:
             coroutine.close()
         else:
-            over.wait()
+            wait()
         raise
     thread.join()
     if failure:
