@@ -291,6 +291,15 @@ def test_a_forced_format_is_taken_at_its_word(tmp_path: Path) -> None:
     assert repr(SessionFiles(path)) == f"SessionFiles({str(path)!r})"
 
 
+def test_a_trace_without_a_span_is_told(tmp_path: Path) -> None:
+    """A file that is known and holds nothing is not passed over in silence."""
+    put(tmp_path, "empty.json", '{"resourceSpans": []}')
+    put(tmp_path, "chat.json", '[{"role": "user", "content": "Hello"}]')
+    files = SessionFiles(tmp_path)
+    assert [session.input for session in files] == ["Hello"]
+    assert [problem.what for problem in files.problems] == ["there is no session of otlp in it"]
+
+
 def test_a_folder_of_thousands_streams(tmp_path: Path) -> None:
     """Two thousand files need no more memory than a few, and problems do not pile up."""
     for number in range(2000):

@@ -179,7 +179,9 @@ def test_odd_values_in_a_real_trace_do_no_harm(
     form = otlp if "otlp" in path.name else langfuse
     found = read(form, closed(values))
     assert written(found)
-    assert found or not any(values)
+    # Where nothing but empty lists and mappings is left, there is no session.
+    held = [c[k] for c, k in spots(values) if not isinstance(c[k], dict | list)]
+    assert found or not any(values) or not held
 
 
 def change(values: list[Any], place: float, put: Any) -> None:

@@ -111,7 +111,12 @@ class SessionFiles:
         first = list(islice(values, LOOKED_AT))
         form = self._format or detect([value for _, value in first])
         if form is not None:
-            yield from self._told(form, first, values, file)
+            found = False
+            for session in self._told(form, first, values, file):
+                found = True
+                yield session
+            if not found and self.damaged == before:
+                self.damage.note(file, f"there is no session of {form.NAME} in it")
         elif first:
             begins = described(first[0][1])
             self.damage.note(file, f"it is in no format that is known: it begins with {begins}")
