@@ -39,6 +39,7 @@ class StoredRuns:
         self._database = database
         # Threads may share a history, but not a connection: its transaction is one for all.
         self._opened: dict[int, Connection] = {}
+        self._on_their_way: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
         """Open a new run."""
@@ -108,7 +109,7 @@ class StoredRuns:
         taken = Positions()
         for position, *_ in self.done(run_id):
             taken.add(position)
-        writer = GroupWriter(connection, run_key, metadata, taken, still_mine)
+        writer = GroupWriter(connection, run_key, metadata, taken, still_mine, self._on_their_way)
         try:
             yield writer
         finally:
@@ -311,7 +312,10 @@ class StoredRuns:
         return Holdings(where, runs, results, size, schema, outputs)
 
     def cached(self, key: str) -> bytes | None:
-        """An output kept under a key, or None."""
+        """An output kept under a key, or None; one that is still being written is found, too."""
+        # Looked for in this order, it cannot be stored between the two looks and be missed.
+        if (waiting := self._on_their_way.get(key)) is not None:
+            return waiting
         found = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(found[0][0]) if found else None
 

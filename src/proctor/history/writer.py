@@ -32,6 +32,7 @@ class GroupWriter:
         run: RunMetadata,
         taken: Positions | None = None,
         still_mine: Callable[[], None] = lambda: None,
+        on_their_way: dict[str, bytes] | None = None,
     ) -> None:
         self._connection = connection
         self._run_key = run_key
@@ -40,6 +41,7 @@ class GroupWriter:
         self._still_mine = still_mine
         self._pending: deque[Packed] = deque()
         self._outputs: deque[tuple[str, str, bytes]] = deque()
+        self._on_their_way = {} if on_their_way is None else on_their_way
         self._wake = threading.Event()
         self._idle = threading.Condition()
         self._busy = self._closing = self._hurry = False
@@ -61,7 +63,8 @@ class GroupWriter:
             self._wake.set()
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Take an output to be reused, under its key."""
+        """Take an output to be reused, under its key; until it is stored it is on its way."""
+        self._on_their_way.setdefault(key, reply)
         self._outputs.append((key, created_at, reply))
         self._wake.set()
 
@@ -126,4 +129,6 @@ class GroupWriter:
             with self._connection.transaction():
                 self._connection.executemany(INSERT, rows(self._run_key, results))
                 self._connection.executemany(KEEP, outputs)
+            for key, _, _ in outputs:
+                self._on_their_way.pop(key, None)
         return len(results)

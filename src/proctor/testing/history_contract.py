@@ -193,6 +193,16 @@ class HistoryContract(HistoryQueries, HistoryRestoring):
             assert history.cached("key") == b"\x00\xff{}"
             assert history.cached("other") is None
 
+    def test_an_output_is_found_as_soon_as_it_is_kept(self) -> None:
+        """Not only when it is stored, or who asks at once would pay a second time."""
+        with self.history() as history:
+            history.begin(a_run("r"))
+            with history.writer("r") as writer:
+                for number in range(200):
+                    writer.keep(f"{number}", "2026-01-01T00:00:00+00:00", b"{}")
+                    assert history.cached(f"{number}") == b"{}"
+            assert all(history.cached(f"{number}") == b"{}" for number in range(200))
+
     def test_deleting_a_run_takes_all_that_belongs_to_it(self) -> None:
         """Other runs and kept outputs stay; an id that was used may be used again."""
         with self.history() as history:
