@@ -152,17 +152,21 @@ def test_what_is_changed_in_a_real_trace_is_still_there(path: Path, place: float
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
-@given(random=st.randoms(use_true_random=False))
-@settings(lenient, max_examples=12)
-def test_a_word_of_a_real_trace_is_not_taken_for_another(path: Path, random: Random) -> None:
-    """A long text of a real trace, put in the place of another one, makes another record."""
+@given(random=st.randoms(use_true_random=False), is_swapped=st.booleans())
+@settings(lenient, max_examples=20)
+def test_a_word_of_a_real_trace_is_not_taken_for_another(
+    path: Path, random: Random, is_swapped: bool
+) -> None:
+    """A long text in the place of another one, or two that change places, make another record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     form = otlp if "otlp" in path.name else langfuse
     before = written(read(form, closed(values)))
     texts = [(c, k) for c, k in spots(values) if isinstance(c[k], str) and len(c[k]) > 12]
     container, key = random.choice(texts)
     other, place = random.choice([(c, k) for c, k in texts if c[k] != container[key]])
-    container[key] = other[place]
+    before_it, container[key] = container[key], other[place]
+    if is_swapped:
+        other[place] = before_it
     assert written(read(form, closed(values))) != before
 
 

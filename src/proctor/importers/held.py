@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.genai.values import decoded
 from proctor.records.session import Event, Message, ModelCall, ToolCall
@@ -14,14 +14,16 @@ _KEYS = frozenset(
     (
         *("role", "type", "index", "event.name", "content", "contents", "parts", "part", "text"),
         *("message", "messages", "choices", "candidates", "generations", "prompt", "system"),
-        *("input", "output", "args", "arguments", "name", "id", "call_id", "tool_call_id"),
-        *("tool_use_id", "toolCallId", "toolName", "tool_call", "tool_calls", "toolCalls"),
+        *("input", "output", "args", "arguments", "tool_call", "tool_calls", "toolCalls", ""),
         *("function", "function_call", "functionCall", "function_response", "functionResponse"),
         *("response", "result", "value", "finish_reason", "finishReason", "additional_kwargs"),
         *("kwargs", "data", "instructions", "system_instruction", "systemInstruction", "config"),
         *("custom", "thinking", "reasoning"),
     )
 )
+# Who is meant: no words that were said, be they the same.
+_NAMES = {"name": "name", "toolName": "name", "id": "id", "call_id": "id", "tool_call_id": "id"}
+_NAMES |= {"tool_use_id": "id", "toolCallId": "id"}
 _ROLES = frozenset(("user", "assistant", "system", "tool", "model", "human", "ai"))
 _TYPES = frozenset(
     (
@@ -36,11 +38,19 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _FORM = {"role": _ROLES, "type": _TYPES}
 
 
+class Said(NamedTuple):
+    """A line of something that was said, or a number, and the keys under which it stands."""
+
+    path: tuple[str, ...]
+    line: str
+
+
 class Held:
     """The texts, numbers, yes and no of some events, line by line; each is there once.
 
-    What is taken is used up: where a word stands twice in a trace and once in the session, the
-    second is not taken for the first. In which order lines stood is not looked at.
+    A value is held if each line of it stands in the events under the same keys, and those under the
+    same keys in the same order. What is taken is used up: where a word stands twice in a trace and
+    once in the session, the second is not taken for the first.
 
     >>> held = Held([Message("user", "Hi")])
     >>> held.takes('[{"role": "user", "content": "Hi"}]'), held.takes("Hi")
@@ -48,17 +58,25 @@ class Held:
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._left: Counter[str] = Counter()
-        for event in events:
-            self._left.update(_lines(_said_by(event)))
+        self._places: dict[Said, list[int]] = {}
+        for place, said in enumerate(said_in([_told_by(event) for event in events])):
+            self._places.setdefault(said, []).append(place)
 
     def takes(self, value: Any) -> bool:
         """True if all that a value says stands in the events; then it is used up."""
-        needed = Counter(_lines(value))
-        if not needed or any(self._left[line] < count for line, count in needed.items()):
-            return False
-        self._left.subtract(needed)
-        return True
+        last: dict[tuple[str, ...], int] = {}
+        found: list[tuple[list[int], int]] = []
+        for said in said_in(value):
+            places = self._places.get(said, [])
+            number = bisect_right(places, last.get(said.path, -1))
+            if number == len(places):
+                return False
+            last[said.path] = places[number]
+            found.append((places, number))
+        # Of equal lines the later ones first, so that those before them stay where they are.
+        for places, number in reversed(found):
+            del places[number]
+        return bool(found)
 
     def lean(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
         """Attributes without those of the sources whose contents the events hold."""
@@ -72,7 +90,9 @@ class Held:
     def takes_as(self, name: str, value: Any) -> bool:
         """The same for what stands under a name: an odd role is nothing that was said."""
         last = name.rpartition(".")[2]
-        return is_form(name, value) or self.takes({last: value} if last in _FORM else value)
+        return is_form(name, value) or self.takes(
+            {last: value} if last in _FORM or last in _NAMES else value
+        )
 
     def rest(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a message that say more than the events hold."""
@@ -82,7 +102,7 @@ class Held:
         return {key: value for key, value in message.items() if key not in told}
 
     def _has_field(self, key: str, value: Any) -> bool:
-        if key in _KEYS:
+        if key in _KEYS or key in _NAMES:
             return value in _NOTHING or self.takes_as(key, value)
         return self.takes({key: value})
 
@@ -96,43 +116,60 @@ def is_among(name: str, sources: Sequence[str]) -> bool:
     return any(name == one or (one.endswith(".") and name.startswith(one)) for one in sources)
 
 
-def _said_by(event: Event) -> Any:
+def _told_by(event: Event) -> Any:
     """What an event says, without its own form."""
     if isinstance(event, Message):
-        return [event.content, event.name, event.call_id, [_said_by(c) for c in event.tool_calls]]
+        calls = [_told_by(call) for call in event.tool_calls]
+        told = {"content": event.content, "name": event.name, "id": event.call_id}
+        return {**told, "tool_calls": calls}
     if isinstance(event, ToolCall):
-        return [event.name, event.arguments, event.result, event.call_id]
+        given = {"name": event.name, "arguments": event.arguments}
+        return {**given, "result": event.result, "id": event.call_id}
     return event.finish_reason if isinstance(event, ModelCall) else event.data
 
 
-def _lines(value: Any) -> Iterator[str]:
-    """Parts of a message are joined line by line."""
-    return (line for leaf in leaves(value) for line in leaf.split("\n") if line)
+def said_in(value: Any) -> Iterator[Said]:
+    """The lines of something in their order, also in JSON that stands in texts; without its form.
 
+    Under a key that is none of a message's own everything is data, and nothing is form.
 
-def leaves(value: Any) -> Iterator[str]:
-    """The single values in something, also in JSON that stands in texts; without its form.
-
-    >>> sorted(leaves({"a": [1, True, "x"], "content": '{"c": 2.0}', "role": "user", "id": None}))
-    ['1', '2', 'a', 'c', 'true', 'x']
+    >>> [(".".join(path), line) for path, line in said_in({"role": "user", "content": "Hi\\nyou"})]
+    [('', 'Hi'), ('', 'you')]
+    >>> value = {"a": {"role": "user", "b": ['{"c": 2}']}}
+    >>> [(".".join(path), line) for path, line in said_in(value)]
+    [('a.role', 'user'), ('a.b.c', '2')]
     """
-    waiting = [value]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while waiting:
-        one = decoded(waiting.pop())
+        path, one = waiting.pop()
+        one = decoded(one)
         if isinstance(one, dict):
-            yield from (str(key) for key in one if key not in _KEYS)
-            told = [(key, item) for key, item in one.items() if not is_form(key, item)]
-            waiting.extend(item for key, item in told if key not in _FORM)
-            # A role or a kind is none of the words that were said, be it the same.
-            yield from (f"{k}: {it!r}" for k, it in told if k in _FORM and it not in _NOTHING)
+            told = [(key, it) for key, it in one.items() if path or not is_form(key, it)]
+            waiting.extend((_below(path, str(key)), it) for key, it in reversed(told))
         elif isinstance(one, list):
-            waiting.extend(one)
-        elif isinstance(one, bool):
-            yield "true" if one else "false"
-        elif isinstance(one, float) and one.is_integer() and abs(one) < 1e15:
-            yield str(int(one))
-        elif one is not None and one != "":
-            yield str(one)
+            waiting.extend((path, item) for item in reversed(one))
+        yield from (Said(path, line) for line in _lines(one, path))
+
+
+def _below(path: tuple[str, ...], key: str) -> tuple[str, ...]:
+    if path:
+        return (*path, key)
+    return () if key in _KEYS - _FORM.keys() else (_NAMES.get(key, key),)
+
+
+def _lines(one: Any, path: tuple[str, ...]) -> Sequence[str]:
+    """Of a single value; of one that is empty only where it is data."""
+    if one in _NOTHING:
+        is_data = path and path[0] not in _FORM and path[0] not in _NAMES
+        return (f"\0{one!r}",) if is_data else ()
+    if isinstance(one, dict | list):
+        return ()
+    if isinstance(one, bool):
+        return ("true",) if one else ("false",)
+    if isinstance(one, float) and one.is_integer() and abs(one) < 1e15:
+        return (str(int(one)),)
+    # Parts of a message are joined line by line.
+    return str(one).split("\n")
 
 
 def is_form(name: Any, value: Any) -> bool:

@@ -1,0 +1,57 @@
+"""What a session holds of a span already: the same words in the same places, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proctor.importers.held import Held
+from proctor.records.session import Message, ToolCall
+
+FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
+SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        FOUND,
+        '[{"title": "Top topics", "href": "example.org/a"}, {"href": "b", "title": "Trends"}]',
+        {"type": "tool_result", "tool_use_id": "c1", "content": FOUND},
+        {"name": "search", "arguments": '{"query": "topics"}', "id": "c1"},
+    ],
+    ids=["result", "as text", "with its id", "call"],
+)
+def test_what_a_call_says_is_held(value: Any) -> None:
+    """In whatever form: as a value, as JSON in a text, as a part of a message."""
+    held = Held([SEARCH])
+    assert held.takes(value)
+    assert not held.takes(value), "it is used up"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{**FOUND[0], "title": "search"}, FOUND[1]],
+        [{**FOUND[0], "title": "c1"}, FOUND[1]],
+        [FOUND[1], FOUND[0]],
+        [{"title": "example.org/a", "href": "Top topics"}, FOUND[1]],
+        {"name": "topics"},
+        {"id": "search"},
+        {"found": FOUND},
+        [{**FOUND[0], "rank": None}],
+    ],
+    ids=["name", "id", "order", "keys", "argument", "other id", "wrapped", "empty"],
+)
+def test_equal_words_elsewhere_are_something_else(value: Any) -> None:
+    """A title that reads like the tool's name, results in another order, values changed about."""
+    assert not Held([SEARCH]).takes(value)
+
+
+def test_lines_are_held_in_their_order_and_with_what_is_between_them() -> None:
+    """Parts of a message are joined by lines; an empty line is a line."""
+    said = Message("user", "one\ntwo\n\nthree")
+    assert Held([said]).takes([{"text": "one"}, {"text": "two\n\nthree"}])
+    assert not Held([said]).takes("two\none\n\nthree")
+    assert not Held([said]).takes("one\ntwo\nthree\n\n")
