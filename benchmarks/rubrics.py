@@ -13,7 +13,7 @@ sessions, in two readings, for "plain" may mean either:
 - five evaluators that do nothing at all. Nothing is asked and nothing kept but a number, so this is
   the engine's overhead at its barest, and no judge that keeps what was said comes near it.
 
-The first is held to three times, and both are printed. Each side runs in a process of its own;
+The first is held to three times (docs/decisions/013), and both are printed. Each side runs in a process of its own;
 figures are CPU time of all threads, the best of the rounds.
 """
 
