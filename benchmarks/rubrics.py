@@ -96,8 +96,8 @@ class Scripted:
 def evaluation(side: str, judge: Scripted, count: int) -> Any:
     """What one side runs."""
     from proctor.prepare import Evaluation
-    from proctor.rubric_runs import Scoring, scoring_of
     from proctor.rubrics.files import load_rubrics
+    from proctor.scoring.runs import Scoring, scoring_of
     from proctor.targets.recorded import RecordedTarget
 
     if side == "rubrics":

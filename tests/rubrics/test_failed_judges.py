@@ -15,8 +15,8 @@ from proctor.evaluators.llm import rubric_evaluators
 from proctor.lookback import open_history
 from proctor.providers.wrappers.paced import Paced
 from proctor.records.model import ModelRequest, ModelResponse
-from proctor.rubric_runs import Scoring, scoring_of
 from proctor.rubrics.files import load_rubrics
+from proctor.scoring.runs import Scoring, scoring_of
 from proctor.testing import Asked, Fault, ModelServer, Said
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.providers.wires import adapter_for

@@ -18,9 +18,9 @@ from proctor.evaluators.judging.fence import Fence
 from proctor.evaluators.judging.marked import MarkedForm
 from proctor.evaluators.judging.proposing import Proposal, Proposed, consolidate
 from proctor.lookback import open_history
-from proctor.rubric_learning import contrasts_of, learn_rubrics, split
-from proctor.rubric_manifest import Known, read_manifest
-from proctor.rubric_runs import Scoring
+from proctor.scoring.learning import contrasts_of, learn_rubrics, split
+from proctor.scoring.manifest import Known, read_manifest
+from proctor.scoring.runs import Scoring
 from proctor.statistics.kendall import kendall_interval
 
 PROPOSED = [

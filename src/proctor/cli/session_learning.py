@@ -20,7 +20,7 @@ from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
-    from proctor.rubric_learning import Agreement, Learned
+    from proctor.scoring.learning import Agreement, Learned
 
 INTERRUPTED = 130
 PLACE = click.Path(path_type=Path)
@@ -113,9 +113,9 @@ def _learned(manifest: Path, options: dict[str, Any], proposed: Any, keep: Any) 
     from proctor.lookback import open_history
     from proctor.records.rubric import USUAL_SCALE
     from proctor.reports.live import live_display
-    from proctor.rubric_learning import learn_rubrics
-    from proctor.rubric_manifest import read_manifest
-    from proctor.rubric_runs import Scoring
+    from proctor.scoring.learning import learn_rubrics
+    from proctor.scoring.manifest import read_manifest
+    from proctor.scoring.runs import Scoring
 
     unread: list[str] = []
     heard = sessions.warnings.set(unread)

@@ -130,7 +130,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     from proctor.reports.figures import count
     from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
-    from proctor.rubric_runs import ToldSessions, columns_for
+    from proctor.scoring.runs import ToldSessions, columns_for
 
     check_output(output_dir, "--output-dir")
     _refuse_folder(output_dir, sessions_dir)
@@ -209,8 +209,8 @@ SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)
 
 
 def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
-    from proctor.rubric_runs import Scoring, scoring_of
     from proctor.rubrics.files import load_rubrics
+    from proctor.scoring.runs import Scoring, scoring_of
 
     rubrics = load_rubrics(options["rubrics"])
     refuse_other_scale(rubrics, options["scale"])

@@ -25,8 +25,8 @@ from proctor.records.run import Spent
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.reports.rubrics import Judging, judging_in, judging_of
-from proctor.rubric_manifest import Known
-from proctor.rubric_runs import Scoring, scoring_of
+from proctor.scoring.manifest import Known
+from proctor.scoring.runs import Scoring, scoring_of
 from proctor.statistics.kendall import FEWEST_WITH_TIES, kendall_interval, kendall_tau
 
 HELD_OUT, FEWEST_TO_LEARN = 0.3, 4

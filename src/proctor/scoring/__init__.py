@@ -1,0 +1,1 @@
+"""Sessions against rubrics: what a scoring runs, and rubrics learned from known scores."""
