@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from proctor.importers.held import Held
-from proctor.records.session import Message, ToolCall
+from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 
 FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
 SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
@@ -55,3 +56,25 @@ def test_lines_are_held_in_their_order_and_with_what_is_between_them() -> None:
     assert Held([said]).takes([{"text": "one"}, {"text": "two\n\nthree"}])
     assert not Held([said]).takes("two\none\n\nthree")
     assert not Held([said]).takes("one\ntwo\nthree\n\n")
+
+
+def test_why_a_call_ended_is_nothing_that_was_said() -> None:
+    """A message that reads "stop" is another thing than a call that came to its end."""
+    held = Held([ModelCall("small", finish_reason="stop")])
+    assert not held.takes("stop")
+    assert held.takes([{"finish_reason": "stop"}])
+
+
+def test_thoughts_stand_where_spans_have_them() -> None:
+    """Before what was said: what a span tells in its order is held in its order."""
+    told = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
+    assert Held(told).takes([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
+
+
+def test_many_equal_lines_are_taken_in_time() -> None:
+    """A text of 100,000 equal lines, twice: each place is looked for once, not all of them."""
+    line = "\n".join(["- yes"] * 100_000)
+    held = Held([Message("user", line), Message("assistant", line)])
+    began = time.process_time()
+    assert [held.takes(line) for _ in range(3)] == [True, True, False]
+    assert time.process_time() - began < 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ _KEYS = frozenset(
         *("message", "messages", "choices", "candidates", "generations", "prompt", "system"),
         *("input", "output", "args", "arguments", "tool_call", "tool_calls", "toolCalls", ""),
         *("function", "function_call", "functionCall", "function_response", "functionResponse"),
-        *("response", "result", "value", "finish_reason", "finishReason", "additional_kwargs"),
+        *("response", "result", "value", "additional_kwargs"),
         *("kwargs", "data", "instructions", "system_instruction", "systemInstruction", "config"),
         *("custom", "thinking", "reasoning"),
     )
@@ -24,6 +25,7 @@ _KEYS = frozenset(
 # Who is meant: no words that were said, be they the same.
 _NAMES = {"name": "name", "toolName": "name", "id": "id", "call_id": "id", "tool_call_id": "id"}
 _NAMES |= {"tool_use_id": "id", "toolCallId": "id"}
+_NAMES |= {"finish_reason": "finish_reason", "finishReason": "finish_reason"}
 _ROLES = frozenset(("user", "assistant", "system", "tool", "model", "human", "ai"))
 _TYPES = frozenset(
     (
@@ -45,12 +47,42 @@ class Said(NamedTuple):
     line: str
 
 
+class _Places:
+    """Where a line stands, in order; each place is given once."""
+
+    __slots__ = ("_next", "_places")
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        # For each place the number of the next one that may be free, which is its own if it is.
+        self._next = [0]
+
+    def put(self, place: int) -> None:
+        self._places.append(place)
+        self._next.append(len(self._places))
+
+    def first_after(self, place: int) -> int | None:
+        """The number of the first free place after one."""
+        number = bisect_right(self._places, place)
+        while (after := self._next[number]) != number:
+            self._next[number] = self._next[after]
+            number = after
+        return number if number < len(self._places) else None
+
+    def __getitem__(self, number: int) -> int:
+        return self._places[number]
+
+    def use(self, number: int) -> None:
+        self._next[number] = number + 1
+
+
 class Held:
     """The texts, numbers, yes and no of some events, line by line; each is there once.
 
     A value is held if each line of it stands in the events under the same keys, and those under the
     same keys in the same order. What is taken is used up: where a word stands twice in a trace and
-    once in the session, the second is not taken for the first.
+    once in the session, the second is not taken for the first. Who said it, and to which of several
+    calls an argument belongs, is not looked at: ask of what was read from these events only.
 
     >>> held = Held([Message("user", "Hi")])
     >>> held.takes('[{"role": "user", "content": "Hi"}]'), held.takes("Hi")
@@ -58,24 +90,23 @@ class Held:
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._places: dict[Said, list[int]] = {}
+        self._lines: defaultdict[Said, _Places] = defaultdict(_Places)
         for place, said in enumerate(said_in([_told_by(event) for event in events])):
-            self._places.setdefault(said, []).append(place)
+            self._lines[said].put(place)
 
     def takes(self, value: Any) -> bool:
         """True if all that a value says stands in the events; then it is used up."""
         last: dict[tuple[str, ...], int] = {}
-        found: list[tuple[list[int], int]] = []
+        found: list[tuple[_Places, int]] = []
         for said in said_in(value):
-            places = self._places.get(said, [])
-            number = bisect_right(places, last.get(said.path, -1))
-            if number == len(places):
+            places = self._lines.get(said)
+            number = None if places is None else places.first_after(last.get(said.path, -1))
+            if places is None or number is None:
                 return False
             last[said.path] = places[number]
             found.append((places, number))
-        # Of equal lines the later ones first, so that those before them stay where they are.
-        for places, number in reversed(found):
-            del places[number]
+        for places, number in found:
+            places.use(number)
         return bool(found)
 
     def lean(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +156,9 @@ def _told_by(event: Event) -> Any:
     if isinstance(event, ToolCall):
         given = {"name": event.name, "arguments": event.arguments}
         return {**given, "result": event.result, "id": event.call_id}
-    return event.finish_reason if isinstance(event, ModelCall) else event.data
+    if isinstance(event, ModelCall):
+        return {"finish_reason": event.finish_reason}
+    return event.data
 
 
 def said_in(value: Any) -> Iterator[Said]:

@@ -180,10 +180,12 @@ class _Telling:
         reading = self._steps[number].reading
         if reading is None:
             return []
-        messages = [m for m in (*reading.asked, *reading.said) if repr(m) in self._said]
-        thoughts = [t for t in reading.thoughts if repr(t) in self._thought]
+        asked, said = (
+            [m for m in told if repr(m) in self._said] for told in (reading.asked, reading.said)
+        )
+        thoughts = [CustomEvent(THINKING, t) for t in reading.thoughts if repr(t) in self._thought]
         call = [reading.call] if self._nests.is_call(number) else []
-        return [*messages, *(CustomEvent(THINKING, thought) for thought in thoughts), *call]
+        return [*asked, *thoughts, *said, *call]
 
     def asked(self, number: int) -> list[int]:
         """Where the messages stand that a model was given."""
