@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.judging.pairwise import position_bias, preferences_in
     from proctor.evaluators.judging.panel import panel_agreement
     from proctor.evaluators.judging.scale import PASSING_RATINGS, RATING_VALUES, JudgeOutput, Rating
-    from proctor.evaluators.llm import (
-        llm_judge,
-        quality_score,
-        rubric,
-        rubric_evaluation,
-        rubric_evaluators,
-    )
+    from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
     from proctor.evaluators.marking import evaluator
     from proctor.evaluators.matching import (
         contains,
@@ -56,6 +50,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.questions import question_format, starter_phrase
     from proctor.evaluators.regression import latency_regression, no_regression, token_regression
     from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
+    from proctor.evaluators.rubrics import rubric, rubric_evaluators
     from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
     from proctor.evaluators.session import (
         all_tools_succeeded,
@@ -139,13 +134,8 @@ _HOMES = {
     "evaluators.judging.pairwise": ("position_bias", "preferences_in"),
     "evaluators.judging.panel": ("panel_agreement",),
     "evaluators.judging.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
-    "evaluators.llm": (
-        "llm_judge",
-        "quality_score",
-        "rubric",
-        "rubric_evaluation",
-        "rubric_evaluators",
-    ),
+    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
+    "evaluators.rubrics": ("rubric", "rubric_evaluators"),
     "evaluators.marking": ("evaluator",),
     "evaluators.matching": (
         "contains",

@@ -154,15 +154,21 @@ async def arescore(
     evaluators: Any,
     *,
     metrics: Metrics = (),
+    name: str | None = None,
     tags: Mapping[str, str] | None = None,
     history: History | str | Path | bool | None = None,
     progress: bool | None = None,
     budget: Mapping[str, float] | Budget | None = None,
 ) -> FieldReport:
-    """Score the outputs of a stored run again, with other evaluators; the target is not called."""
+    """Score the outputs of a stored run again, with other evaluators; the target is not called.
+
+    The new run has the name of the old one unless it is given another.
+    """
     how = Conduct(watch=live_display(progress))
     kept = open_history(history)
-    return await score_again(run, evaluators, kept, how, metrics=metrics, tags=tags, budget=budget)
+    return await score_again(
+        run, evaluators, kept, how, metrics=metrics, name=name, tags=tags, budget=budget
+    )
 
 
 rescore = bridge.synchronous(arescore)
@@ -175,6 +181,7 @@ async def score_again(
     how: Conduct,
     *,
     metrics: Metrics = (),
+    name: str | None = None,
     tags: Mapping[str, str] | None = None,
     registry: Registry | None = None,
     clock: Clock | None = None,
@@ -184,7 +191,7 @@ async def score_again(
     """Carry out a rescoring: the one way that every door takes."""
     limit = run_options({"budget": budget}).budget
     built = (registry or Registry.standard()).build_all(evaluators)
-    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}), limit)
+    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}), limit, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)

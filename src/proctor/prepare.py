@@ -23,9 +23,11 @@ from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.rubrics import RubricTotalMetric
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
 from proctor.records.retention import Retention
+from proctor.records.rubric_scores import columns_of
 from proctor.records.run import OnError, Redact, RunOptions
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
@@ -312,9 +314,15 @@ def load_metrics(
     evaluators: Sequence[AttachedEvaluator],
     fields: Mapping[str, str] | None = None,
 ) -> tuple[Any, ...]:
-    """Metrics by address or as they are; names that clash are refused before anything runs."""
+    """Metrics by address or as they are; names that clash are refused before anything runs.
+
+    Where rubrics are among the evaluators, their weighted total is one of them.
+    """
     loaded = tuple(_addressed(metric) if isinstance(metric, str) else metric for metric in given)
-    registry = MetricRegistry.of_run([one.spec for one in evaluators], fields or {})
+    specs = [one.spec for one in evaluators]
+    if (rubrics := columns_of(specs, "")).columns:
+        loaded = (RubricTotalMetric(rubrics), *loaded)
+    registry = MetricRegistry.of_run(specs, fields or {})
     for metric in loaded:
         registry.register(metric)
     return loaded

@@ -14,7 +14,7 @@ from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.attach import Attached, attach, name_clashes, problems_of
 from proctor.evaluators.combination import negate
 from proctor.evaluators.evidence import shape_of
-from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as
+from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as, marking_of
 from proctor.records.run import EvaluatorSpec
 
 if TYPE_CHECKING:
@@ -212,10 +212,20 @@ class Registry:
         problems: list[Problem] = []
         for position, (name, spec) in enumerate(named):
             try:
-                built.append(self.build(spec, name=name))
+                built += (self.build(one, name=name) for one in self._spread(spec))
             except EvaluatorError as error:
                 problems += problems_of(error, _place(spec, name, position, where))
         return built, problems
+
+    def _spread(self, spec: Any) -> Sequence[Any]:
+        """The evaluators that one entry stands for, mostly itself alone."""
+        written = _read(spec)
+        uses = "" if written is None else written.uses.removeprefix(NEGATED)
+        marking = marking_of(self._find(uses).thing) if uses else None
+        if written is None or written.bare or marking is None or marking.spread is None:
+            return (spec,)
+        each = marking.spread(written.parameters)
+        return [written._replace(parameters=parameters) for parameters in each]
 
     def _find(self, uses: str) -> Registered:
         if uses in self._known:

@@ -149,7 +149,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
     import asyncio
 
     from proctor import ModelResponse
-    from proctor.evaluators.llm import rubric_evaluators
+    from proctor.evaluators.rubrics import rubric_evaluators
 
     class Counting:
         model, fits_schema = "test:counting", False

@@ -11,7 +11,7 @@ from typing import Any
 from proctor import Message, Rubric, Score, Session, bridge
 from proctor.api import execute
 from proctor.engine.start import Conduct
-from proctor.evaluators.llm import rubric_evaluators
+from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.lookback import open_history
 from proctor.providers.wrappers.paced import Paced
 from proctor.records.model import ModelRequest, ModelResponse

@@ -10,8 +10,8 @@ import pytest
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
 from proctor.errors import CallFailed, EvaluatorError, ModelError
 from proctor.evaluators.judging.session_rubric import Places
-from proctor.evaluators.llm import rubric_evaluators
 from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
+from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.records.model import ModelRequest
 from proctor.records.rubric import ChatSession
 from proctor.registry import Registry

@@ -27,6 +27,7 @@ from proctor.cli.options import (
 )
 @click.option("--file", type=click.Path(path_type=Path), help="Take the evaluators of a file.")
 @click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
+@click.option("--name", help="The name of the new run; that of the old one if left out.")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the new run.")
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
 @click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
@@ -40,6 +41,7 @@ def command(
     parameters: tuple[str, ...],
     file: Path | None,
     plugin: tuple[str, ...],
+    name: str | None,
     tag: tuple[str, ...],
     fail_under: tuple[str, ...],
     output: Path | None,
@@ -84,6 +86,7 @@ def command(
                 Conduct(watch=live_display(not (quiet or as_json))),
                 metrics=asked.metrics if asked else (),
                 registry=registry,
+                name=name,
                 tags=pairs(tag, "--tag"),
                 fail_under=least,
                 budget=budget_from(budget, asked and asked.options.get("budget")),

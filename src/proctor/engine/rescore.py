@@ -26,6 +26,7 @@ class Rescoring:
     metrics: tuple[Metric, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
     budget: Budget | None = None
+    name: str | None = None
 
 
 class Stored(NamedTuple):

@@ -40,6 +40,7 @@ from proctor.engine.trial import Runner, Scoring, TrialRunner
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.provenance import gathered
+from proctor.records.rubric_scores import RUBRICS_VERSION
 from proctor.records.run import DatasetInfo, RunMetadata
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.threads import Threads
@@ -125,6 +126,8 @@ def rescore(
     """Open a new run that scores the trials of an earlier one; no target is called."""
     now = clock.now()
     stored = StoredTrials(history.results(before.run_id), before)
+    # Which version of its rubrics a run was scored by says nothing of other evaluators.
+    tags = {key: told for key, told in before.tags.items() if key != RUBRICS_VERSION}
     metadata = msgspec.structs.replace(
         before,
         run_id=new_run_id(now),
@@ -132,8 +135,9 @@ def rescore(
         finished_at=None,
         status="running",
         duration_seconds=0.0,
+        name=plan.name or before.name,
         evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
-        tags={**before.tags, **plan.tags},
+        tags={**tags, **plan.tags},
         environment=_environment(),
         provenance=gathered(),
         warnings=(*_not_whole(before, len(stored)), *of_what_is_left(before)),

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from proctor.errors import EvaluatorError, nearest
+from proctor.errors import EvaluatorError
 from proctor.evaluators.judging.scale import (
     PASS_AT,
     PASSING_RATINGS,
@@ -22,18 +22,13 @@ from proctor.evaluators.judging.scale import (
     Rating,
     numbers,
 )
+from proctor.evaluators.judging.terms import Temperature, asking, check_terms, connected
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model
-from proctor.records.numbers import is_fraction, is_number
-from proctor.records.rubric import USUAL_SCALE
 
 if TYPE_CHECKING:
-    from proctor.evaluators.attach import Attached
     from proctor.evaluators.judging.judge import Judge
-    from proctor.evaluators.judging.opinion import Asking
     from proctor.evaluators.judging.rubric import RubricJudge
-    from proctor.evaluators.judging.session_rubric import Places
-    from proctor.evaluators.judging.transcript import Shown
 
 __all__ = [
     "PASSING_RATINGS",
@@ -43,12 +38,8 @@ __all__ = [
     "Rating",
     "llm_judge",
     "quality_score",
-    "rubric",
     "rubric_evaluation",
-    "rubric_evaluators",
 ]
-
-Temperature = float | Literal["auto"] | None
 
 
 @evaluator(category="llm", factory=True, needs=())
@@ -93,7 +84,7 @@ def llm_judge(
     from proctor.evaluators.judging.judge import Judge, View
 
     where = "llm_judge"
-    _check(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
+    check_terms(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     measure = _measure(criterion, rubric, criteria, where)
     named = criterion is not None or prompt is not None
     by_labels = rubric is None and criteria is None and named
@@ -101,13 +92,13 @@ def llm_judge(
     key = "llm-judge" if by_labels else "llm-score" if measure else "quality-score"
     ends = _ends(taken)
     judge = Judge(
-        _connected(adapter),
+        connected(adapter),
         _template(prompt, key, (*measure, *ends), where),
         taken,
         measure,
         ends,
         View(reference, show_input),
-        _asking(temperature, max_tokens, logprobs=logprobs, samples=samples),
+        asking(temperature, max_tokens, logprobs=logprobs, samples=samples),
         samples,
         combine,
     )
@@ -134,16 +125,16 @@ def quality_score(
     from proctor.evaluators.judging.templates import shipped
 
     where = "quality_score"
-    _check(where, min_score, samples=samples, max_tokens=max_tokens)
+    check_terms(where, min_score, samples=samples, max_tokens=max_tokens)
     taken = numbers(scale, min_score, where)
     judge = Judge(
-        _connected(adapter),
+        connected(adapter),
         shipped("quality-score"),
         taken,
         {},
         _ends(taken),
         View(reference, show_input),
-        _asking(temperature, max_tokens, samples=samples),
+        asking(temperature, max_tokens, samples=samples),
         samples,
     )
     return _evaluator(judge, quality_score, locals())
@@ -174,129 +165,21 @@ def rubric_evaluation(
     from proctor.evaluators.judging.rubric import RubricJudge
 
     where = "rubric_evaluation"
-    _check(where, threshold, max_tokens=max_tokens)
+    check_terms(where, threshold, max_tokens=max_tokens)
     rubric = rubric_of(rubric, where)
     taken = numbers(scale, threshold, where)
     key, known = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
     judge = RubricJudge(
-        _connected(adapter),
+        connected(adapter),
         _template(prompt, key, (known, "low", "high"), where),
         rubric,
         taken,
         _ends(taken),
         one_call,
         View(reference, show_input),
-        _asking(temperature, max_tokens),
+        asking(temperature, max_tokens),
     )
     return _evaluator(judge, rubric_evaluation, locals())
-
-
-@evaluator(category="session", factory=True, needs=())
-def rubric(
-    adapter: Model,
-    rubric: Any,
-    *,
-    rubrics: Any = None,
-    template: Any = None,
-    scale: tuple[float, float] = USUAL_SCALE,
-    threshold: float = PASS_AT,
-    temperature: float | None = 0.1,
-    max_tokens: int | None = 1024,
-    timeout: float | None = None,
-    max_content_chars: int = 4_000,
-    max_session_chars: int = 100_000,
-) -> Attached:
-    """A model scores the whole session by one rubric, on the rubric's scale.
-
-    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight,
-    or an id among those of `rubrics`: a rubric file, or "starter", the set that ships. Scores
-    are kept under the rubric's id. The judge sees the turns, tool calls and results of the
-    session, long ones cut in the middle; `template` is a judge template of your own. The
-    `timeout` is for both calls, where a first answer cannot be read and is asked for again.
-
-    >>> import asyncio
-    >>> def kind(messages):
-    ...     *_, line = messages[-1].content.splitlines()
-    ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
-    >>> asyncio.run(rubric(kind, "communication")("Good morning!")).details["score"]
-    4
-    """
-    from proctor.evaluators.judging.session_rubric import shown_as
-
-    shown = shown_as(max_content_chars, max_session_chars, "rubric")
-    return _rubric(rubric, locals(), shown)
-
-
-def rubric_evaluators(
-    adapter: Model, rubrics: Any = "starter", *, at_once: int | Places | None = None, **options: Any
-) -> tuple[Attached, ...]:
-    """All rubrics of a set as evaluators, asked by one model; `options` as for `rubric`.
-
-    `at_once` is how many calls are under way at a time, over all sessions and rubrics; or places
-    that are shared with others.
-
-    >>> [one.spec.name for one in rubric_evaluators(lambda messages: "4", "starter")][-1]
-    'safety'
-    """
-    from proctor.evaluators.judging.session_rubric import Places, rubrics_of, shown_as
-
-    where, known = "rubric_evaluators", _defaults(rubric)
-    if unknown := [name for name in options if name not in known]:
-        raise EvaluatorError(
-            f"there is no option {unknown[0]!r}", where=where, fix=nearest(unknown[0], known)
-        )
-    found = rubrics_of(rubrics, where)
-    given = {**known, "scale": found.scale or USUAL_SCALE, **options}
-    given["adapter"] = _connected(adapter)
-    places = at_once
-    if not isinstance(places, Places | None):
-        _check(where, None, at_once=places)
-        places = Places(places)
-    shown = shown_as(given["max_content_chars"], given["max_session_chars"], where)
-    return tuple(_rubric(one, given, shown, places) for one in found)
-
-
-def _rubric(
-    one: Any, given: Mapping[str, Any], shown: Shown, places: Places | None = None
-) -> Attached:
-    from proctor.evaluators.attach import attach
-    from proctor.evaluators.judging.session_rubric import rubric_for, session_rubric
-
-    where = "rubric"
-    _check(where, given["threshold"], max_tokens=given["max_tokens"])
-    chosen = rubric_for(one, given["rubrics"], where)
-    adapter = _connected(given["adapter"])
-    judge = session_rubric(
-        adapter,
-        chosen,
-        template=given["template"],
-        scale=given["scale"],
-        threshold=given["threshold"],
-        how=_asking(given["temperature"], given["max_tokens"]),
-        shown=shown,
-        timeout=given["timeout"],
-        places=places,
-        where=where,
-    )
-
-    async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
-        return await judge.score(output, sample, session)
-
-    # The rubric as it was found, so that whoever reads the run needs no file for it; and without
-    # the time-out, which no score rests on: a run may be resumed with another.
-    options = {
-        name: given[name]
-        for name, usual in _defaults(rubric).items()
-        if name not in ("rubrics", "timeout") and given[name] != usual
-    }
-    marked = made(evaluate, by=rubric, adapter=adapter, rubric=chosen, **options)
-    return attach(marked, name=chosen.id)
-
-
-def _defaults(factory: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a factory that have a default, with it."""
-    parameters = inspect.signature(factory).parameters
-    return {n: p.default for n, p in parameters.items() if p.default is not p.empty}
 
 
 def _evaluator(
@@ -316,34 +199,10 @@ def _evaluator(
     return made(evaluate, by=by, adapter=judge.adapter, **options)
 
 
-def _connected(adapter: Any) -> Any:
-    # Addresses are looked up among what is installed, which takes a moment.
-    from proctor.connections import provider
-
-    return provider(adapter)
-
-
 def _template(prompt: Any, key: str, known: tuple[str, ...], where: str) -> Any:
     from proctor.evaluators.judging.templates import chosen
 
     return chosen(prompt, key, known, where)
-
-
-def _asking(
-    temperature: Temperature,
-    max_tokens: int | None,
-    *,
-    logprobs: bool = False,
-    samples: int = 1,
-) -> Asking:
-    from proctor.evaluators.judging.opinion import Asking
-
-    if temperature == "auto":
-        # Several opinions at temperature 0 would be one opinion, several times.
-        temperature = 0.0 if samples == 1 else None
-    if temperature is not None and not (is_number(temperature) and temperature >= 0):
-        raise EvaluatorError(f"a temperature is a number from 0 up, got {temperature!r}")
-    return Asking(temperature, max_tokens, logprobs)
 
 
 def _measure(
@@ -369,19 +228,3 @@ def _ends(scale: Labels | Numbers) -> dict[str, str]:
     return (
         {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, Numbers) else {}
     )
-
-
-def _check(
-    where: str,
-    threshold: float | None,
-    *,
-    combine: str = "mean",
-    **counts: int | None,
-) -> None:
-    if combine not in ("mean", "vote"):
-        raise EvaluatorError(f"opinions combine by mean or vote, not {combine!r}", where=where)
-    if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"a pass mark is from 0 to 1, got {threshold!r}", where=where)
-    for name, count in counts.items():
-        if count is not None and not (is_number(count) and count == int(count) >= 1):
-            raise EvaluatorError(f"{name} is a whole number from 1 up, got {count!r}", where=where)

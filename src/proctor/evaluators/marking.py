@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -20,6 +20,7 @@ MARK = "__evaluator__"
 
 F = TypeVar("F", bound=Callable[..., Any])
 CheckOptions = Callable[[Mapping[str, Any]], None]
+Spread = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -44,11 +45,15 @@ class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class Marking(NamedTuple):
-    """What the mark holds: the catalogue's entry, a check of the options, and how it was made."""
+    """What the mark holds: the catalogue's entry, a check of the options, and how it was made.
+
+    `spread` tells parameters that stand for several evaluators apart.
+    """
 
     info: EvaluatorInfo
     check: CheckOptions | None = None
     given: Mapping[str, Any] | None = None
+    spread: Spread | None = None
 
 
 @overload
@@ -65,8 +70,16 @@ def evaluator(
     parts: str = "",
     field: str = "output",
     check: CheckOptions | None = None,
+    spread: Spread | None = None,
 ) -> Callable[[F], F]: ...
-def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **terms: Any) -> Any:
+def evaluator(
+    function: Any = None,
+    /,
+    *,
+    check: CheckOptions | None = None,
+    spread: Spread | None = None,
+    **terms: Any,
+) -> Any:
     """Give a function its name and category as an evaluator; it stays the same function.
 
     Its keyword-only parameters are its options. With `factory=True` all its parameters are, and
@@ -74,6 +87,7 @@ def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **t
     `pure=True` promises that it is quick and neither reads nor writes anything, so that it may
     run without a thread. `check` looks at given options and raises an `EvaluatorError`. `field`
     is the path of what it looks at, `usage.total_tokens` say, where no field is chosen for it.
+    `spread` gives the parameters of each, where one entry of an eval file stands for several.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -86,7 +100,7 @@ def evaluator(function: Any = None, /, *, check: CheckOptions | None = None, **t
     """
 
     def mark(function: F) -> F:
-        setattr(function, MARK, Marking(describe(function, **terms), check))
+        setattr(function, MARK, Marking(describe(function, **terms), check, spread=spread))
         return function
 
     return mark if function is None else mark(function)

@@ -11,7 +11,7 @@ import msgspec
 from proctor.connections import provider
 from proctor.errors import EvaluatorError, Problem
 from proctor.evaluators.attach import Attached
-from proctor.evaluators.llm import rubric_evaluators
+from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.records.numbers import is_number
 from proctor.records.rubric import USUAL_SCALE, ChatSession, Rubric
 from proctor.records.score import Score

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,13 +35,16 @@ _ROOM = 12
 
 
 class Places:
-    """So many calls at a time, over all who share it; how many is nothing that scores rest on."""
+    """So many calls at a time, over all who share it; how many is nothing that scores rest on.
+
+    None is for as many as come.
+    """
 
     __slots__ = ("_at_once", "_free")
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int | None = None) -> None:
         # With none at all, whoever asks would wait for ever.
-        if at_once < 1:
+        if at_once is not None and at_once < 1:
             raise ValueError(f"there is at least one place, got {at_once!r}")
         self._at_once = at_once
         # Weak, so that nothing is left of a loop that is gone.
@@ -54,15 +56,20 @@ class Places:
         return "Places()"
 
     async def __aenter__(self) -> None:
-        await self._here().acquire()
+        if (free := self._here()) is None:
+            return
+        await free.acquire()
         if conditions.get().is_stopping():
-            self._here().release()
+            free.release()
             raise StopRun("it was not begun: the run is stopping")
 
     async def __aexit__(self, *error: object) -> None:
-        self._here().release()
+        if (free := self._here()) is not None:
+            free.release()
 
-    def _here(self) -> asyncio.Semaphore:
+    def _here(self) -> asyncio.Semaphore | None:
+        if self._at_once is None:
+            return None
         loop = asyncio.get_running_loop()
         if loop not in self._free:
             self._free[loop] = asyncio.Semaphore(self._at_once)
@@ -93,7 +100,7 @@ class SessionRubric(NamedTuple):
     how: Asking
     shown: Shown
     time: Time
-    places: Places | None = None
+    places: Places
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
         """The score of a session; without a verdict an error, whose details say so."""
@@ -101,7 +108,7 @@ class SessionRubric(NamedTuple):
         fence = self.shown.of(session or SessionView(), asked, output)
         if fence is None:
             return Score.skipped("nothing was said and no tool was called in the session")
-        async with self.places or contextlib.nullcontext():
+        async with self.places:
             score = await self._in_time(fence)
         if score.status != "error":
             return score
@@ -164,8 +171,8 @@ def session_rubric(
     threshold: float | None,
     how: Asking,
     shown: Shown,
-    timeout: float | None = None,
-    places: Places | None = None,
+    timeout: float | None,
+    places: Places,
     where: str,
 ) -> SessionRubric:
     """The judge of one rubric, or what is wrong with its options."""
