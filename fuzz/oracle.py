@@ -132,7 +132,11 @@ def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> F
     if module is None:
         return None if files.problems or not values else Fault("nothing is told", "no format")
     whole = list(module.read(values, str(file)))
-    talks = [one for one in whole if not all(isinstance(e, CustomEvent) for e in one.session)]
+    talks = [
+        one
+        for one in whole
+        if one.is_named or not all(isinstance(e, CustomEvent) for e in one.session)
+    ]
     if written(talks) != written(found):
         return Fault("the file gives other sessions than its values", module.NAME)
     return fault_in(module, values, Random(data), where)

@@ -47,15 +47,18 @@ def is_words(value: Any) -> bool:
 
 
 def said_in(form: str, values: Sequence[Any]) -> Iterator[str]:
-    """The words of messages, in whatever role they are said.
+    """The words of messages, in whatever role they are said; also those by which a model refuses.
 
     >>> talk = [{"role": "user", "content": "Hi"}, {"role": "critic", "content": "Ho"}]
-    >>> list(said_in("openai", [talk]))
-    ['Hi', 'Ho']
+    >>> list(said_in("openai", [[*talk, {"role": "assistant", "content": None, "refusal": "No."}]]))
+    ['Hi', 'Ho', 'No.']
     """
     for message in _messages(form, values):
-        if is_words(message["content"]):
-            yield message["content"]
+        said = message["content"]
+        if form == "openai" and said in (None, "", []) and message["role"] == "assistant":
+            said = message.get("refusal")
+        if is_words(said):
+            yield said
 
 
 def tokens_in(form: str, values: Sequence[Any]) -> int | None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.importers.examples import EXAMPLES
-from tests.importers.traces import LANGFUSE, OTLP, OTLP_LOGS
+from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
+from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
 
 from fuzz.documents import Document, put_together, spots, taken_apart
 from fuzz.mutation import Mutator
@@ -46,10 +46,10 @@ _TRACES = 12
 def seeds(largest: int = LARGEST) -> dict[str, list[bytes]]:
     """Files by their formats, each a list that is never empty."""
     found: dict[str, list[bytes]] = {name: [] for name in FORMATS}
-    for name, values in EXAMPLES.items():
+    for name, values in (*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()):
         found[name].append(put_together(Document(values, is_lines=True)))
-    for values in (OTLP, OTLP_LOGS, LANGFUSE):
-        found["langfuse" if values is LANGFUSE else "otlp"].append(
+    for values in (OTLP, OTLP_LOGS, LANGFUSE, LANGFUSE_SESSION):
+        found["otlp" if values in (OTLP, OTLP_LOGS) else "langfuse"].append(
             put_together(Document(list(values), is_lines=True))
         )
     for name, talk in _COUNTED.items():

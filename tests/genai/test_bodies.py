@@ -124,3 +124,32 @@ def test_nesting_has_an_end() -> None:
     assert is_too_deep(json.loads(deep))
     wide = json.dumps([[]] * 500)
     assert decoded(wide) == [[]] * 500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [{"index": n, "message": {"content": said}} for n, said in enumerate("ab")]},
+        {"choices": [{"message": {"content": said}} for said in "ab"]},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": it}]}} for it in "ab"]},
+        {"generations": [[{"message": {"type": "ai", "content": said}} for said in "ab"]]},
+    ],
+)
+def test_of_several_choices_the_first_is_the_answer(body: Any) -> None:
+    """Nobody went on with the others: they are alternatives, and not said one after the other."""
+    turns = said_in(body)
+    assert turns is not None
+    assert turns.messages == [Message("assistant", "a")]
+    (other,) = turns.alternatives
+    assert "b" in json.dumps(other)
+
+
+def test_one_answer_may_stand_in_two_choices_of_one_index() -> None:
+    """As some services tell text and calls; answers to several questions are no alternatives."""
+    said = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
+    questions = [[{"message": {"type": "ai", "content": it}}] for it in "ab"]
+    for body in ({"choices": said}, {"generations": questions}):
+        turns = said_in(body)
+        assert turns is not None
+        assert [message.content for message in turns.messages] == ["a", "b"]
+        assert turns.alternatives == []

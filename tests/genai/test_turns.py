@@ -222,3 +222,95 @@ def test_odd_calls_and_names_do_no_harm() -> None:
         "tool_calls": [{"id": "", "name": None}],
     }
     assert turns_in([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"role": "assistant", "content": None, "refusal": "I cannot."},
+        {"role": "assistant", "content": "", "refusal": "I cannot."},
+        {"role": "assistant", "refusal": "I cannot."},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]},
+        {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "I cannot."}},
+        {"type": "ai", "content": "", "additional_kwargs": {"refusal": "I cannot."}},
+        {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "I cannot."}},
+    ],
+)
+def test_what_is_said_in_place_of_a_content(given: dict[str, Any]) -> None:
+    """A refusal and what was spoken aloud are what the model says, wherever they stand."""
+    assert is_message(given)
+    assert turns_in([given], "assistant").messages == [Message("assistant", "I cannot.")]
+
+
+def test_a_content_stands_before_a_refusal() -> None:
+    """What is said beside it is the message; a tool refuses nothing."""
+    both = {"role": "assistant", "content": "Yes.", "refusal": "No.", "audio": {"transcript": 7}}
+    assert turns_in([both]).messages == [Message("assistant", "Yes.")]
+    tool = {"role": "tool", "tool_call_id": "c1", "content": None, "refusal": "No."}
+    assert turns_in([tool]).messages == [Message("tool", "", call_id="c1")]
+
+
+def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
+    """Call, result and what the model says then are parts of one message; they become three."""
+    use = {"type": "server_tool_use", "id": "s1", "name": "go", "input": {"to": "Rome"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"url": "u"}]}
+    before, after = {"type": "text", "text": "Wait."}, {"type": "text", "text": "Done."}
+    turns = turns_in([{"role": "assistant", "content": [before, use, result, after]}])
+    call = ToolCall("go", {"to": "Rome"}, call_id="s1")
+    assert turns.messages == [
+        Message("assistant", "Wait.", tool_calls=(call,)),
+        Message("tool", [{"url": "u"}], call_id="s1"),
+        Message("assistant", "Done."),
+    ]
+    error = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+    turns = turns_in([{"role": "assistant", "content": [use, {**result, "content": error}]}])
+    assert (turns.messages[1].content, turns.failed) == (error, {1})
+
+
+@pytest.mark.parametrize(
+    ("item", "call", "answer", "has_failed"),
+    [
+        (
+            {"type": "web_search_call", "status": "completed", "action": {"query": "Rome"}},
+            ToolCall("web_search", {"query": "Rome"}, call_id="i1"),
+            "completed",
+            False,
+        ),
+        (
+            {"type": "file_search_call", "queries": ["a"], "results": [{"text": "b"}]},
+            ToolCall("file_search", {"queries": ["a"]}, call_id="i1"),
+            [{"text": "b"}],
+            False,
+        ),
+        (
+            {
+                "type": "mcp_call",
+                "name": "go",
+                "arguments": ARGUMENTS,
+                "error": "no",
+                "output": None,
+            },
+            ToolCall("go", {"to": "Rome"}, call_id="i1"),
+            "no",
+            True,
+        ),
+    ],
+)
+def test_items_of_responses_hold_what_came_of_them(
+    item: dict[str, Any], call: ToolCall, answer: Any, has_failed: bool
+) -> None:
+    """Tools that OpenAI runs are named by their items, which tell the result or how it ended."""
+    turns = turns_in([{"id": "i1", **item}])
+    asked, answered = turns.messages
+    assert asked == Message("assistant", "", tool_calls=(call,))
+    assert answered == Message("tool", answer, call.name, call_id="i1")
+    assert turns.failed == ({1} if has_failed else set())
+
+
+def test_tools_that_the_program_runs_wait_for_their_output() -> None:
+    """A shell or a screen is asked for in one item, and answers in another."""
+    asked = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
+    (message,) = turns_in([asked]).messages
+    assert message.tool_calls == (ToolCall("local_shell", {"command": ["ls"]}, call_id="c1"),)
+    answer = {"type": "local_shell_call_output", "call_id": "c1", "output": "a.py"}
+    assert turns_in([answer]).messages == [Message("tool", "a.py", call_id="c1")]

@@ -192,6 +192,108 @@ PROCTOR: list[Any] = [
     }
 ]  # fmt: skip
 
+
+def _codex_item(**payload: Any) -> dict[str, Any]:
+    return {"type": "response_item", "payload": payload, "timestamp": STAMP.format(8)}
+
+
+# Logs in which something was taken back, with all that may stand around it.
+TAKEN_BACK: dict[str, list[Any]] = {
+    "claude-code": [
+        _claude(1, "user", {"role": "user", "content": "Count the files."}),
+        _claude(2, "assistant", _claude_says("m1", {"type": "text", "text": "Which?"}, 9)),
+        _claude(3, "user", {"role": "user", "content": "All of tham."}),
+        _claude(4, "assistant", _claude_says("m2", _claude_use("t1", "Bash", {"cmd": "ls"}), 30)),
+        _claude(5, "user", _claude_result("t1", "a.py"), toolUseResult={"stdout": "a.py"}),
+        _claude(6, "assistant", _claude_says("m3", {"type": "text", "text": "One."}, 4)),
+        _claude(7, "user", {"role": "user", "content": "All of them."}, parentUuid="u2"),
+        _claude(8, "assistant", _claude_says("m4", {"type": "text", "text": "Two."}, 5)),
+        {
+            "type": "attachment", "uuid": "u9", "parentUuid": "u8", "sessionId": "cc-1",
+            "attachment": {"type": "queued_command", "prompt": "In all folders.", "more": 7},
+        },
+    ],
+    "codex": [
+        *CODEX,
+        _codex_item(type="message", role="user", content="Mend it."),
+        {"type": "event_msg", "payload": {"type": "user_message", "message": "Mend it."}},
+        _codex_item(type="web_search_call", status="completed", action={"query": "pytest"}, n=1),
+        {"type": "event_msg", "payload": {"type": "token_count", "info": {
+            "last_token_usage": {"input_tokens": 40, "output_tokens": 4}}}},
+        _codex_item(type="message", role="assistant", content="Mended."),
+        {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}, "n": 2},
+        _codex_item(type="message", role="user", content=[
+            {"type": "input_text", "text": "<image name=[Image #1]>"},
+            {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+            {"type": "input_text", "text": "</image>"},
+            {"type": "input_text", "text": "Explain [Image #1]."},
+        ]),
+        _codex_item(type="image_generation_call", id="ig", status="completed", result="BBBB",
+                    revised_prompt="A tree", n=3),
+    ],
+    "gemini": [
+        *GEMINI,
+        {"$set": {"messages": [
+            {"id": "8", "type": "user", "content": [{"text": "So far: a was read."}]},
+            {"id": "9", "type": "gemini", "content": [
+                {"functionCall": {"id": "c9", "name": "ls", "args": {"in": "b"}}}, {"text": "On."}],
+             "toolCalls": [{"id": "c9", "name": "ls", "args": {"in": "b"}, "status": "success",
+                            "result": [{"functionResponse": {
+                                "id": "c9", "name": "ls", "response": {"output": "c"}}}]}]},
+            {"id": "10", "type": "user", "content": [{"functionResponse": {
+                "id": "c9", "name": "ls", "response": {"output": "c"}}}]},
+        ]}},
+        {"id": "11", "type": "user", "content": "Go on."},
+        {"$rewindTo": "10"},
+    ],
+}  # fmt: skip
+
+# What APIs were asked and gave back, with tools that they ran themselves.
+EXCHANGES: dict[str, list[Any]] = {
+    "openai": [
+        {
+            "object": "response", "id": "r1", "model": "m", "instructions": "Be brief.",
+            "input": [{"role": "user", "content": "Weather in Rome?"}],
+            "output": [
+                {"type": "reasoning", "id": "rs", "summary": []},
+                {"type": "web_search_call", "id": "ws", "status": "completed",
+                 "action": {"type": "search", "query": "Rome"}},
+                {"type": "mcp_list_tools", "id": "ml", "tools": ["find"]},
+                {"type": "message", "role": "assistant", "id": "m1",
+                 "content": [{"type": "output_text", "text": "Sunny.", "annotations": []}]},
+            ],
+            "usage": {"input_tokens": 5, "output_tokens": 3},
+        },
+        {
+            "id": "b1", "custom_id": "q-1", "error": None,
+            "response": {"status_code": 200, "body": {
+                "object": "chat.completion", "model": "m",
+                "choices": [
+                    {"index": 0, "message": {"role": "assistant", "content": "Paris"}},
+                    {"index": 1, "message": {"role": "assistant", "content": "It is Paris"}},
+                ],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+            }},
+        },
+        {"id": "b2", "custom_id": "q-2", "response": None, "error": {"code": "expired"}},
+        {"id": "a1", "messages": [
+            {"role": "user", "content": "And in Paris?"},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Looking."},
+                {"type": "server_tool_use", "id": "s1", "name": "web_search",
+                 "input": {"query": "Paris"}},
+                {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
+                    {"type": "web_search_result", "url": "u", "title": "Weather"}]},
+                {"type": "text", "text": "Rain."},
+            ]},
+            {"role": "user", "content": "Sing it."},
+            {"role": "assistant", "content": None, "refusal": "Not that."},
+            {"role": "assistant", "content": None, "audio": {"id": "v1", "transcript": "La la."}},
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "No more."}]},
+        ]},
+    ],
+}  # fmt: skip
+
 EXAMPLES = {
     "claude-code": CLAUDE,
     "gemini": GEMINI,

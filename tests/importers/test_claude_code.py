@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from proctor.evaluators.session import tool_called
-from proctor.importers import claude_code, claude_usage
+from proctor.importers import claude_code, claude_lines, claude_usage
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
 from proctor.records.telling import UNANSWERED, UNASKED
 from tests.importers.examples import CLAUDE
@@ -131,7 +131,7 @@ def test_what_the_program_says_is_not_what_the_user_asked() -> None:
     found = only(
         claude_code,
         said("<command-name>/clear</command-name>"),
-        said([{"type": "text", "text": claude_code._CAVEAT}]),
+        said([{"type": "text", "text": claude_lines.CAVEAT}]),
         said("This session is continued…", isCompactSummary=True),
         said("Real question"),
         said([{"type": "text", "text": "Real answer"}], "assistant"),
@@ -277,3 +277,33 @@ def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
     outer = {"type": "progress", "data": {"message": inner}}
     noted = only(claude_code, outer | {"message": 7, "toolUseResult": 8}).recorded["log"][0]
     assert (noted["message"], noted["toolUseResult"]) == (7, 8)
+
+
+def test_what_the_user_said_while_the_model_was_at_work_is_told() -> None:
+    """A line of its own kind holds it; what tasks and other agents put there bears a name."""
+
+    def queued(prompt: Any, **more: Any) -> Any:
+        return {"type": "attachment", "uuid": f"q-{prompt}-{more}", "attachment": {
+            "type": "queued_command", "prompt": prompt, **more}}  # fmt: skip
+
+    image = [{"type": "image", "source": {}}, {"type": "text", "text": "And this."}]
+    lines = [
+        queued("Also the README.", commandMode="prompt", origin={"kind": "human"}),
+        queued(image),
+        queued("<task-notification>done</task-notification>"),
+        queued("Done.", commandMode="task-notification"),
+        queued("I am done.", origin={"kind": "peer"}),
+        queued("Note.", isMeta=True),
+    ]
+    odd = [queued(""), queued(7), {"type": "attachment", "attachment": {"type": "hook"}}]
+    found = only(claude_code, said("Go"), *lines, lines[0], *odd)
+    assert [(m.content, m.name) for m in found.session[Message]] == [
+        ("Go", None), ("Also the README.", None), (image, None),
+        ("<task-notification>done</task-notification>", "meta"), ("Done.", "meta"),
+        ("I am done.", "meta"), ("Note.", "meta"),
+    ]  # fmt: skip
+    assert {m.role for m in found.session[Message]} == {"user"}
+    assert found.passed_over == {"attachment": 3}
+    assert found.recorded["log"][0]["attachment"] == {
+        "commandMode": "prompt", "origin": {"kind": "human"},
+    }  # fmt: skip

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
+from proctor.evaluators.session import tool_called
 from proctor.importers import codex
-from proctor.records.session import Message, ModelCall, ToolCall, Usage
+from proctor.importers.imported import Imported
+from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
+from proctor.records.telling import UNANSWERED
 from tests.importers.examples import CODEX
 from tests.importers.logs import kinds, only, read, real, values_in
 
@@ -223,3 +227,134 @@ def test_totals_that_begin_anew_are_new() -> None:
     found = only(codex, CODEX[0], *told)
     used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
     assert [call.usage for call in found.session[ModelCall]] == used
+
+
+def asked(words: Any, **more: Any) -> dict[str, Any]:
+    return item(type="message", role="user", content=words, **more)
+
+
+def replied(words: str) -> dict[str, Any]:
+    return item(type="message", role="assistant", content=words)
+
+
+def rolled_back(turns: Any) -> dict[str, Any]:
+    return event(type="thread_rolled_back", num_turns=turns)
+
+
+def contents(found: Imported) -> list[Any]:
+    return [message.content for message in found.session[Message]]
+
+
+def test_what_was_rolled_back_is_kept_and_not_told() -> None:
+    """So many turns of the user are taken back, with calls and echoes; their tokens count."""
+    used = {"total_token_usage": {"input_tokens": 10, "output_tokens": 1}}
+    found = only(
+        codex,
+        CODEX[0],
+        asked("First?"),
+        replied("1."),
+        asked("Wrong?"),
+        event(type="user_message", message="Wrong?"),
+        *output("wrong"),
+        event(type="token_count", info=used),
+        event(type="user_message", message="Worse?"),
+        asked("Worse?"),
+        asked("<turn_aborted>The user stopped it.</turn_aborted>"),
+        rolled_back(2),
+        asked("Right?"),
+        replied("2."),
+    )
+    assert contents(found) == ["First?", "1.", "Right?", "2."]
+    assert found.session[ToolCall] == ()
+    assert found.session.usage == Usage(10, 1)
+    assert found.passed_over == {}
+    (rewound,) = (one.data for one in found.session[CustomEvent] if one.kind == "rewound")
+    assert rewound["line"] == rolled_back(2)
+    assert len(rewound["taken"]) == 7
+
+
+def test_the_first_question_is_the_one_that_was_not_taken_back() -> None:
+    """All turns can go, also more than there are; what the program said before them stays."""
+    for turns in (1, 9):
+        context = asked("<environment_context>x</environment_context>")
+        lines = (context, asked("Tpyo?"), replied("?"), rolled_back(turns), asked("Typo?"))
+        found = only(codex, CODEX[0], *lines)
+        assert found.input == "Typo?"
+        assert [message.name for message in found.session[Message]] == ["context", None]
+
+
+def test_turns_are_rolled_back_time_and_again() -> None:
+    """What is gone is not counted again, and questions that only events tell are turns too."""
+    echo = event(type="user_message", message="Again?")
+    lines = [asked("A"), replied("a"), echo, replied("b"), echo, asked("Again?"), replied("c")]
+    back = rolled_back(1)
+    for times, left in enumerate((["A", "a", "Again?", "b"], ["A", "a"], []), start=1):
+        found = only(codex, CODEX[0], *lines, *[back] * times)
+        assert contents(found) == left
+    assert only(codex, *lines, *[back] * 4).passed_over == {"event: thread_rolled_back": 1}
+    for odd in (0, None, "1", -1):
+        found = only(codex, *lines, rolled_back(odd))
+        assert len(contents(found)) == 6
+        assert found.passed_over == {"event: thread_rolled_back": 1}
+
+
+def test_many_rollbacks_take_no_longer_than_their_lines() -> None:
+    """Each line is looked at once, however often turns are taken back."""
+    many = 20_000
+    used = event(type="token_count", info=None)
+    lines = [*[asked("Q"), used] * many, *[rolled_back(1)] * many]
+    began = time.perf_counter()
+    found = only(codex, *lines)
+    assert time.perf_counter() - began < 10
+    assert contents(found) == []
+
+
+def test_a_framed_picture_is_asked_about_once() -> None:
+    """The program names each picture in a part of its own, which the event does not repeat."""
+    parts = [
+        {"type": "input_text", "text": '<image name=[Image #1] path="/tmp/a.png">'},
+        {"type": "input_image", "image_url": "x"},
+        {"type": "input_text", "text": "</image>"},
+        {"type": "input_text", "text": "What is in [Image #1]?"},
+    ]
+    echo = event(type="user_message", message="What is in [Image #1]?")
+    found = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
+    assert contents(found) == [[parts[1], parts[3]], "A cat."]
+    assert found.input == "What is in [Image #1]?"
+    assert [line["frames"] for line in found.recorded["log"] if "frames" in line] == [
+        parts[::2][:2]
+    ]
+    unframed = [{"type": "input_text", "text": words} for words in ("<image>", "</image>", "Why?")]
+    assert contents(only(codex, asked(unframed))) == ["<image>\n</image>\nWhy?"]
+
+
+def test_an_event_may_repeat_one_part_of_a_question() -> None:
+    """It is the whole, its parts in a row, or one of them; a whole goes before a part."""
+    parts = [{"type": "input_text", "text": words} for words in ("See here.", "Why?")]
+    for words in ("See here.\nWhy?", "See here.Why?", "Why?"):
+        found = only(codex, asked(parts), event(type="user_message", message=words))
+        assert contents(found) == ["See here.\nWhy?"]
+    echo = event(type="user_message", message="Why?")
+    assert contents(only(codex, asked("Why?"), echo, asked(parts))) == ["Why?", "See here.\nWhy?"]
+
+
+def test_tools_of_the_provider_are_called() -> None:
+    """A search is a call that went well, or not; one that does not tell is not answered."""
+    action = {"type": "search", "query": "weather Paris"}
+    lines = [
+        item(type="web_search_call", status=status, action=action)
+        for status in ("in_progress", "completed", "failed")
+    ]
+    ended = event(type="web_search_end", call_id="ws", query="weather Paris")
+    drawn = item(type="image_generation_call", status="completed", result="AA", revised_prompt="x")
+    found = only(codex, CODEX[0], *lines, ended, drawn)
+    assert found.passed_over == {}
+    searched, failed, picture = found.session[ToolCall]
+    assert (searched.name, searched.arguments, searched.success) == ("web_search", action, True)
+    assert failed.error == "it failed"
+    assert (picture.name, picture.arguments, picture.result) == (
+        "image_generation", {"": "x"}, "AA",
+    )  # fmt: skip
+    assert kinds(found)[0] == f"CustomEvent {UNANSWERED}"
+    seen = SessionView(found.session.events)
+    assert tool_called("web_search")("", None, seen).passed

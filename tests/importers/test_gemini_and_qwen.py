@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 from proctor.importers import gemini, qwen
 from proctor.importers.shapes import gemini_usage
@@ -61,6 +62,55 @@ def test_what_is_rewound_again_and_again_does_not_nest() -> None:
     found = only(gemini, GEMINI[0], *said, *back)
     assert found.session.usage.output_tokens == 1000
     assert written(found).count('"output":1') == 1000
+
+
+def _said(id_: str, kind: str, words: str) -> dict[str, Any]:
+    return {"id": id_, "type": kind, "content": [{"text": words}]}
+
+
+def test_a_history_that_was_compressed_is_the_programs() -> None:
+    """What was said before took place; nobody said what stands in its stead."""
+    start = [GEMINI[0], _said("1", "user", "Why?"), _said("2", "gemini", "So.")]
+    short = [_said("8", "user", "They talked."), _said("9", "gemini", "I see.")]
+    found = only(gemini, *start, {"$set": {"messages": short}}, _said("3", "user", "And?"))
+    assert [(m.role, m.name, m.content) for m in found.session[Message]] == [
+        ("user", None, "Why?"),
+        ("assistant", None, "So."),
+        ("user", "summary", "They talked."),
+        ("assistant", "summary", "I see."),
+        ("user", None, "And?"),
+    ]
+    assert (found.input, found.output, found.passed_over) == ("Why?", "So.", {})
+    back = only(gemini, *start, {"$set": {"messages": short}}, {"$rewindTo": "9"})
+    assert [m.content for m in back.session[Message]] == ["Why?", "So.", "They talked."]
+
+
+def test_a_history_that_goes_on_is_the_conversation() -> None:
+    """Messages that only a `$set` tells are said, also behind those that it still knows."""
+    said = [_said("1", "user", "Why?"), _said("2", "gemini", "So."), _said("3", "user", "And?")]
+    sets = [{"$set": {"messages": part}} for part in (said[:1], said[:2], said[1:], [])]
+    found = only(gemini, GEMINI[0], *sets)
+    assert [(m.name, m.content) for m in found.session[Message]] == [
+        (None, "Why?"), (None, "So."), (None, "And?"),
+    ]  # fmt: skip
+
+
+def test_calls_and_results_that_a_history_repeats_are_told_once() -> None:
+    """It has them as parts of messages; `toolCalls` has them too."""
+    answer = {"id": "c1", "name": "ls", "response": {"output": "a"}}
+    result = {"functionResponse": answer}
+    call = {"id": "c1", "name": "ls", "args": {}, "status": "success", "result": [result]}
+    asked = {"functionCall": {"id": "c1", "name": "ls", "args": {}}}
+    history: list[Any] = [
+        {"id": "2", "type": "gemini", "content": [asked, {"text": "Look:"}], "toolCalls": [call]},
+        {"id": "2r", "type": "user", "content": [result]},
+    ]
+    found = only(gemini, GEMINI[0], {**history[0], "content": ""}, {"$set": {"messages": history}})
+    assert kinds(found) == ["assistant", "ToolCall ls"]
+    assert (found.output, found.passed_over) == ("Look:", {})
+    other = {"functionResponse": {**answer, "response": {"output": "b"}}}
+    found = only(gemini, GEMINI[0], history[0], {**history[1], "content": [other]})
+    assert found.passed_over == {"tool result without its call": 1}
 
 
 def test_ids_that_look_like_ours_are_the_logs() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.importers.held import Held
-from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, ToolCall
 
 FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
 SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
@@ -67,7 +67,7 @@ def test_why_a_call_ended_is_nothing_that_was_said() -> None:
 
 def test_thoughts_stand_where_spans_have_them() -> None:
     """Before what was said: what a span tells in its order is held in its order."""
-    told = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
+    told: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
     assert Held(told).takes([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
 
 

@@ -186,14 +186,15 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
 
 
 def test_texts_are_what_was_said() -> None:
-    """A generation whose input is no list of messages; anything else is kept, not guessed."""
+    """A generation whose input is no list of messages; anything else is kept, and told as data."""
     found = only(langfuse, generation(input="Hi", output='"Hello"'))
     assert [(m.role, m.content) for m in found.session[Message]] == [
         ("user", "Hi"),
         ("assistant", "Hello"),
     ]
     odd = only(langfuse, generation(input={"question": "Hi"}, output=[1]))
-    assert kinds(odd) == ["ModelCall unknown"]
+    assert kinds(odd) == ["user", "ModelCall unknown", "assistant"]
+    assert (odd.input, odd.output, odd.passed_over) == ("Hi", [1], {})
     assert odd.recorded["observations"][0]["input"] == {"question": "Hi"}
 
 
@@ -208,7 +209,7 @@ def test_messages_of_a_framework_beat_the_text_of_its_client() -> None:
 
 
 def test_a_trace_without_calls_has_what_it_was_given() -> None:
-    """As functions under observation leave it: texts are messages, anything else is not."""
+    """As functions under observation leave it: texts, data and messages are what was said."""
     spans = [row("f", "SPAN", 0)]
     found = only(
         langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans}
@@ -218,8 +219,9 @@ def test_a_trace_without_calls_has_what_it_was_given() -> None:
     assert found.recorded["observations"] == [{"id": "f", "name": "f", "event": 1}]
     other = {"trace": {"id": "t", "input": {"n": 2}, "output": [4]}, "observations": spans}
     found = only(langfuse, other)
-    assert kinds(found) == ["CustomEvent observation: span"]
-    assert (found.input, found.output) == ({"n": 2}, [4])
+    assert kinds(found) == ["user", "CustomEvent observation: span", "assistant"]
+    assert (found.input, found.output, found.passed_over) == ({"n": 2}, [4], {})
+    assert "trace" not in found.recorded
     chat = {
         "input": {"messages": [{"role": "user", "content": "Hi"}]},
         "output": {"role": "assistant", "content": "Yo"},

@@ -195,12 +195,16 @@ def test_items_of_openais_responses_are_messages() -> None:
             {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": "ok"},
             {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
-            {"type": "web_search_call", "id": "w1"},
+            {"type": "web_search_call", "id": "w1", "status": "completed"},
+            {"type": "hologram_call", "id": "h1"},
         ],
     )
-    assert found.session[ToolCall] == (ToolCall("find", result="ok", call_id="c1"),)
+    assert found.session[ToolCall] == (
+        ToolCall("find", result="ok", call_id="c1"),
+        ToolCall("web_search", result="completed", call_id="w1"),
+    )
     assert found.output == "Done."
-    assert found.passed_over == {"message: web_search_call": 1}
+    assert found.passed_over == {"message: hologram_call": 1}
 
 
 def test_parallel_calls_with_one_id_are_answered_in_order() -> None:

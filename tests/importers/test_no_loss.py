@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from proctor.errors import DatasetError
 from proctor.importers.detecting import detect, named_format
 from proctor.importers.reading import SessionFiles
-from tests.importers.examples import EXAMPLES
+from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
 from tests.importers.logs import DATA, marked_in, read, values_in, written
 
 FORMATS = tuple(EXAMPLES)
@@ -38,7 +38,8 @@ WORDS = """type message role content parts text thinking tool_use tool_result na
     function_call call_id output arguments token_count functionCall functionResponse response args
     tool_calls function tool_call_id tool lc kwargs data human ai events session trial custom kind
     sessionId uuid parentUuid leafUuid gemini toolCalls result status $set $rewindTo tokens usage
-    choices traj reward progress
+    choices traj reward progress refusal audio transcript custom_id body error object
+    web_search_call server_tool_use web_search_tool_result action
     timestamp total_token_usage last_token_usage input_tokens"""
 MEANING = frozenset(WORDS.split())
 words = st.sampled_from(sorted(MEANING))
@@ -80,13 +81,15 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     detect(values)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()]
+)
 @pytest.mark.parametrize("put", [MARK, {MARK: 1}, [MARK], {"type": MARK}], ids=str)
-def test_nothing_in_a_log_can_be_lost(name: str, put: Any) -> None:
+def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any], put: Any) -> None:
     """A word put into any place of a log, instead of anything, is found in the record."""
     lost = []
-    for path in _paths(EXAMPLES[name]):
-        values = copy.deepcopy(EXAMPLES[name])
+    for path in _paths(log):
+        values = copy.deepcopy(log)
         spot: Any = values
         for key in path[:-1]:
             spot = spot[key]

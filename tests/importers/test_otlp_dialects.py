@@ -9,7 +9,7 @@ import pytest
 
 from proctor.importers import otlp
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from tests.importers.logs import only
+from tests.importers.logs import kinds, only, written
 from tests.importers.traces import (
     span,
     spans,
@@ -142,3 +142,39 @@ def test_a_tool_of_the_vercel_sdk() -> None:
     }
     found = only(otlp, spans(span("ai.toolCall", 0, attributes)))
     assert found.session[ToolCall] == (ToolCall("weather", {"city": 1}, "Sunny", None, 5.0, "c1"),)
+
+
+def test_a_tool_that_the_provider_ran_is_told_once_with_its_result() -> None:
+    """A later call repeats it; where an answer has other choices, those stay in the span."""
+    parts = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Rome"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": "sunny"},
+        {"type": "text", "text": "Sunny."},
+    ]
+    asked, said = {"role": "user", "content": "Weather?"}, {"role": "assistant", "content": parts}
+    model = {"openinference.span.kind": "LLM", "llm.model_name": "small"}
+    choices = [{"message": {"role": "assistant", "content": it}} for it in ("Rain.", "Snow.")]
+    found = only(
+        otlp,
+        spans(
+            span("one", 0, {
+                **model,
+                "input.value": json.dumps({"messages": [asked]}),
+                "output.value": json.dumps(said),
+            }),
+            span("two", 10_000_000, {
+                **model,
+                "input.value": json.dumps({"messages": [asked, said, asked]}),
+                "output.value": json.dumps({"choices": choices}),
+            }),
+        ),
+    )  # fmt: skip
+    assert found.session[ToolCall] == (
+        ToolCall("web_search", {"query": "Rome"}, "sunny", call_id="s1"),
+    )
+    assert kinds(found) == [
+        "user", "assistant", "ToolCall web_search", "tool", "assistant", "ModelCall small",
+        "user", "assistant", "ModelCall small",
+    ]  # fmt: skip
+    assert found.output == "Rain."
+    assert "Snow." in written(found)

@@ -223,6 +223,7 @@ def test_what_is_not_understood_is_described(tmp_path: Path) -> None:
             'conversations (a list of 1, first a mapping with from "human", value)',
         ),
         ([[]], "a list of 1, first a list"),
+        ([], "it begins with an empty list"),
     ):
         path = put(tmp_path, "a.json", json.dumps(data))
         with pytest.raises(DatasetError) as caught:
@@ -251,6 +252,30 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     )
     assert told[2].startswith("c.jsonl: 3 parts")
     assert told[3] == "d.json: it is empty"
+
+
+def test_what_is_wrong_with_all_files_is_told_once(tmp_path: Path) -> None:
+    """A folder read as the wrong format has one line for all of it."""
+    for name in "abc":
+        put(tmp_path, f"{name}.json", json.dumps(CHAT))
+    put(tmp_path, "d.json", "")
+    with pytest.raises(DatasetError) as caught:
+        list(SessionFiles(tmp_path, "otlp"))
+    same, empty = caught.value.problems
+    assert same.where.endswith("a.json")
+    assert same.what.endswith("it looks like openai; the same of 2 other files")
+    assert empty.what == "there is no session of otlp in it"
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    """A log that is no longer there is missing, and nobody would notice."""
+    put(tmp_path, "chat.json", json.dumps(CHAT))
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    files = SessionFiles(tmp_path)
+    assert len(list(files)) == 1
+    (problem,) = files.problems
+    assert problem.where.endswith("gone.json")
+    assert problem.what == "it cannot be read: No such file or directory"
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:

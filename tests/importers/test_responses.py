@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from proctor.evaluators.judging.transcript import transcript
 from proctor.importers import langchain_messages, openai_messages
+from proctor.importers.detecting import detect
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
-from tests.importers.logs import only
+from tests.importers.examples import EXCHANGES
+from tests.importers.logs import kinds, only, read, written
 
 ASKED = {"role": "user", "content": "Capital of France?"}
 SAID = {"role": "assistant", "content": "Paris"}
@@ -140,3 +143,72 @@ def test_the_only_session_of_a_file_is_named_after_it(values: list[Any], names: 
     lines = list(enumerate(values, start=1))
     found = list(langchain_messages.read(lines, "logs/chat.jsonl"))
     assert [one.id for one in found] == names
+
+
+def test_a_response_logged_with_its_input_is_a_session() -> None:
+    """What was asked, item by item, then what was answered; it is known by its content."""
+    response = EXCHANGES["openai"][0]
+    assert detect([response]) is openai_messages
+    found = only(openai_messages, response)
+    assert kinds(found) == [
+        "system", "user", "CustomEvent message: mcp_list_tools", "CustomEvent thinking",
+        "assistant", "ToolCall web_search", "assistant", "ModelCall m",
+    ]  # fmt: skip
+    assert (found.id, found.input, found.output) == ("r1", "Weather in Rome?", "Sunny.")
+    assert found.session.usage == Usage(5, 3)
+    assert found.passed_over == {"message: mcp_list_tools": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "before"),
+    [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])],
+)
+def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[str]) -> None:
+    """A text is what the user said; a response alone is what the model said."""
+    output = [{"type": "message", "role": "assistant", "content": "Sunny."}]
+    given = {"object": "response", "output": output}
+    found = only(openai_messages, given if asked is None else {"input": asked, "output": output})
+    assert kinds(found) == [*before, "assistant"]
+
+
+def test_what_has_an_input_and_no_items_is_no_response() -> None:
+    """Rows of a dataset are not taken for logs."""
+    for row in (
+        {"input": "2 + 2", "output": "4"},
+        {"input": [ASKED]},
+        {"output": [4], "input": ""},
+    ):
+        assert detect([row]) is None
+
+
+def test_a_batch_gives_a_session_a_line() -> None:
+    """Each has the id by which it was asked for; a request that failed is told, with its reason."""
+    first, second = read(openai_messages, EXCHANGES["openai"][1:3])
+    assert detect(EXCHANGES["openai"][1:2]) is detect(EXCHANGES["openai"][2:3]) is openai_messages
+    assert (first.id, first.output, first.session.usage) == ("q-1", "Paris", Usage(3, 1))
+    assert (second.id, second.passed_over) == ("q-2", {"error": 1})
+    assert "expired" in written(second)
+    body = {**EXCHANGES["openai"][0], "input": None}
+    line = {"custom_id": "q-3", "response": {"status_code": 200, "body": body}, "error": None}
+    third = only(openai_messages, line)
+    assert (third.id, third.output) == ("q-3", "Sunny.")
+    assert third.session[Message][0] == Message("system", "Be brief.")
+
+
+def test_other_choices_are_counted_and_not_told_as_answers() -> None:
+    """The first is the answer; a judge does not read a model that speaks twice."""
+    choices = [{"index": n, "message": {**SAID, "content": it}} for n, it in enumerate("ab")]
+    for given in ({"choices": choices}, {"response": {"choices": choices}}):
+        found = only(openai_messages, {"messages": [ASKED], **given})
+        assert (found.output, found.passed_over) == ("a", {"alternative answer": 1})
+        assert transcript(found.session).count("assistant") == 1
+        assert found.session[CustomEvent][0].kind == "alternative answer"
+
+
+def test_a_judge_reads_a_refusal() -> None:
+    """It is the answer; that it was a refusal stands in the record."""
+    no = {"role": "assistant", "content": None, "refusal": "I cannot."}
+    found = only(openai_messages, [ASKED, no])
+    assert (found.output, found.passed_over) == ("I cannot.", {})
+    assert "I cannot." in transcript(found.session)
+    assert found.recorded["log"] == [{"line": 2, "refusal": "I cannot."}]

@@ -15,14 +15,19 @@ from hypothesis import strategies as st
 
 from proctor.importers import langfuse, otlp
 from tests.importers.logs import DATA, marked_in, read, written
-from tests.importers.traces import LANGFUSE, OTLP, OTLP_LOGS
+from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
 
 MARK = "\u2042mark\u2042"
 PUTS = [MARK, {MARK: 1}, [MARK], {"type": MARK}]
 REAL = sorted((DATA / "08_traces" / "otlp_openai_v2").glob("*.json"))[::23]
 REAL += sorted((DATA / "08_traces" / "langfuse").glob("*.trace.json"))
 FORMATS = {"otlp": otlp, "langfuse": langfuse}
-EXAMPLES = {"otlp": OTLP, "logs": OTLP_LOGS, "langfuse": LANGFUSE}
+EXAMPLES = {
+    "otlp": OTLP,
+    "logs": OTLP_LOGS,
+    "langfuse": LANGFUSE,
+    "langfuse session": LANGFUSE_SESSION,
+}
 lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 # Keys and words that mean something in a trace, so that odd shapes come up.
 WORDS = """resourceSpans scopeSpans spans resourceLogs scopeLogs logRecords attributes key value
@@ -30,7 +35,8 @@ WORDS = """resourceSpans scopeSpans spans resourceLogs scopeLogs logRecords attr
     startTimeUnixNano gen_ai.operation.name gen_ai.input.messages gen_ai.prompt.0.content chat
     execute_tool role content parts type text tool_calls function arguments trace observations id
     GENERATION SPAN TOOL startTime input output metadata usageDetails scores data meta messages
-    choices candidates contents message kwargs lc thought functionCall toolName toolCallId"""
+    choices candidates contents message kwargs lc thought functionCall toolName toolCallId
+    traces timestamp args"""
 MEANING = frozenset(WORDS.split())
 words = st.sampled_from(sorted(MEANING))
 scalars = (
@@ -109,7 +115,7 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
 def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     """A word put into any place of a trace, instead of anything, is found in the record."""
     lost = []
-    form = FORMATS.get(name, otlp)
+    form = FORMATS.get(name.partition(" ")[0], otlp)
     count = len(list(spots(opened(EXAMPLES[name]))))
     for number in range(count):
         values = opened(copy.deepcopy(EXAMPLES[name]))
@@ -125,7 +131,7 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
 @pytest.mark.parametrize("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
 def test_a_word_that_stands_elsewhere_is_not_taken_for_another(name: str, put: Any) -> None:
     """A word of the trace, put in the place of another text or number, makes another record."""
-    form = FORMATS.get(name, otlp)
+    form = FORMATS.get(name.partition(" ")[0], otlp)
     before = written(read(form, EXAMPLES[name]))
     unseen = []
     for number, (container, key) in enumerate(spots(opened(EXAMPLES[name]))):

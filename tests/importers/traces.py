@@ -201,3 +201,26 @@ LANGFUSE: list[Any] = [
         ],
     }
 ]
+
+
+def turn(number: int, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
+    """A trace as a session of Langfuse's API has it, without observations."""
+    at = {"id": f"t{number}", "timestamp": f"2026-01-01T00:0{number}:00Z", "sessionId": "s1"}
+    return {**at, "name": "support", "input": given, "output": answer, "tags": [], **more}
+
+
+# The second turn is given what was said in the first.
+FIRST = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "My parcel?"}]
+REPLY = {"role": "assistant", "content": "Which order?"}
+SECOND = [*FIRST, REPLY, {"role": "user", "content": "1234"}]
+LANGFUSE_SESSION: list[Any] = [
+    {
+        "id": "s1",
+        "createdAt": "2026-01-01T00:00:00Z",
+        "projectId": "p1",
+        "traces": [
+            turn(2, SECOND, {"answer": "Shipped!"}, userId="u1", totalCost=0.5),
+            turn(1, {"messages": FIRST}, {"messages": [*FIRST, REPLY]}, totalCost=0.25),
+        ],
+    }
+]

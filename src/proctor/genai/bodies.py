@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.genai.turns import Turns, is_message, turns_in
-from proctor.genai.values import decoded
+from proctor.genai.values import decoded, plain
 
 _SYSTEM = ("system", "instructions", "system_instruction", "systemInstruction")
 _ASKED = ("messages", "contents", "input", "prompt", "new_message")
-_SAID = ("choices", "candidates", "generations", "output", "messages", "message")
+_CHOICES = ("choices", "candidates")
+_GENERATIONS = "generations"
+_SAID = (*_CHOICES, _GENERATIONS, "output", "messages", "message")
 
 
 def asked_in(body: Any) -> Turns | None:
@@ -65,10 +67,42 @@ def said_in(body: Any) -> Turns | None:
     if isinstance(found, Mapping):
         if _is_answer(found):
             return turns_in([found], "assistant")
-        given = next((decoded(found[key]) for key in _SAID if found.get(key)), None)
+        key = next((key for key in _SAID if found.get(key)), "")
+        given, others = _first_choice(decoded(found.get(key)), key)
         found = [given] if isinstance(given, Mapping) else given
+    else:
+        others = []
     listed = _listed(found)
-    return None if listed is None else turns_in(listed, "assistant")
+    if listed is None:
+        return None
+    turns = turns_in(listed, "assistant")
+    turns.alternatives.extend(map(plain, others))
+    return turns
+
+
+def _first_choice(given: Any, key: str) -> tuple[Any, list[Any]]:
+    """An answer without those that a model gave beside it to choose from, and those."""
+    if not isinstance(given, list | tuple):
+        return given, []
+    if key in _CHOICES:
+        return _apart(given)
+    if key != _GENERATIONS:
+        return given, []
+    # A list for each question, of one answer or several.
+    found = [_apart(one) if isinstance(one, list | tuple) else (one, []) for one in given]
+    return [one for one, _ in found], [other for _, others in found for other in others]
+
+
+def _apart(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The first choice, and the others; some services tell one answer in parts of one index."""
+    own = _index(choices[0]) if choices else None
+    first = [one for n, one in enumerate(choices) if not n or _index(one) == own is not None]
+    others = [one for n, one in enumerate(choices) if n and (own is None or _index(one) != own)]
+    return first, others
+
+
+def _index(choice: Any) -> Any:
+    return choice.get("index") if isinstance(choice, Mapping) else None
 
 
 def instructions_in(answer: Any) -> list[Any]:

@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from proctor.genai.server_tools import (
+    answer_in,
+    arguments_of,
+    asks_for_tool,
+    has_failed,
+    name_of,
+    tells_result,
+)
 from proctor.genai.values import arguments_in, decoded, plain, text_or_none
 from proctor.records.session import Message, Role, ToolCall
 
@@ -23,13 +31,18 @@ _OTHER_ROLES: dict[str, Role] = {
     **dict.fromkeys(("bot", "chatbot", "agent"), "assistant"),
     **dict.fromkeys(("customer", "client"), "user"),
 }
-_ASKS_FOR_TOOL = ("tool_call", "tool_use", "function_call", "tool-call")
-_TELLS_RESULT = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
+_ASKS_FOR_TOOL = ("tool_call", "tool_use", "function_call", "tool-call", "custom_tool_call")
+_TELLS_RESULT = (
+    *("tool_call_response", "tool_result", "tool-result"),
+    *("function_call_output", "custom_tool_call_output"),
+)
 _THOUGHT = ("reasoning", "thinking", "redacted_thinking")
 _TEXTS = ("text", "output_text", "input_text")
+_REFUSAL = "refusal"
 # Where a call stands inside its part: Gemini's two spellings, and OpenAI's.
 _CALLS = ("function_call", "functionCall")
 _RESPONSES = ("function_response", "functionResponse")
+_SAYS = ("content", "parts", "contents", _REFUSAL, "audio")
 _LISTS_OF_CALLS = ("tool_calls", "toolCalls")
 # Where the name and the arguments stand inside a call.
 _INSIDE = ("function", "custom", *_CALLS)
@@ -38,7 +51,8 @@ _INSIDE = ("function", "custom", *_CALLS)
 class Turns(NamedTuple):
     """Messages; beside them what a model only thought, the tools it was offered, why it ended.
 
-    `failed` are the places of those messages in which a tool says that it failed.
+    `failed` are the places of those messages in which a tool says that it failed. `alternatives`
+    are further answers to the same question: nobody went on with them.
     """
 
     messages: list[Message]
@@ -46,6 +60,7 @@ class Turns(NamedTuple):
     tools: list[Any]
     endings: list[str]
     failed: set[int]
+    alternatives: list[Any]
 
 
 def turns_in(given: Sequence[Any], otherwise: str = "user") -> Turns:
@@ -54,11 +69,11 @@ def turns_in(given: Sequence[Any], otherwise: str = "user") -> Turns:
     >>> turns_in([{"role": "model", "parts": [{"text": "Hi"}]}]).messages
     [Message(role='assistant', content='Hi')]
     """
-    turns = Turns([], [], [], [], set())
+    turns = Turns([], [], [], [], set(), [])
     for one in given:
         message = _unwrapped(one)
-        for read, has_failed in _read(message, otherwise, turns):
-            if has_failed:
+        for read, is_failure in _read(message, otherwise, turns):
+            if is_failure:
                 turns.failed.add(len(turns.messages))
             turns.messages.append(read)
         ended = message.get("finish_reason") or message.get("finishReason")
@@ -78,7 +93,7 @@ def is_message(thing: Any) -> bool:
     given = _unwrapped(thing)
     if _kind(given) is not None:
         return True
-    says = any(key in given for key in ("content", "parts", "contents", *_LISTS_OF_CALLS, *_CALLS))
+    says = any(key in given for key in (*_SAYS, *_LISTS_OF_CALLS, *_CALLS))
     return says and (isinstance(given.get("role"), str) or _type_as_role(given) is not None)
 
 
@@ -110,34 +125,79 @@ def _read(given: Mapping[str, Any], otherwise: str, turns: Turns) -> Iterator[tu
     if _offers_tool(given, role):
         turns.tools.append(plain(given["content"]))
         return
-    calls = [] if kind else [_call(call) for call in _calls_beside(given)]
-    beside = {call.call_id for call in calls if call.call_id is not None}
-    results: list[tuple[Message, bool]] = []
-    kept: list[Any] = []
+    said = _Said(given, role, is_item=kind is not None)
     for part in [given] if kind else _parts(given, role):
         what = _kind(part)
-        if what == "call":
-            # LangChain tells what Anthropic's models ask for among the parts and beside them.
-            if (call := _call(part)).call_id not in beside:
-                calls.append(call)
-        elif what == "result":
-            results.append((_result(part), _tells_failure(part)))
-        elif what == "thought":
+        if what == "thought":
             turns.thoughts.append(plain(part))
+        elif what == "result":
+            yield from said.answer(_result(part), is_failure=_tells_failure(part))
+        elif what != "call":
+            said.kept.append(part)
+        elif (call := said.ask(part)) is not None and (given_back := answer_in(part)) is not None:
+            answer = Message("tool", plain(given_back), call.name, call_id=call.call_id)
+            yield from said.answer(answer, is_failure=has_failed(part))
+    yield from said.rest()
+
+
+class _Said:
+    """A message in the making, and the results of tools in it.
+
+    Results of calls before it stand before it. Where a provider ran a tool itself, the call, its
+    result and what the model says then are parts of one message: they become three.
+    """
+
+    def __init__(self, given: Mapping[str, Any], role: Role, *, is_item: bool) -> None:
+        self._given, self._role, self._is_item = given, role, is_item
+        self._calls = [] if is_item else [_call(call) for call in _calls_beside(given)]
+        self._beside = {call.call_id for call in self._calls if call.call_id is not None}
+        self._asked = {_which(call) for call in self._calls}
+        self._results: list[tuple[Message, bool]] = []
+        self._is_told = False
+        self.kept: list[Any] = []
+
+    def ask(self, part: Any) -> ToolCall | None:
+        """Take a call; LangChain tells what Anthropic's ask for in the parts and beside them."""
+        call = _call(part)
+        if call.call_id in self._beside:
+            return None
+        self._calls.append(call)
+        self._asked.add(_which(call))
+        return call
+
+    def answer(self, answer: Message, *, is_failure: bool) -> Iterator[tuple[Message, bool]]:
+        """Take a result: of a call before this message, or of one in it, which is told first."""
+        if (answer.call_id or answer.name) in self._asked:
+            yield from self._told()
+            yield answer, is_failure
         else:
-            kept.append(part)
-    yield from results
-    if kept or calls or not (results or kind):
-        call_id = given.get("tool_call_id") or given.get("toolCallId")
-        name = given.get("name")
-        message = Message(
-            role,
-            _content(kept),
-            name if isinstance(name, str) and not kind else None,
-            tuple(calls),
-            text_or_none(call_id or given.get("id")) if role == "tool" else None,
-        )
-        yield message, role == "tool" and _tells_failure(given)
+            self._results.append((answer, is_failure))
+
+    def rest(self) -> Iterator[tuple[Message, bool]]:
+        """What is not told yet; an empty message is one, unless it only brought results."""
+        is_empty = not (self._is_told or self._results or self._is_item)
+        yield from self._told(is_empty=is_empty)
+
+    def _told(self, *, is_empty: bool = False) -> Iterator[tuple[Message, bool]]:
+        yield from self._results
+        if self.kept or self._calls or is_empty:
+            given, role = self._given, self._role
+            call_id = given.get("tool_call_id") or given.get("toolCallId")
+            name = given.get("name")
+            message = Message(
+                role,
+                _content(self.kept),
+                name if isinstance(name, str) and not self._is_item else None,
+                tuple(self._calls),
+                text_or_none(call_id or given.get("id")) if role == "tool" else None,
+            )
+            yield message, role == "tool" and _tells_failure(given)
+        self._results, self.kept, self._calls, self._is_told = [], [], [], True
+
+
+def _which(call: ToolCall) -> str:
+    """By what an answer in the same message finds its call."""
+    return call.call_id or call.name
 
 
 def _role(given: Mapping[str, Any], otherwise: str) -> Role:
@@ -193,11 +253,19 @@ def _kind(part: Any) -> Literal["call", "result", "thought"] | None:
     if not isinstance(part, Mapping):
         return None
     kind = part.get("type")
-    if kind in _TELLS_RESULT or any(isinstance(part.get(key), Mapping) for key in _RESPONSES):
+    if (
+        kind in _TELLS_RESULT
+        or tells_result(kind)
+        or any(isinstance(part.get(key), Mapping) for key in _RESPONSES)
+    ):
         return "result"
     if kind in _THOUGHT or part.get("thought") is True:
         return "thought"
-    if kind in _ASKS_FOR_TOOL or ("toolName" in part and "toolCallId" in part):
+    if (
+        kind in _ASKS_FOR_TOOL
+        or asks_for_tool(kind)
+        or ("toolName" in part and "toolCallId" in part)
+    ):
         return "call"
     bare = "role" not in part and "content" not in part
     return "call" if bare and any(isinstance(part.get(key), Mapping) for key in _CALLS) else None
@@ -211,7 +279,21 @@ def _parts(given: Mapping[str, Any], role: Role) -> Sequence[Any]:
     found = decoded(content)
     if role != "tool" and isinstance(found, list) and found and all(map(_is_part, found)):
         return found
+    if content is None and role != "tool":
+        content = _said_otherwise(given)
     return [] if content is None else [content]
+
+
+def _said_otherwise(given: Mapping[str, Any]) -> str | None:
+    """What a model says in place of a content: why it refuses, or what it speaks aloud."""
+    more = given.get("additional_kwargs")
+    for place in (given, more if isinstance(more, Mapping) else {}):
+        audio = place.get("audio")
+        spoken = audio.get("transcript") if isinstance(audio, Mapping) else None
+        for said in (place.get(_REFUSAL), spoken):
+            if isinstance(said, str) and said:
+                return said
+    return None
 
 
 def _is_part(thing: Any) -> bool:
@@ -229,7 +311,9 @@ def _content(parts: Sequence[Any]) -> Any:
 
 def _text(part: Any) -> str | None:
     """What a part says, or None if it is no text."""
-    if isinstance(part, Mapping) and part.get("type", "text") in _TEXTS:
+    if isinstance(part, Mapping) and part.get("type") == _REFUSAL:
+        part = part.get(_REFUSAL)
+    elif isinstance(part, Mapping) and part.get("type", "text") in _TEXTS:
         part = part.get("content", part.get("text"))
     return part if isinstance(part, str) else None
 
@@ -242,9 +326,10 @@ def _call(given: Any) -> ToolCall:
     inside = next((inner for inner in around if isinstance(inner, Mapping)), given)
     ids = (given.get("call_id"), given.get("toolCallId"), given.get("id"), inside.get("id"))
     names = ("arguments", "input", "args")
+    arguments = next((inside[name] for name in names if name in inside), arguments_of(given))
     return ToolCall(
-        str(inside.get("name") or inside.get("toolName") or ""),
-        arguments_in(next((inside[name] for name in names if name in inside), None)),
+        str(inside.get("name") or inside.get("toolName") or name_of(given)),
+        arguments_in(arguments),
         call_id=next((str(found) for found in ids if text_or_none(found)), None),
     )
 
@@ -253,7 +338,7 @@ def _tells_failure(given: Mapping[str, Any]) -> bool:
     """True for a result that is an error, as Anthropic, LangChain and the Vercel SDK tell it."""
     output = given.get("output")
     kind = output.get("type") if isinstance(output, Mapping) else None
-    said = given.get("is_error") is True or given.get("status") == "error"
+    said = given.get("is_error") is True or given.get("status") == "error" or has_failed(given)
     return said or (isinstance(kind, str) and kind.startswith("error"))
 
 

@@ -112,6 +112,11 @@ class Chronicle:
         """A tool that is called without a message around it."""
         self._ask(call)
 
+    def called(self, call: ToolCall) -> None:
+        """A tool that was called and has answered: how it went stands in the call."""
+        self._events.append(call)
+        self._is_answered = True
+
     def answer(
         self,
         call_id: str | None,

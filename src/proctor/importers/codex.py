@@ -2,14 +2,13 @@
 
 The items of the conversation (`response_item`) are told; events repeat most of them for the screen,
 so of these only what is new is told: tokens, exit codes, what was aborted. Older logs have the
-items without the envelope. What the program says in the user's place is named "context".
+items without the envelope. What the program says in the user's place is named "context". Turns that
+were rolled back are kept, and their tokens count, but they are no part of the conversation.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,18 @@ import msgspec
 
 from proctor.genai.values import arguments_in
 from proctor.importers.chronicle import Chronicle
+from proctor.importers.codex_turns import ROLLED_BACK, Turns
+from proctor.importers.codex_words import (
+    CALLS,
+    ECHOES,
+    ITEMS,
+    OUTPUTS,
+    ROLES,
+    SERVED,
+    Echoes,
+    said_in,
+    text_in,
+)
 from proctor.importers.imported import Imported
 from proctor.importers.shapes import (
     amount,
@@ -26,28 +37,21 @@ from proctor.importers.shapes import (
     mapping,
     named,
     number_at,
-    plain,
     stem,
     text,
     unrolled,
     without,
 )
-from proctor.records.session import Role, ToolCall, Usage
+from proctor.records.session import ToolCall, Usage
 
 NAME = "codex"
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_ROLES: dict[str, Role] = {
-    "user": "user", "assistant": "assistant", "system": "system", "developer": "system",
-}  # fmt: skip
-_TEXTS = ("input_text", "output_text", "text")
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
-_ITEMS = ("message", "reasoning", *_CALLS, *_OUTPUTS, "web_search_call", "image_generation_call")
-_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<skill>")
-# Events that say again what an item of the conversation says.
-_ECHOES: dict[str, Role] = {"user_message": "user", "agent_message": "assistant"}
-_ENDS = ("exec_command_end", "mcp_tool_call_end", "patch_apply_end")
+_ENDS = (
+    "exec_command_end", "mcp_tool_call_end", "patch_apply_end",
+    "web_search_end", "image_generation_end",
+)  # fmt: skip
+_AROUND = ("task_", "turn_", "agent_reasoning", "thread_")
 # The program writes how a command ended above what it printed, or in the line below.
 _OUTPUT = re.compile(r"^Output:[ \t]*\r?$", re.MULTILINE)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\r?$", re.MULTILINE)
@@ -59,7 +63,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     found = [mapping(value) for _, value in unrolled((0, it) for it in values)]
     if any(line.get("type") in _ENVELOPES and "payload" in line for line in found):
         return True
-    bare = any(line.get("type") in _ITEMS and "message" not in line for line in found)
+    bare = any(line.get("type") in ITEMS and "message" not in line for line in found)
     return bare and any(_is_old_head(line) or "record_type" in line for line in found)
 
 
@@ -71,17 +75,22 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
     """The session of a file; each head with another id begins a new one."""
     telling: _Telling | None = None
     for line, value in unrolled(values):
-        found = mapping(value)
-        is_head = found.get("type") == "session_meta" or _is_old_head(found)
-        head = mapping(found.get("payload")) if "payload" in found else found
-        id_ = text(head.get("id")) if is_head else None
+        id_ = text(_head_in(value).get("id"))
         if telling is None or (id_ and telling.id and id_ != telling.id and not telling.is_forked):
             if telling is not None:
                 yield telling.imported(source)
             telling = _Telling()
-        telling.line(line, value, id_)
+        telling.take(line, value)
     if telling is not None:
         yield telling.imported(source)
+
+
+def _head_in(value: Any) -> Mapping[str, Any]:
+    """What a head tells of a session; empty for other lines, and for a head without an id."""
+    found = mapping(value)
+    is_head = found.get("type") == "session_meta" or _is_old_head(found)
+    head = mapping(found.get("payload")) if "payload" in found else found
+    return head if is_head and text(head.get("id")) is not None else {}
 
 
 class _Telling:
@@ -91,32 +100,46 @@ class _Telling:
         self._spent = 0
         self._totals: dict[str, int] = {}
         self._ends: dict[str, tuple[str | None, float | None]] = {}
-        # Where something was said, by who said it: by the item, and by the event that repeats it.
-        self._heard: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
-        self._echoes: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
+        self._turns = Turns()
+        self._echoes = Echoes()
         self.id: str | None = None
         self.is_forked = False
         self._tell: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
             "message": self._message,
             "reasoning": self._reasoning,
-            **dict.fromkeys(_CALLS, self._call),
-            **dict.fromkeys(_OUTPUTS, self._output),
+            **dict.fromkeys(CALLS, self._call),
+            **dict.fromkeys(SERVED, self._served),
+            **dict.fromkeys(OUTPUTS, self._output),
         }
+
+    def take(self, line: int, value: Any) -> None:
+        """A line of the session; it is told when all are known, for later ones take others back."""
+        head = _head_in(value)
+        if head and self.id is None:
+            self.id = head["id"]
+            self.is_forked = head.get("forked_from_id") is not None
+        self._turns.take(line, value)
 
     def imported(self, source: str) -> Imported:
         told = self._told
-        for (role, words), places in self._echoes.items():
-            # Where no item said it, the event is the only trace of it.
-            for place in _unpaired(places, self._heard[role, words]):
-                told.said_at(place, role, words)
+        for line in self._turns.lines():
+            if line.back is None:
+                self._line(line.number, line.value)
+            else:
+                told.keep("rewound", {"line": line.value, "taken": line.back})
+                for value in (*line.back, line.value):
+                    told.at(mapping(value).get("timestamp"))
+        # Where no item said it, the event is the only trace of it.
+        for place, role, words in self._echoes.alone():
+            told.said_at(place, role, words)
         return told.imported(self.id or stem(source), NAME, source)
 
-    def line(self, line: int, value: Any, head_id: str | None) -> None:
+    def _line(self, line: int, value: Any) -> None:
         found, told = mapping(value), self._told
         told.at(found.get("timestamp"))
         kind, payload = found.get("type"), mapping(found.get("payload"))
-        if head_id is not None:
-            self._head(head_id, payload or found)
+        if head := _head_in(value):
+            self._head(head)
             told.note(line, without(found, "type", "payload") if payload else {})
         elif kind == "turn_context":
             self._model = text(payload.get("model")) or self._model
@@ -128,21 +151,19 @@ class _Telling:
             self._event(line, payload, found)
         elif kind == "compacted":
             told.keep("compacted", without(found, "type"))
-        elif kind in _ITEMS and "payload" not in found:
+        elif kind in ITEMS and "payload" not in found:
             self._item(line, found, found)
         elif "record_type" in found:
             told.keep("state", found)
         else:
             told.pass_over(None, value)
 
-    def _head(self, id_: str, head: Mapping[str, Any]) -> None:
-        if self.id is None:
-            self.id = id_
-            self._told.recorded["about"] = head
-            self.is_forked = head.get("forked_from_id") is not None
-            self._model = text(head.get("model")) or self._model
-        else:
+    def _head(self, head: Mapping[str, Any]) -> None:
+        if "about" in self._told.recorded:
             self._told.keep("session_meta", head)
+        else:
+            self._told.recorded["about"] = head
+            self._model = text(head.get("model")) or self._model
 
     def _item(self, line: int, item: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
         tell = self._tell.get(str(item.get("type")))
@@ -152,7 +173,7 @@ class _Telling:
             tell(line, item)
 
     def _message(self, line: int, item: Mapping[str, Any]) -> None:
-        role = _ROLES.get(str(item.get("role")))
+        role = ROLES.get(str(item.get("role")))
         content = item.get("content")
         if role is None or not isinstance(content, str | list):
             other = text(item.get("role"))
@@ -161,27 +182,44 @@ class _Telling:
             else:
                 self._told.pass_over("message", item)
             return
-        said = content if isinstance(content, str) else joined(content, _text_in)
-        words = plain(said) or ""
-        context = role == "user" and words.lstrip().startswith(_CONTEXT)
-        self._heard[role, words.strip()].append(len(self._told))
-        self._told.say(role, said, name="context" if context else None)
+        said = said_in(content)
+        context = role == "user" and said.is_context
+        self._echoes.hear(role, said, len(self._told))
+        self._told.say(role, said.content, name="context" if context else None)
         self._told.note(line, without(item, "type", "role", "content"))
+        self._told.note(line, {"frames": said.frames} if said.frames else {})
 
     def _reasoning(self, line: int, item: Mapping[str, Any]) -> None:  # noqa: ARG002
         self._told.keep("reasoning", without(item, "type"))
 
     def _call(self, line: int, item: Mapping[str, Any]) -> None:
         kind, name = str(item["type"]), text(item.get("name"))
-        given = item.get("input", item.get("arguments", item.get("action")))
+        given = next((key for key in ("input", "arguments", "action") if key in item), "")
         if name is None and kind in ("function_call", "custom_tool_call"):
             self._told.pass_over(kind, item)
             return
         call_id = text(item.get("call_id")) or text(item.get("id"))
         name = name or kind.removesuffix("_call")
-        self._told.call(ToolCall(name, arguments_in(given), call_id=call_id))
+        self._told.call(ToolCall(name, arguments_in(item.get(given)), call_id=call_id))
         told = {"call_id": call_id, "name": name, "type": kind}
-        self._told.note(line, left(without(item, "input", "arguments", "action"), told))
+        self._told.note(line, left(without(item, given), told))
+
+    def _served(self, line: int, item: Mapping[str, Any]) -> None:
+        """A tool that ran where the model does; what it found, the log may not tell."""
+        kind, status, call_id = str(item["type"]), item.get("status"), text(item.get("id"))
+        asked, result = item.get("action", item.get("revised_prompt")), item.get("result")
+        call = ToolCall(kind.removesuffix("_call"), arguments_in(asked), call_id=call_id)
+        if status in ("completed", "failed"):
+            error = "it failed" if status == "failed" else None
+            given = status if result is None and error is None else result
+            self._told.called(msgspec.structs.replace(call, result=given, error=error))
+            told = {"result": result}
+        else:
+            self._told.call(call)
+            told = {}
+        told |= {"type": kind, "id": call_id}
+        name = "action" if "action" in item else "revised_prompt"
+        self._told.note(line, left(without(item, name), told))
 
     def _output(self, line: int, item: Mapping[str, Any]) -> None:
         call_id, given = text(item.get("call_id")), item.get("output")
@@ -201,14 +239,14 @@ class _Telling:
         told, kind = self._told, str(event.get("type"))
         if kind == "token_count":
             self._tokens(event)
-        elif kind in _ECHOES:
+        elif kind in ECHOES:
             if words := (text(event.get("message")) or "").strip():
-                self._echoes[_ECHOES[kind], words].append(len(told))
+                self._echoes.repeat(ECHOES[kind], words, len(told))
             told.keep(kind, {"event": event})
         elif kind in _ENDS:
             self._ended(event)
             told.keep(kind, {"event": event})
-        elif kind.startswith(("task_", "turn_", "agent_reasoning", "thread_")):
+        elif kind.startswith(_AROUND) and kind != ROLLED_BACK:
             told.keep(kind, without(event, "type"))
         else:
             told.pass_over(f"event: {kind}", whole)
@@ -244,21 +282,6 @@ class _Telling:
             self._told.used(f"call {self._spent}", self._model, usage_of(last))
 
 
-def _unpaired(echoes: Sequence[int], items: Sequence[int]) -> list[int]:
-    """The places of echoes that no item is near; each item has one, right before it or after it.
-
-    >>> _unpaired([3, 20, 40], [5, 38])
-    [20]
-    """
-    alone = list(echoes)
-    for place in items:
-        after = bisect(alone, place)
-        near = [n for n in (after - 1, after) if 0 <= n < len(alone)]
-        if near:
-            alone.pop(min(near, key=lambda n: abs(alone[n] - place)))
-    return alone
-
-
 def usage_of(found: Mapping[str, Any]) -> Usage:
     """Tokens of a call: what was read from the cache is inside the input, reasoning in the output.
 
@@ -289,7 +312,7 @@ def _out_of(given: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
             return told["output"], code if isinstance(code, int) else None, seconds, rest
         return given, _exit_code(given), None, {}
     if isinstance(given, list):
-        return joined(given, _text_in), None, None, {}
+        return joined(given, text_in), None, None, {}
     return given, None, None, {}
 
 
@@ -309,11 +332,3 @@ def _milliseconds(duration: Any) -> float | None:
     found = mapping(duration)
     seconds, more = amount(found.get("secs")), amount(found.get("nanos"))
     return None if seconds is None else seconds * 1e3 + (more or 0.0) / 1e6
-
-
-def _text_in(part: Any) -> str | None:
-    found = mapping(part)
-    said = found.get("text")
-    if len(found) == 2 and found.get("type") in _TEXTS and isinstance(said, str):
-        return said
-    return None

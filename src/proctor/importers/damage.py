@@ -59,6 +59,14 @@ class Damage:
         """One problem for each file; of several the first stands for all."""
         return [_summed_up(file, found) for file, found in self._of_files.items()]
 
+    @property
+    def alike(self) -> list[Problem]:
+        """One problem for all files of which the same is to be told, by the name of the first."""
+        whats: dict[str, list[Problem]] = {}
+        for problem in self.by_file:
+            whats.setdefault(problem.what, []).append(problem)
+        return [_of_all(files) for files in whats.values()]
+
     def names(self, under: Path) -> list[str]:
         """Which files these are, as they are called in their folder."""
         return [
@@ -72,3 +80,11 @@ def _summed_up(file: Path, found: _OfFile) -> Problem:
         return found.first
     what = f"{found.number:,} {found.kind}s that cannot be read as they are"
     return Problem(str(file), f"{what}, such as {found.such_as}")
+
+
+def _of_all(files: list[Problem]) -> Problem:
+    first, others = files[0], len(files) - 1
+    if not others:
+        return first
+    more = f"{others:,} other file{'s' if others > 1 else ''}"
+    return Problem(first.where, f"{first.what}; the same of {more}")

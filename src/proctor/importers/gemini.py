@@ -2,7 +2,9 @@
 
 The same id said again is the same message, more of it; `$set` changes what is known of the session,
 `$rewindTo` takes back a message and what followed it: kept, and its tokens count, but it is no part
-of the conversation.
+of the conversation. Messages in a `$set` are what the model has before it from then on. Where some
+that were told are missing, they took place all the same; what stands in their stead was written by
+the program, as `summary`, for nobody said it.
 A list of `role` and `parts`, as checkpoints have it, is read too.
 """
 
@@ -18,7 +20,6 @@ from proctor.importers.parts import tell_parts
 from proctor.importers.shapes import (
     count,
     items,
-    joined,
     left,
     mapping,
     named,
@@ -82,6 +83,8 @@ class _Telling:
         self._taken = 0
         self._heads: list[dict[str, Any]] = []
         self._amended: list[dict[str, Any]] = []
+        self._summaries: set[str] = set()
+        self._results: dict[str, Sequence[Any]] = {}
         self.has_head = False
 
     def take(self, line: int, value: Any, *, is_head: bool = False) -> None:
@@ -103,10 +106,24 @@ class _Telling:
         self._head |= without(found, "messages")
         self._heads.append(without(found, "messages"))
         inside = found.get("messages")
+        self._summaries |= self._put_in_place_of_others(items(inside))
         for message in items(inside):
             self._take(line, message)
         if inside is not None and not isinstance(inside, list):
             self._take(line, {"messages": inside})
+
+    def _put_in_place_of_others(self, messages: Sequence[Any]) -> set[str]:
+        """The ids of messages that stand where a history lacks some that were told before.
+
+        What is new behind the last one that is known goes on with the conversation.
+        """
+        ids = [text(mapping(message).get("id")) for message in messages]
+        told = {key for key, (_, value) in self._parts.items() if _is_turn(value)}
+        if told <= set(ids):
+            return set()
+        known = [place for place, id_ in enumerate(ids) if id_ in self._parts]
+        before = ids[: known[-1]] if known else ids
+        return {id_ for id_ in before if id_ is not None and id_ not in self._parts}
 
     def _take(self, line: int, value: Any) -> None:
         key = text(mapping(value).get("id"))
@@ -172,11 +189,12 @@ class _Telling:
 
     def _user(self, line: int, found: Mapping[str, Any]) -> None:
         content, shown = found["content"], found.get("displayContent")
+        name = self._name(found)
         if isinstance(content, list):
-            rest = tell_parts(self._told, "user", content)
-            self._told.note(line, rest)
+            new = self._without_repeated(line, content, "functionResponse", self._results)
+            self._told.note(line, tell_parts(self._told, "user", new, name=name))
         elif isinstance(content, str):
-            self._told.say("user", content)
+            self._told.say("user", content, name=name)
         else:
             self._told.pass_over(f"user content: {named(content)}", content)
         if shown is not None:
@@ -195,8 +213,14 @@ class _Telling:
             else:
                 given = arguments_in(call.get("args"))
                 calls.append(ToolCall(name, given, call_id=text(call.get("id"))))
-        said = joined(content, _text_in) if isinstance(content, list) else content
-        told.say("assistant", said if isinstance(said, str | list) else "", calls=calls)
+        name = self._name(found)
+        if isinstance(content, list) and content:
+            own = {call.call_id: () for call in calls if call.call_id is not None}
+            new = self._without_repeated(line, content, "functionCall", own)
+            told.note(line, tell_parts(told, "model", new, name=name, calls=calls))
+        else:
+            said = content if isinstance(content, str) else ""
+            told.say("assistant", said, name=name, calls=calls)
         if not isinstance(content, str | list):
             told.pass_over(f"gemini content: {named(content)}", content)
         for call in odd:
@@ -204,6 +228,23 @@ class _Telling:
         for call in items(found.get("toolCalls")):
             self._answered(line, mapping(call))
         self._spent(text(found.get("id")) or (line, len(told)), found)
+
+    def _without_repeated(
+        self, line: int, parts: Sequence[Any], key: str, known: Mapping[str, Sequence[Any]]
+    ) -> list[Any]:
+        """Parts without the calls, and the results, that a message has under `toolCalls` too."""
+        again = [
+            part
+            for part in parts
+            if (id_ := text(mapping(mapping(part).get(key)).get("id"))) in known
+            and (key == "functionCall" or part in known[str(id_)])
+        ]
+        self._told.note(line, {"content": again} if again else {})
+        return [part for part in parts if part not in again]
+
+    def _name(self, found: Mapping[str, Any]) -> str | None:
+        """Who speaks, where that is neither the user nor the model."""
+        return "summary" if text(found.get("id")) in self._summaries else None
 
     def _spent(self, key: Hashable, found: Mapping[str, Any]) -> None:
         """What a model was asked for: that a message was taken back does not give it back."""
@@ -224,6 +265,8 @@ class _Telling:
             error = said or (f"it was {status}" if status != "error" else "it failed")
         call_id = text(call.get("id"))
         self._told.answer(call_id, given, error=error, name=name)
+        if call_id is not None:
+            self._results[call_id] = items(result)
         rest = left(rest, {"id": call_id, "name": name})
         self._told.note(line, {"of": call.get("id"), **without(call, *_CALL), **rest})
 
@@ -235,6 +278,11 @@ def _told_of(found: Mapping[str, Any]) -> dict[str, Any]:
     }
     told = {"content": found["content"], "displayContent": found.get("displayContent")}
     return {**told, **lists, "model": text(found.get("model"))}
+
+
+def _is_turn(value: Any) -> bool:
+    """True for what the model has before it; what the program says to the user is not."""
+    return mapping(value).get("type") in ("user", "gemini")
 
 
 class _Rewound(dict[str, Any]):
@@ -273,9 +321,3 @@ def usage_of(tokens: Mapping[str, Any]) -> Usage:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one + (other or 0)
-
-
-def _text_in(part: Any) -> str | None:
-    found = mapping(part)
-    said = found.get("text")
-    return said if len(found) == 1 and isinstance(said, str) else None

@@ -14,7 +14,8 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     `id` is the session's own, as it was recorded; `source` the file, or file:line. `recorded` is
     what else stood there: scores, model, title, times, tags. `passed_over` counts, by kind, the
-    parts that are not understood: each is kept in the session as a `CustomEvent`.
+    parts that are not understood: each is kept in the session as a `CustomEvent`. `is_named` if the
+    log names it as a session of its own, which it then is, be there nothing said in it.
 
     >>> Imported("s1", Session(), "openai", "chats.jsonl:1", input="Hello", output="Hi").output
     'Hi'
@@ -28,6 +29,7 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     output: Any = None
     recorded: dict[str, Any] = {}
     passed_over: dict[str, int] = {}
+    is_named: bool = False
 
 
 def found_in(kind: str, data: Any) -> CustomEvent:

@@ -1,6 +1,7 @@
 """Langfuse: traces as its pages, its API and its exports give them.
 
-One trace is one session: its generations and tools are calls, its other observations are kept.
+One trace is one session: its generations and tools are calls, its other observations are kept. A
+session that is given with its traces is one, and they are its turns.
 Rows of a trace may stand anywhere in a file, so it is read to its end before the first session is
 given. Scores are recorded by name; one that has several values keeps the last.
 """
@@ -17,8 +18,10 @@ from proctor.genai.spans import Reading
 from proctor.genai.values import decoded
 from proctor.importers.held import Held
 from proctor.importers.imported import Imported, found_in
+from proctor.importers.langfuse_ends import Ends, ends_of, first_told, opened
 from proctor.importers.langfuse_observation import attributes_of, is_blank, told_by, took
 from proctor.importers.langfuse_rows import TYPES, Rows, looks_like_rows, sort
+from proctor.importers.langfuse_sessions import joined
 from proctor.importers.otlp_wire import as_it_was
 from proctor.importers.shapes import amount, mapping, moment, stem, text, without
 from proctor.importers.trace import (
@@ -30,7 +33,7 @@ from proctor.importers.trace import (
     odd_parts_in,
     theirs_beside,
 )
-from proctor.records.session import CustomEvent, Event, Message, Session
+from proctor.records.session import CustomEvent, Event, Session
 
 NAME = "langfuse"
 
@@ -48,6 +51,7 @@ _OBSERVATION = frozenset(
         *("usagePricingTierName", "toolDefinitions", "toolCalls", "toolCallNames", "bookmarked"),
     )
 )
+_AROUND = ("SPAN", "AGENT", "CHAIN")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
@@ -58,6 +62,7 @@ def looks_like(values: Sequence[Any]) -> bool:
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
     """The sessions of a file, one for each trace, in the order in which they are first named.
 
+    The traces that are given in a session are one together.
     What belongs to no trace is kept with the first session, and counted there.
     """
     strays: list[tuple[str, Any]] = []
@@ -68,11 +73,18 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
             lines.append(line)
             yield line, value
 
-    traces = sort(noticed(), strays)
+    traces, sessions = sort(noticed(), strays)
+    together: dict[tuple[str, str], list[Rows]] = {}
     for rows in traces.values():
-        place = f"{source}:{rows.line}" if len(lines) > 1 else source
-        yield _Telling(rows).imported(place, strays)
-        strays = []
+        key = ("trace", rows.id) if rows.session is None else ("session", rows.session)
+        together.setdefault(key, []).append(rows)
+    for (kind, name), group in together.items():
+        found = []
+        for rows in group:
+            place = f"{source}:{rows.line}" if len(lines) > 1 else source
+            found.append(_Telling(rows).imported(place, strays))
+            strays = []
+        yield found[0] if kind == "trace" else joined(name, sessions[name], found)
     if strays:
         counted = Counter(kind for kind, _ in strays)
         events: list[Event] = [found_in(kind, as_it_was(value)) for kind, value in strays]
@@ -90,15 +102,16 @@ class _Telling:
         """The session, with everything that was recorded beside it."""
         rows = list(self._rows.observations.items())
         steps = [_step(name, row) for name, row in rows]
-        events, places, own, asked = assemble(steps)
-        before, after = self._around(events)
-        events = [*before, *events, *after]
+        parts, places, own, asked = assemble(steps)
+        ends = self._ends(steps, parts)
+        before = len(ends.before)
+        events = [*ends.before, *parts, *ends.after]
         observations: list[dict[str, Any]] = []
         for number, ((_, row), step) in enumerate(zip(rows, steps, strict=True)):
-            place = len(before) + places[number]
+            place = before + places[number]
             entry = self._entry(row, step.reading, Held(own[number]))
-            # Where the whole has messages of its own, its parts have none.
-            entry |= {"asked": asked[number]} if asked[number] else {}
+            if asked[number]:
+                entry["asked"] = [before + given for given in asked[number]]
             if isinstance(events[place], CustomEvent):
                 events[place] = found_in(step.label, entry)
                 if step.reading is None and _type(row) not in TYPES:
@@ -108,20 +121,27 @@ class _Telling:
         for kind, value in (*strays, *(("odd row", odd) for odd in self._rows.odd)):
             events.append(found_in(kind, as_it_was(value)))
             self._passed_over[kind] += 1
-        self._passed_over.update(odd_parts_in(session := Session(events)))
-        return self._sum_up(source, session, observations, Held([*before, *after]))
+        self._passed_over.update(odd_parts_in(Session([*parts, *ends.said])))
+        held = Held([*ends.before, *ends.after])
+        return self._sum_up(source, Session(events), observations, held)
 
-    def _around(self, events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
-        """What the whole was asked and said, where none of its parts tells of it."""
-        if any(isinstance(event, Message) for event in events):
-            return [], []
-        given, answer = (_opened(self._rows.trace.get(name)) for name in ("input", "output"))
-        asked, said = asked_in(given), said_in(answer)
-        before = asked.messages if asked else [Message("user", given)] if _is_text(given) else []
-        after = said.messages if said else []
-        if not after and _is_text(answer):
-            after = [Message("assistant", answer)]
-        return [*before], [*after]
+    def _ends(self, steps: Sequence[Step], parts: Sequence[Event]) -> Ends:
+        """What the whole was asked and said, where none of its parts tells of it.
+
+        Where no row tells of the whole, the outermost observations do.
+        """
+        rows = self._rows.observations
+        outer = [
+            rows[step.id]
+            for step in sorted(steps, key=lambda step: step.began or 0)
+            if step.parent not in rows and _may_be_whole(rows[step.id], step.reading)
+        ]
+        trace = self._rows.trace
+        return ends_of(
+            first_told([trace, *outer], "input"),
+            first_told([trace, *reversed(outer)], "output"),
+            parts,
+        )
 
     def _entry(self, row: Mapping[str, Any], reading: Reading | None, held: Held) -> dict[str, Any]:
         """Everything about an observation but what was read from it and stands in the session."""
@@ -151,7 +171,7 @@ class _Telling:
         held: Held,
     ) -> Imported:
         trace = self._rows.trace
-        given, answer = _opened(trace.get("input")), _opened(trace.get("output"))
+        given, answer = opened(trace.get("input")), opened(trace.get("output"))
         rows = [trace, *self._rows.observations.values()]
         times = [row.get(name) for row in rows for name in ("timestamp", "startTime", "endTime")]
         known = sorted(filter(None, map(moment, times)))
@@ -186,6 +206,7 @@ class _Telling:
             answer if last is None and said_in(answer) is None else last,
             {name: value for name, value in recorded.items() if not is_blank(value)},
             dict(self._passed_over),
+            is_named=True,
         )
 
 
@@ -206,14 +227,9 @@ def _type(row: Mapping[str, Any]) -> str:
     return str(row.get("type")).upper()
 
 
-def _opened(given: Any) -> Any:
-    """What a trace was given, or None: Langfuse's pages write JSON in JSON."""
-    found = decoded(decoded(given))
-    return None if is_blank(found) else found
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+def _may_be_whole(row: Mapping[str, Any], reading: Reading | None) -> bool:
+    """What a tool was given, or an embedding, nobody said."""
+    return _type(row) in _AROUND if reading is None else reading.kind == "model"
 
 
 def _value(score: Mapping[str, Any]) -> Any:

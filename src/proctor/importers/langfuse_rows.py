@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.genai.values import is_too_deep
 from proctor.importers.shapes import mapping, text, without
@@ -39,11 +39,15 @@ _OF_TRACES = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores")
 
 
 class Rows:
-    """What a file holds of one trace; `line` is where it is first named."""
+    """What a file holds of one trace; `line` is where it is first named.
+
+    `session` is the id of the session that the file gives it in, if it does.
+    """
 
     def __init__(self, name: str, line: int) -> None:
         self.id = name
         self.line = line
+        self.session: str | None = None
         self.trace: dict[str, Any] = {}
         # By their ids; what has none of its own has a number.
         self.observations: dict[str | int, dict[str, Any]] = {}
@@ -76,6 +80,13 @@ class Rows:
         self.scores[name] = _merged(self.scores.get(name, {}), row)
 
 
+class Sorted(NamedTuple):
+    """The rows of a file by their traces, and what it tells of whole sessions, by their ids."""
+
+    traces: dict[str, Rows]
+    sessions: dict[str, dict[str, Any]]
+
+
 def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(before)
     also: list[Any] = list(found.pop("also", []))
@@ -100,7 +111,9 @@ def spelled(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_of_row(value: Any) -> str | None:
-    """What a row is: a whole `export`, a `page`, a `trace`, an `observation`, a `score`; or None.
+    """What a row is: an `export`, a `page`, a `session`, a `trace`, an `observation`, a `score`.
+
+    None if it is none of them.
 
     >>> kind_of_row({"id": "o", "traceId": "t", "type": "SPAN", "startTime": "2026-01-01"})
     'observation'
@@ -118,6 +131,8 @@ def kind_of_row(value: Any) -> str | None:
     if belongs and "name" in row and ("value" in row or "stringValue" in row):
         return "score"
     has_id = text(row.get("id")) is not None
+    if has_id and _holds_traces(row):
+        return "session"
     if has_id and isinstance(row.get("observations"), list) and _tells_trace(row, 1):
         return "trace"
     return "trace" if has_id and not belongs and _tells_trace(row, 4) else None
@@ -127,13 +142,20 @@ def _tells_trace(row: Mapping[str, Any], least: int) -> bool:
     return sum(key in row for key in _OF_TRACES) >= least
 
 
-def sort(values: Iterator[tuple[int, Any]], strays: list[tuple[str, Any]]) -> dict[str, Rows]:
+def _holds_traces(row: Mapping[str, Any]) -> bool:
+    traces = row.get("traces")
+    first = spelled(mapping(traces[0])) if isinstance(traces, list) and traces else {}
+    is_told = any(key in first for key in ("input", "output", "observations"))
+    return text(first.get("id")) is not None and "timestamp" in first and is_told
+
+
+def sort(values: Iterator[tuple[int, Any]], strays: list[tuple[str, Any]]) -> Sorted:
     """The rows of a file by their traces, in order; what is no row goes to the strays."""
-    traces: dict[str, Rows] = {}
+    found = Sorted({}, {})
     for line, value in values:
         for row in _flat(value):
-            _place(row, line, traces, strays)
-    return traces
+            _place(row, line, found, strays)
+    return found
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -149,18 +171,18 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _place(value: Any, line: int, traces: dict[str, Rows], strays: list[tuple[str, Any]]) -> None:
+def _place(value: Any, line: int, found: Sorted, strays: list[tuple[str, Any]]) -> None:
     kind = None if is_too_deep(value) else kind_of_row(value)
-    if kind in (None, "page"):
-        strays.append(("row", value))
-        return
-    row = spelled(value)
+    row = spelled(value) if kind not in (None, "page") else {}
     trace = spelled(row["trace"]) if kind == "export" else row
-    name = text(trace.get("id" if kind in ("export", "trace") else "traceId"))
+    name = text(trace.get("traceId" if kind in ("observation", "score") else "id"))
     if name is None:
         strays.append(("row", value))
         return
-    rows = traces.setdefault(name, Rows(name, line))
+    if kind == "session":
+        _place_session(name, row, line, found, strays)
+        return
+    rows = found.traces.setdefault(name, Rows(name, line))
     if kind == "export":
         rows.add_trace(trace)
         rows.add_trace(without(row, "trace"))
@@ -170,6 +192,24 @@ def _place(value: Any, line: int, traces: dict[str, Rows], strays: list[tuple[st
         rows.add_observation(row)
     else:
         rows.add_score(row)
+
+
+def _place_session(
+    name: str, row: Mapping[str, Any], line: int, found: Sorted, strays: list[tuple[str, Any]]
+) -> None:
+    """Each of its traces is one of the file, and of the first session only that has it."""
+    found.sessions[name] = _merged(found.sessions.get(name, {}), without(row, "id", "traces"))
+    for one in row["traces"]:
+        trace = spelled(mapping(one))
+        id_of_trace = text(trace.get("id"))
+        if id_of_trace is None:
+            strays.append(("row", one))
+            continue
+        rows = found.traces.setdefault(id_of_trace, Rows(id_of_trace, line))
+        rows.session = rows.session or name
+        if rows.session != name:
+            rows.odd.append({"session": without(row, "traces")})
+        rows.add_trace(trace)
 
 
 def looks_like_rows(value: Any) -> bool:

@@ -2,7 +2,8 @@
 
 A session is a document that is such a list, an object that holds one (`messages`, `traj`, …: what
 stands beside it is recorded, a `reward` as a score), each item of a list of those, each such line,
-or a whole file with one message a line.
+or a whole file with one message a line. So is a response of the Responses API, logged with its
+`input`, and each line that the Batch API gives back, which is called by its `custom_id`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import Any
 from proctor.genai.turns import is_message, role_of
 from proctor.importers.chronicle import Chronicle, beside
 from proctor.importers.imported import Imported
-from proctor.importers.responses import has_usage, tell_response, usage_of
+from proctor.importers.responses import (
+    body_of,
+    has_usage,
+    is_batched,
+    is_response,
+    tell_response,
+    usage_of,
+)
 from proctor.importers.shapes import (
     items,
     mapping,
@@ -30,6 +38,7 @@ NAME = "openai"
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _SYSTEM = ("system", "system_prompt", "system_instruction", "systemInstruction")
 _LISTS = ("messages", "traj", "trajectory", "conversation", "turns", "history", "chat")
+_SAYS = ("content", "parts", "tool_calls", "function_call", "refusal", "audio")
 _IDS = ("session_id", "conversation_id", "id", "trace_id", "thread_id")
 _SCORES = ("reward", "score", "rating")
 
@@ -45,16 +54,21 @@ def looks_like(values: Sequence[Any]) -> bool:
 def _is_message(value: Any) -> bool:
     found = mapping(value)
     role = found.get("role")
-    said = any(key in found for key in ("content", "parts", "tool_calls", "function_call"))
+    said = any(key in found for key in _SAYS)
     return said and isinstance(role, str) and role_of(role) is not None
 
 
 def _holds_messages(value: Any) -> bool:
-    return bool(mapping(value).get(_list_in(mapping(value)) or ""))
+    found = mapping(value)
+    return bool(found.get(_list_in(found) or "")) or _is_exchange(found)
 
 
 def _is_session(value: Any) -> bool:
-    return _list_in(mapping(value)) is not None
+    return _list_in(mapping(value)) is not None or _is_exchange(mapping(value))
+
+
+def _is_exchange(found: Mapping[str, Any]) -> bool:
+    return is_batched(found) or is_response(found)
 
 
 def _list_in(found: Mapping[str, Any]) -> str | None:
@@ -126,12 +140,10 @@ class _Session:
 
     def imported(self) -> Imported:
         told, found = Chronicle(), mapping(self._value)
-        key = _list_in(found)
-        messages = self._value if key is None else found[key]
-        about = {} if key is None else without(found, key)
+        messages, about = _opened(self._value)
         scores = {name: s for name in _SCORES if (s := _score(about.get(name))) is not None}
         told.recorded = beside(about, {"scores": scores} if scores else {})
-        _tell_system(told, about, messages)
+        _tell_system(told, _system_in(found, about), messages)
         for number, message in enumerate(messages, start=1):
             tell_message(told, number, message)
         tell_response(told, found, messages)
@@ -140,13 +152,26 @@ class _Session:
         return told.imported(self._id(about), NAME, self.place)
 
     def _id(self, about: Mapping[str, Any]) -> str:
-        for name in _IDS:
+        for name in ("custom_id", *_IDS) if is_batched(about) else _IDS:
             if isinstance(own := about.get(name), str | int) and own != "":
                 return str(own)
         if isinstance(task := about.get("task_id"), str | int):
             trial = about.get("trial")
             return f"{task}" if trial is None else f"{task}-{trial}"
         return stem(self.place)
+
+
+def _opened(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The messages of a session, and what stands beside them."""
+    found = mapping(value)
+    if (key := _list_in(found)) is not None:
+        return found[key], without(found, key)
+    if not _is_exchange(found):
+        return value, {}
+    asked = found.get("input")
+    if isinstance(asked, str):
+        asked = [{"role": "user", "content": asked}]
+    return (asked, without(found, "input")) if isinstance(asked, list) else ([], found)
 
 
 def _score(value: Any) -> Any:
@@ -174,12 +199,19 @@ def tell_message(told: Chronicle, number: int, message: Any) -> None:
     told.note(number, rest)
 
 
-def _tell_system(told: Chronicle, about: Mapping[str, Any], messages: Sequence[Any]) -> None:
+def _tell_system(told: Chronicle, said: Any, messages: Sequence[Any]) -> None:
     """What the model was told first, where a request has it beside its messages."""
-    said = next((about[key] for key in _SYSTEM if about.get(key)), None)
     said = mapping(said).get("parts", said)
     if isinstance(said, str | list) and not any(_is_system(one, said) for one in messages):
         tell_turn(told, {"role": "system", "content": said})
+
+
+def _system_in(found: Mapping[str, Any], about: Mapping[str, Any]) -> Any:
+    said = next((about[key] for key in _SYSTEM if about.get(key)), None)
+    if said is None and _is_exchange(found):
+        # A response repeats them.
+        said = mapping(body_of(found)).get("instructions") or about.get("instructions") or None
+    return said
 
 
 def _is_system(message: Any, said: Any) -> bool:

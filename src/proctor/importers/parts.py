@@ -20,10 +20,14 @@ def tell_parts(
     *,
     name: str | None = None,
     status: str | None = None,
+    calls: Sequence[ToolCall] = (),
 ) -> dict[str, Any]:
-    """Tell what the parts say; gives what stood beside the calls, for a note."""
+    """Tell what the parts say; gives what stood beside the calls, for a note.
+
+    `calls` are those that the message has beside its parts.
+    """
     said: list[Any] = []
-    calls: list[ToolCall] = []
+    calls = [*calls]
     rest: list[Any] = []
     for part in parts:
         found = mapping(part)

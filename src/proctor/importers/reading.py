@@ -139,7 +139,8 @@ class SessionFiles:
                 return
             if session is None:
                 return
-            if all(isinstance(event, CustomEvent) for event in session.session):
+            said = any(not isinstance(event, CustomEvent) for event in session.session)
+            if not (said or session.is_named):
                 kinds = ", ".join(f"{n} × {kind}" for kind, n in session.passed_over.items())
                 what = f"there is no session of {form.NAME} in it ({kinds or 'it is empty'})"
                 place = session.source.removeprefix(f"{file}:")
@@ -184,7 +185,7 @@ class SessionFiles:
         if len(by_file) == 1 and by_file[0].where == where:
             return DatasetError(by_file[0].what, where=where, fix=fix)
         what = "there is no session that can be read"
-        return DatasetError(what, where=where, problems=by_file, fix=fix)
+        return DatasetError(what, where=where, problems=self.damage.alike, fix=fix)
 
 
 def _instead_of(form: Format, first: Iterable[tuple[int, Any]]) -> str:
@@ -194,11 +195,9 @@ def _instead_of(form: Format, first: Iterable[tuple[int, Any]]) -> str:
 
 
 def _may_be_file(path: Path) -> bool:
-    """False for pipes and links that lead nowhere; where we may not look, reading tells it."""
+    """False for pipes; a link that leads nowhere, or where we may not look: reading tells it."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
     except OSError:
         return True
 

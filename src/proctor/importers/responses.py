@@ -6,15 +6,50 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.genai.bodies import said_in
-from proctor.genai.turns import Turns, role_of, turns_in
+from proctor.genai.turns import Turns, is_message, role_of, turns_in
 from proctor.genai.values import decoded
 from proctor.importers.chronicle import Chronicle
-from proctor.importers.shapes import amount, count, gemini_usage, mapping, number_at, text, without
+from proctor.importers.shapes import (
+    amount,
+    count,
+    gemini_usage,
+    items,
+    mapping,
+    named,
+    number_at,
+    text,
+    without,
+)
 from proctor.importers.turn import tell_turns
 from proctor.records.session import Usage
 
 # What stands around an answer.
 _AROUND = ("id", "object", "created", "model", "usage", "usageMetadata")
+
+
+def is_response(found: Mapping[str, Any]) -> bool:
+    """True for what OpenAI's Responses API was asked and answered, in one object."""
+    is_one = found.get("object") == "response" or isinstance(found.get("input"), str | list)
+    return is_one and _has_items(found)
+
+
+def is_batched(found: Mapping[str, Any]) -> bool:
+    """True for a line that OpenAI's Batch API gives back: an answer, or why there is none."""
+    if not isinstance(found.get("custom_id"), str):
+        return False
+    has_body = isinstance(mapping(found.get("response")).get("body"), dict)
+    return has_body or (found.get("response", 0) is None and bool(mapping(found.get("error"))))
+
+
+def body_of(found: Mapping[str, Any]) -> Any:
+    """The response of a request that was logged with it; a batch has the status around it."""
+    given = decoded(found.get("response"))
+    inside = mapping(given).get("body")
+    return inside if is_batched(found) and isinstance(inside, dict) else given
+
+
+def _has_items(found: Mapping[str, Any]) -> bool:
+    return any(map(is_message, items(found.get("output"))))
 
 
 def tell_response(told: Chronicle, found: Mapping[str, Any], messages: Sequence[Any]) -> None:
@@ -23,24 +58,37 @@ def tell_response(told: Chronicle, found: Mapping[str, Any], messages: Sequence[
     An answer with which the messages end already is not told again. Tokens that the messages
     themselves tell are not counted again.
     """
-    given = decoded(found.get("response"))
+    given = body_of(found)
     # Some logs have the answer's own fields beside the request's.
     body = mapping(given) or found
-    answer = _answer(given or {"choices": found.get("choices")})
+    beside = (
+        {"output": found["output"]} if is_response(found) else {"choices": found.get("choices")}
+    )
+    answer = _answer(told, given or beside)
     is_repeated = answer is not None and _ends_with(messages, answer)
     if answer is None:
         if given and any(without(given, *_AROUND).values() if isinstance(given, dict) else [given]):
             told.pass_over("response", given)
     elif not is_repeated:
         tell_turns(told, answer)
+    if is_batched(found) and found.get("error"):
+        told.pass_over("error", found["error"])
     counted = messages[-1:] if is_repeated else () if body is given else messages
     if not any(map(has_usage, counted)):
         model = text(body.get("model")) or text(found.get("model"))
         _count(told, body, model, answer)
 
 
-def _answer(given: Any) -> Turns | None:
-    return turns_in([given], "assistant") if isinstance(given, str) else said_in(given)
+def _answer(told: Chronicle, given: Any) -> Turns | None:
+    if isinstance(given, str):
+        return turns_in([given], "assistant")
+    found = mapping(given)
+    if not _has_items(found):
+        return said_in(given)
+    for item in found["output"]:
+        if not is_message(item):
+            told.pass_over(f"message: {named(item)}", item)
+    return turns_in(list(filter(is_message, found["output"])), "assistant")
 
 
 def _ends_with(messages: Sequence[Any], answer: Turns) -> bool:

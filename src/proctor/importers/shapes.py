@@ -14,7 +14,8 @@ _ENDINGS = (".gz", ".jsonl", ".ndjson", ".json")
 # Parts of messages that are no text and are known: they stand in a message as they are.
 _PARTS = frozenset(
     (
-        *("text", "output_text", "input_text", "refusal", "document", "search_result", "json"),
+        *("text", "output_text", "input_text", "refusal", "document", "json"),
+        *("search_result", "web_search_result", "web_fetch_result"),
         *("image", "image_url", "input_image", "image-data", "image-url", "media", "blob", "uri"),
         *("audio", "input_audio", "video", "video_url", "file", "input_file", "file-data"),
     )
@@ -102,6 +103,8 @@ def described(value: Any) -> str:
     >>> described({"id": 1, "turns": [{"role": "critic", "said": "No."}]})
     'a mapping with id, turns (a list of 1, first a mapping with role "critic", said)'
     """
+    if value == []:
+        return "an empty list"
     if not isinstance(value, dict):
         return _of_list(value) or kind_of(value)
     if not value:

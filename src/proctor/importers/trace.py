@@ -112,7 +112,9 @@ class _Telling:
         else:
             self.events.append(CustomEvent(step.label, None))
         if reading is not None and has_messages:
-            self._ask([call for message in reading.said for call in message.tool_calls])
+            there = _run_there(reading)
+            calls = (call for message in reading.said for call in message.tool_calls)
+            self._ask([call for call in calls if id(call) not in there])
 
     def _tell_messages(self, reading: Reading) -> None:
         new = self._transcript.add(reading.asked, reading.said)
@@ -125,8 +127,11 @@ class _Telling:
             if (key := repr(thought)) not in self._thought:
                 self._thought.add(key)
                 self.events.append(CustomEvent(THINKING, thought))
-        for message in reading.said:
+        there, before = _run_there(reading), calls_before(reading.said)
+        for message, call in zip(reading.said, before, strict=True):
             self._say(message)
+            self._ask([call for call in message.tool_calls if id(call) in there])
+            self._answer(message, {id(message): call})
 
     def _say(self, message: Message) -> None:
         self._said[repr(message)] = len(self.events)
@@ -281,6 +286,11 @@ def _around(steps: Sequence[Step], depths: Sequence[int]) -> dict[int, int]:
             if around is not None:
                 nearest[number] = around
     return {number: around for number, around in nearest.items() if steps[number].reading}
+
+
+def _run_there(reading: Reading) -> set[int]:
+    """Which calls a provider ran itself: what came of them stands in the same answer."""
+    return {id(call) for call in calls_before(reading.said) if call is not None}
 
 
 def _is_same_call(outer: Reading | None, inner: Reading | None) -> bool:

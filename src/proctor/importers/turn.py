@@ -43,6 +43,8 @@ def tell_turns(told: Chronicle, turns: Turns) -> Held:
         else:
             own.append(read)
             _say(told, read)
+    for other in turns.alternatives:
+        told.pass_over("alternative answer", other)
     return Held(own)
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proctor.records.session import CustomEvent, Event, Message, ToolCall
 
 # The kinds under which importers keep these two.
@@ -78,11 +80,12 @@ class Told:
     def __init__(self, events: Iterable[Event]) -> None:
         calls = [call for event in events if (call := _call_in(event)) is not None]
         self._called = Counter(map(_which, calls))
-        self._answers: dict[str, list[Any]] = {}
-        for call in calls:
-            answer = call.result if call.error is None else call.error
-            if call.call_id and answer is not None:
-                self._answers.setdefault(call.call_id, []).append(answer)
+        self._answered = [c for c in calls if c.result is not None or c.error is not None]
+        self._by_id: dict[str, list[ToolCall]] = {}
+        for call in self._answered:
+            self._by_id.setdefault(call.call_id or "", []).append(call)
+        self._by_answer: dict[bytes, list[ToolCall]] | None = None
+        self._repeated: set[int] = set()
 
     def only_asked(self, message: Message) -> list[ToolCall]:
         """The calls that a message asks for, and nothing else in the session tells of."""
@@ -93,18 +96,59 @@ class Told:
         return self._called[call] >= 0
 
     def repeats(self, message: Message) -> bool:
-        """True for a tool's message with what the call itself has as its result."""
-        answers = self._answers.get(message.call_id or "", [])
-        for place, answer in enumerate(answers):
-            if message.role == "tool" and _may_be(message.content, answer):
-                del answers[place]
+        """True for a tool's message with what the call itself has as its result.
+
+        It is known by the id of the call; where it has none, by what it says.
+        """
+        if message.role != "tool":
+            return False
+        if message.call_id:
+            calls = self._by_id.get(message.call_id, [])
+        else:
+            calls = self._with_answers().get(_key_of(message.content), [])
+        for call in calls:
+            if id(call) not in self._repeated and _is_told(message.content, call):
+                self._repeated.add(id(call))
                 return True
         return False
 
+    def _with_answers(self) -> dict[bytes, list[ToolCall]]:
+        """The calls by what they gave; looked up only where messages have no ids."""
+        if self._by_answer is None:
+            self._by_answer = {}
+            for call in self._answered:
+                for key in {_key_of(call.result), _key_of(call.error)} - {b""}:
+                    self._by_answer.setdefault(key, []).append(call)
+        return self._by_answer
 
-def _may_be(content: Any, answer: Any) -> bool:
-    """Texts are compared; data may be written otherwise in a message."""
-    return content == answer or not (isinstance(content, str) and isinstance(answer, str))
+
+def _key_of(answer: Any) -> bytes:
+    """The same for answers that say the same; empty for none, and for what cannot be written."""
+    if answer in (None, ""):
+        return b""
+    with contextlib.suppress(TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return msgspec.json.encode(_data(answer), order="sorted")
+    return b""
+
+
+def _is_told(content: Any, call: ToolCall) -> bool:
+    """True if a call itself shows what a message says, be it data in one and JSON in the other."""
+    answers = [answer for answer in (call.result, call.error) if answer is not None]
+    with contextlib.suppress(RecursionError):
+        return content in answers or _data(content) in map(_data, answers)
+    return False
+
+
+def _data(value: Any) -> Any:
+    """What a text holds if it is JSON, also in a list of parts that are texts; else as it is."""
+    if isinstance(value, list | tuple) and value:
+        parts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
+        texts = [part for part in parts if isinstance(part, str)]
+        value = "\n".join(texts) if len(texts) == len(parts) else value
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return msgspec.json.decode(value)
+    return value
 
 
 def _call_in(event: Event) -> ToolCall | None:

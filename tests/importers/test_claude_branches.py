@@ -1,0 +1,115 @@
+"""Claude Code's branches: what the user went back on is kept, and other forks are told."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from proctor.importers import claude_code
+from proctor.importers.imported import Imported
+from proctor.records.session import CustomEvent, Message, ToolCall, Usage
+from tests.importers.logs import only
+
+
+def linked(uuid: str, above: str | None, content: Any, kind: str = "user", **more: Any) -> Any:
+    ids = {"uuid": uuid, "parentUuid": above, "sessionId": "s"}
+    message: dict[str, Any] = {"role": kind, "content": content}
+    used = {"id": f"m-{uuid}", "model": "m", "usage": {"input_tokens": 5, "output_tokens": 1}}
+    message |= used if kind == "assistant" else {}
+    return {"type": kind, **ids, **more, "message": message}
+
+
+def answer(uuid: str, above: str, words: str) -> Any:
+    return linked(uuid, above, [{"type": "text", "text": words}], "assistant")
+
+
+def contents(found: Imported) -> list[Any]:
+    return [message.content for message in found.session[Message]]
+
+
+ASKED = [linked("1", None, "Hello"), answer("2", "1", "Hi")]
+
+
+def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
+    """The user said it in another way: calls, answers and system lines go, their tokens count."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
+    inner = {"type": "assistant", "message": {"id": "p", "model": "m", "content": [], "usage": {
+        "input_tokens": 7, "output_tokens": 2}}}  # fmt: skip
+    branch = [
+        linked("3", "2", "Wrnog"),
+        linked("4", "3", [call], "assistant"),
+        {"type": "progress", "uuid": "5", "parentUuid": "4", "data": {"message": inner}},
+        linked("6", "5", result, toolUseResult={"stdout": "x"}),
+        {"type": "system", "subtype": "compact_boundary", "uuid": "7", "parentUuid": None,
+         "logicalParentUuid": "6"},
+        answer("8", "7", "What?"),
+    ]  # fmt: skip
+    new = [linked("9", "2", "Right"), answer("10", "9", "Yes.")]
+    found = only(claude_code, *ASKED, *branch, *new)
+    assert contents(found) == ["Hello", "Hi", "Right", "Yes."]
+    assert found.session[ToolCall] == ()
+    assert found.session.usage == Usage(27, 6)
+    assert found.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
+    assert [(one.kind, one.data) for one in found.session[CustomEvent]] == [
+        ("rewound", {"taken": branch})
+    ]
+    assert found.passed_over == {}
+    again = only(claude_code, *ASKED, *branch, *new, *branch)
+    assert (again.session.usage, contents(again)) == (found.session.usage, contents(found))
+
+
+def test_branches_are_left_in_branches() -> None:
+    """Of several ways the last one holds, and a branch in a branch goes with it."""
+    lines = [
+        *ASKED,
+        linked("3", "2", "One"),
+        answer("4", "3", "1"),
+        linked("5", "4", "One and a half"),
+        linked("6", "4", "One and a bit"),
+        linked("7", "2", "Two"),
+        linked("8", "2", "Three"),
+        linked("9", "8", "Thank you"),
+    ]
+    found = only(claude_code, *lines)
+    assert contents(found) == ["Hello", "Hi", "Three", "Thank you"]
+    assert [len(one.data["taken"]) for one in found.session[CustomEvent]] == [4, 1]
+
+
+def test_other_forks_are_no_branches() -> None:
+    """Results side by side, sub-agents, the program's words, other sessions, roots: all is told."""
+    calls = [{"type": "tool_use", "id": it, "name": "Bash", "input": {}} for it in "xy"]
+    results = [[{"type": "tool_result", "tool_use_id": it, "content": it}] for it in "xy"]
+    forks = [
+        [linked("3", "2", calls, "assistant"), linked("4", "3", results[0]),
+         linked("5", "3", results[1]), linked("6", "5", "Thanks")],
+        [linked("3", "2", "Look", isSidechain=True), linked("4", "2", "Go on")],
+        [linked("3", "2", "Go on"), linked("4", "2", "Look", agentId="a")],
+        [linked("3", "2", "[Request interrupted by user]"), linked("4", "2", "Go on")],
+        [linked("3", "2", "<command-name>/x</command-name>"), linked("4", "2", "Go on")],
+        [linked("3", "2", "A note", isMeta=True), linked("4", "2", "Go on")],
+        [linked("3", "2", "So far", isCompactSummary=True), linked("4", "2", "Go on")],
+        [linked("3", "2", "Go on"), linked("4", "2", "Go on") | {"sessionId": "other"}],
+        [linked("3", None, "Go on"), linked("4", None, "Stop")],
+        [linked("3", "absent", "Go on"), linked("4", "absent", "Stop")],
+        # Both went on: which of them was meant is not known.
+        [linked("3", "2", "One"), linked("4", "2", "Two"), answer("5", "3", "1")],
+        # Lines that hang on themselves.
+        [linked("3", "4", "One"), linked("4", "3", "Two"), linked("5", "3", "Three")],
+    ]  # fmt: skip
+    for fork in forks:
+        found = only(claude_code, *ASKED, *fork)
+        assert "rewound" not in [one.kind for one in found.session[CustomEvent]], fork
+        words = [line["message"]["content"] for line in fork]
+        told = contents(found)
+        assert [one for one in words if isinstance(one, str) and one not in told] == []
+
+
+def test_a_long_log_with_many_branches_is_read_in_time() -> None:
+    """Deep chains and wide forks are walked once."""
+    deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(8_000)]
+    wide = [linked(f"w{n}", "7999", f"W{n}") for n in range(8_000)]
+    began = time.perf_counter()
+    found = only(claude_code, *deep, *wide)
+    assert time.perf_counter() - began < 10
+    assert len(contents(found)) == 8_001

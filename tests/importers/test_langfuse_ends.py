@@ -1,0 +1,114 @@
+"""What a trace was asked and answered as a whole: texts, data, arguments of functions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.importers import langfuse
+from proctor.importers.imported import Imported
+from proctor.importers.reading import SessionFiles
+from proctor.records.session import CustomEvent, Message
+from tests.importers.logs import kinds, only, read
+from tests.importers.traces import row
+
+
+def trace(given: Any, answer: Any, *observations: dict[str, Any]) -> Imported:
+    whole = {"id": "t", "input": given, "output": answer}
+    return only(langfuse, {"trace": whole, "observations": [*observations]})
+
+
+def said(found: Imported) -> list[tuple[str, Any]]:
+    return [(message.role, message.content) for message in found.session[Message]]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"question": "Where?"}, "Where?"),
+        ('{"question": "Where?"}', "Where?"),
+        ({"question": "Where?", "user": 7}, {"question": "Where?", "user": 7}),
+        ({"city": "Paris"}, {"city": "Paris"}),
+        ({"args": [], "kwargs": {"q": "Where?"}}, "Where?"),
+        ({"args": ["Where?"], "kwargs": {}}, "Where?"),
+        ({"args": ["Where?", 2], "kwargs": {}}, ["Where?", 2]),
+        ({"args": [], "kwargs": {"messages": [{"role": "user", "content": "Where?"}]}}, "Where?"),
+        ({"args": [1], "kwargs": {"q": "Where?"}}, {"args": [1], "kwargs": {"q": "Where?"}}),
+        ([{"page": 1}], [{"page": 1}]),
+        (7, 7),
+    ],
+)
+def test_what_is_no_message_is_told(given: Any, words: Any) -> None:
+    """The one text that there is, else all of the data; nothing of it counts as not understood."""
+    found = trace(given, {"answer": "There."})
+    assert said(found) == [("user", words), ("assistant", "There.")]
+    assert (found.input, found.output, found.passed_over) == (words, "There.", {})
+
+
+def test_a_text_that_is_taken_out_is_still_recorded_as_it_stood() -> None:
+    """Under which name it stood is part of the record."""
+    found = trace({"question": "Where?"}, {"answer": "There."})
+    assert found.recorded["trace"] == {
+        "input": {"question": "Where?"},
+        "output": {"answer": "There."},
+    }
+
+
+def test_a_function_that_was_called_with_nothing_asked_nothing() -> None:
+    """Its empty arguments stay in the record."""
+    found = trace({"args": [], "kwargs": {}}, "There.")
+    assert said(found) == [("assistant", "There.")]
+    assert found.recorded["trace"] == {"input": {"args": [], "kwargs": {}}}
+
+
+def test_the_side_that_the_parts_do_not_tell_is_told_by_the_whole() -> None:
+    """A generation that has its answer only, or its question only; places are counted anew."""
+    answered = row("ask", "GENERATION", 1, input={"k": 1}, output="There.")
+    found = trace({"args": [], "kwargs": {"q": "Where?"}}, "other", answered)
+    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    asked = row("ask", "GENERATION", 1, input=[{"role": "user", "content": "Where?"}])
+    found = trace("other", {"role": "assistant", "content": "There."}, asked)
+    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    system = row("ask", "GENERATION", 1, input=[{"role": "system", "content": "Be kind."}])
+    found = trace("Where?", "There.", system)
+    (entry,) = found.recorded["observations"]
+    assert [found.session.events[place] for place in entry["asked"]] == [
+        Message("system", "Be kind.")
+    ]
+
+
+def test_a_graph_that_gives_back_the_conversation_tells_it_once() -> None:
+    """What comes back begins with what went in."""
+    asked, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}
+    found = trace({"messages": [asked]}, {"messages": [asked, answer]})
+    assert said(found) == [("user", "Hi"), ("assistant", "Yo")]
+
+
+def test_without_a_row_of_the_trace_its_outermost_observation_tells() -> None:
+    """Exports of observations alone: a span around all; a tool's arguments nobody said."""
+    outer = row("run", "SPAN", 0, input={"question": "Where?"}, output={"answer": "There."})
+    inner = row("step", "SPAN", 1, parentObservationId="run", input="inner", output="inner")
+    (found,) = read(langfuse, [{**inner, "traceId": "t"}, {**outer, "traceId": "t"}])
+    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    tool = row("weather", "TOOL", 0, input={"city": "Paris"}, output="Sunny")
+    (found,) = read(langfuse, [{**tool, "traceId": "t"}])
+    assert kinds(found) == ["ToolCall weather"]
+
+
+def test_whatever_has_a_trace_id_is_a_session(tmp_path: Path) -> None:
+    """Also one with data only, and one in which nothing was said; none is called empty."""
+    about = {"timestamp": "2026-01-01T00:00:00Z", "sessionId": "s", "userId": "u", "tags": []}
+    data = {"id": "t1", **about, "input": {"question": "Where?"}, "output": {"answer": "There."}}
+    silent = {"id": "t2", **about, "input": None, "output": None}
+    spans = {"id": "t3", **about, "observations": [row("f", "SPAN", 0)]}
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps([data, silent, spans]))
+    files = SessionFiles(path)
+    found = list(files)
+    assert [session.id for session in found] == ["t1", "t2", "t3"]
+    assert [len(session.session) for session in found] == [2, 0, 1]
+    assert isinstance(found[2].session.events[0], CustomEvent)
+    assert files.problems == []

@@ -1,0 +1,129 @@
+"""A session of Langfuse with its traces: one conversation, its turns in order of time."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from proctor.importers import langfuse
+from proctor.importers.detecting import detect
+from proctor.importers.imported import Imported
+from proctor.records.session import CustomEvent, Message, ModelCall
+from tests.importers.logs import only, read
+from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn
+
+SESSION: dict[str, Any] = LANGFUSE_SESSION[0]
+
+
+def said(found: Imported) -> list[tuple[str, Any]]:
+    return [(message.role, message.content) for message in found.session[Message]]
+
+
+def session(*traces: Any, **more: Any) -> dict[str, Any]:
+    return {"id": "s1", "traces": [*traces], **more}
+
+
+def test_a_session_is_one_conversation() -> None:
+    """The turns in order of time; what the second was given of the first is told once."""
+    form = detect([SESSION])
+    assert form is not None
+    assert form.NAME == "langfuse"
+    found = only(langfuse, SESSION)
+    assert said(found) == [
+        ("system", "Be kind."),
+        ("user", "My parcel?"),
+        ("assistant", "Which order?"),
+        ("user", "1234"),
+        ("assistant", "Shipped!"),
+    ]
+    assert (found.id, found.input, found.output) == ("s1", "My parcel?", "Shipped!")
+    told = found.recorded
+    assert (told["session_id"], told["title"], told["cost"]) == ("s1", "support", 0.75)
+    assert told["started_at"] == "2026-01-01T00:01:00+00:00"
+    assert told["ended_at"] == "2026-01-01T00:02:00+00:00"
+    assert [trace["id"] for trace in told["traces"]] == ["t1", "t2"]
+    assert [trace.get("repeats") for trace in told["traces"]] == [None, [0, 1, 2]]
+    assert told["session_row"] == {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p1"}
+
+
+@pytest.mark.parametrize("values", [[[SESSION]], [{"data": [SESSION], "meta": {}}], [7, SESSION]])
+def test_a_session_stands_in_lists_pages_and_lines(values: list[Any]) -> None:
+    """As traces do."""
+    (found,) = read(langfuse, values)
+    assert found.id == "s1"
+    assert len(found.session[Message]) == 5
+
+
+def test_equal_words_of_two_turns_are_both_told() -> None:
+    """Only what stands before the user's last words can be what was said before."""
+    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
+    assert said(found) == [("user", "yes"), ("assistant", "OK.")] * 2
+    several = [{"role": "user", "content": "b"}, {"role": "assistant", "content": "OK."}]
+    more = [*several, {"role": "user", "content": "c"}]
+    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, more, "Done.")))
+    assert [words for _, words in said(found)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
+
+
+def test_instructions_that_change_do_not_make_the_rest_new() -> None:
+    """A system message with the time of day in it is told each time, and nothing else is."""
+    second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
+    found = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
+    assert [role for role, _ in said(found)] == [
+        *("system", "user", "assistant"),
+        *("system", "user", "assistant"),
+    ]
+
+
+def test_observations_of_all_turns_know_their_places() -> None:
+    """Their own, and those of the messages that their models were given."""
+    ask = {"model": "small", "usageDetails": {"input": 3, "output": 1}}
+    first = row("g1", "GENERATION", 1, input=SECOND[:2], output=REPLY, **ask)
+    outer = row("g2", "GENERATION", 2, input=SECOND, output="Shipped!")
+    inner = row("g3", "GENERATION", 2, parentObservationId="g2", **ask)
+    traces = [
+        turn(1, None, None, observations=[first]),
+        turn(2, None, None, observations=[outer, inner]),
+    ]
+    found = only(langfuse, session(*traces))
+    events = found.session.events
+    assert found.session.usage.total_tokens == 8
+    about = {entry["id"]: entry for entry in found.recorded["observations"]}
+    assert isinstance(events[about["g1"]["event"]], ModelCall)
+    around = events[about["g2"]["event"]]
+    assert isinstance(around, CustomEvent)
+    assert [events[place].content for place in around.data["found"]["asked"]] == [
+        *("Be kind.", "My parcel?", "Which order?", "1234"),
+    ]
+    assert len(found.session[Message]) == 5
+
+
+def test_rows_beside_a_session_belong_to_its_traces() -> None:
+    """Scores and observations on lines of their own; other traces are sessions of their own."""
+    score = {"id": "x", "traceId": "t2", "name": "tone", "value": 1}
+    other = {**turn(3, "Hi", "Yo"), "userId": "u"}
+    first, second = read(langfuse, [SESSION, score, other])
+    assert first.recorded["scores"] == {"tone": 1}
+    assert (second.id, second.recorded["session_id"]) == ("t3", "s1")
+
+
+def test_what_is_no_trace_in_a_session_is_kept() -> None:
+    """As a stray, which is counted; so is a second session that has the same traces."""
+    document = copy.deepcopy(SESSION)
+    document["traces"].append({"odd": "one"})
+    found = only(langfuse, document)
+    assert found.passed_over == {"row": 1}
+    assert {"found": {"odd": "one"}} in [event.data for event in found.session[CustomEvent]]
+    (found,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
+    assert (found.id, found.passed_over) == ("s1", {"odd row": 2})
+    assert not langfuse.looks_like([{"id": "s1", "traces": []}, {"id": "s1", "traces": ["t1"]}])
+
+
+def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
+    """Zones are seen: an hour earlier elsewhere may be later."""
+    early = turn(1, "a", "A", timestamp="2026-01-01T02:00:00+02:00")
+    late = turn(2, "b", "B", timestamp="2026-01-01T00:30:00+00:00")
+    never = turn(3, "c", "C", timestamp=None)
+    found = only(langfuse, session(never, late, early))
+    assert [words for _, words in said(found)] == ["a", "A", "b", "B", "c", "C"]
