@@ -57,6 +57,7 @@ def gated_oddly() -> Iterator[Claim]:
             RED_WITHOUT_MARGIN,
             2,
         )
+    yield from gated_in_groups()
     for margin in (0.1, 0.9):
         yield Claim(
             f"decide() green, longer by just {margin:.0%}, n = 60",
@@ -64,6 +65,48 @@ def gated_oddly() -> Iterator[Claim]:
             RED_WITHOUT_MARGIN,
             2,
         )
+
+
+def gated_in_groups() -> Iterator[Claim]:
+    """The same where run and baseline have no sample in common."""
+    for kind in ("yes/no", "scores"):
+        for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+            yield Claim(
+                f"decide() red, equal, two groups of 300, {kind}, margin {margin}",
+                partial(is_red_in_groups, kind=kind, n=300, margin=margin),
+                asked,
+                2,
+            )
+        yield Claim(
+            f"decide() green, worse by the margin, two groups of 300, {kind}",
+            partial(is_green_in_groups, kind=kind, n=300, margin=0.1),
+            RED_WITHOUT_MARGIN,
+            2,
+        )
+
+
+def is_red_in_groups(chance: Chance, kind: str, n: int, margin: float) -> float:
+    return float(_of_groups(chance, kind, n, margin, 0.0) == "fail")
+
+
+def is_green_in_groups(chance: Chance, kind: str, n: int, margin: float) -> float:
+    return float(_of_groups(chance, kind, n, margin, margin) == "pass")
+
+
+def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -> str:
+    """Samples of their own on each side, the new ones worse by so much on average."""
+
+    def drawn(centre: float) -> float:
+        if kind == "yes/no":
+            return float(chance.random() < centre)
+        return centre + 0.2 * (chance.random() - 0.5)
+
+    new, old = (
+        Side(name, scores={"it": {f"{name}{at}": drawn(centre) for at in range(n)}},
+             samples=tuple(f"{name}{at}" for at in range(n)))
+        for name, centre in (("new", 0.8 - worse), ("old", 0.8))
+    )  # fmt: skip
+    return decide([(new, old)], Demand({"it": margin})).verdict
 
 
 def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:

@@ -145,7 +145,7 @@ def test_a_threshold_alone_is_a_gate(exam: Project) -> None:
     lose(exam, 20)
     told = exam.proctor("gate", "eval.yaml")
     assert told.code == 1
-    assert told.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95.\n")
+    assert told.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95 (n = 200).\n")
     assert exam.proctor("gate", "eval.yaml", "--fail-under", "0.9").code == 0
     chosen = exam.proctor("gate", "latest", "--fail-under", "0.9", "--configuration", "default")
     assert chosen.code == 0
@@ -155,15 +155,22 @@ def test_an_eval_file_is_run_first(exam: Project) -> None:
     """Live progress on standard error, and the run is kept; errors count as not passed."""
     samples(exam, range(185, 215))
     exam.write("app.py", TARGET.replace("1000", "200"))
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--margin", "30%", "--json")
+    gate = ("gate", "eval.yaml", "--baseline", "main", "--margin", "30%")
+    told = exam.proctor(*gate, "--accept-changes", "--json")
     assert (told.code, told.err) == (0, "")
     assert told.json["verdict"] == "pass"
     assert told.json["checks"][0]["n"] == 15
     assert any("15 samples of" in note for note in told.json["notes"])
     assert any("the datasets are not the same" in note for note in told.json["notes"])
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--margin", "30%")
+    told = exam.proctor(*gate)
     assert "30/30 (100 %), 15 passed, 0 failed, 15 errors" in told.err
     assert "Note: the datasets are not the same" in told.out
+    # Half of the samples are new: what the others say is not green.
+    assert told.code == 4
+    assert "15 of 30 samples of" in told.out
+    grouped = exam.proctor("gate", "latest", *gate[2:], "--unpaired")
+    assert grouped.code == 1
+    assert "two groups of 30 and 200 samples" in " ".join(grouped.out.split())
 
 
 def test_a_field_may_be_told_which_way_it_is_better(exam: Project) -> None:

@@ -139,10 +139,16 @@ def test_compare_says_first_that_the_evaluators_are_not_the_same(exam: Project) 
     assert "Note: only main has the evaluator right." in " ".join(ranked.out.split())
 
 
-def test_samples_that_have_nothing_in_common_are_not_paid_for(exam: Project) -> None:
+def test_what_takes_pairs_is_not_paid_for_where_there_are_none(exam: Project) -> None:
     """The dataset's ids can be read before anything is run."""
     samples(exam, "other")
-    assert "the dataset and main have no sample in common" in refused(exam, *GATE).err
+    for option in (("--max-flips", "3"), ("--until-decided",)):
+        told = refused(exam, *GATE, *option)
+        assert "the dataset and main have no sample in common" in told.err
+        assert option[0] in told.err
+    assert "no sample can be lost" in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
+    assert "compares pairs" in refused(exam, *GATE, "--unpaired", "--until-decided").err
+    assert "needs something to compare with" in refused(exam, *GATE[:2], "--unpaired").err
 
 
 def test_clusters_do_not_go_with_an_early_end_and_that_is_known_before(exam: Project) -> None:

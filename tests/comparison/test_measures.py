@@ -81,3 +81,45 @@ def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
     # Only the first two parts of a Python's version have a bytecode of their own.
     patched = msgspec.structs.replace(there, environment={**HERE, "python": "3.12.9"})
     assert changes_between(run("1", GRADED), patched).changed == ("graded",)
+
+
+def rubric(name: str, adapter: str = "python:judge", **more: Any) -> EvaluatorSpec:
+    """A rubric as runs keep it; its options are part of its identity."""
+    told = {"id": name, "name": name, "description": "Was it solved?", "weight": 2.0}
+    told |= {"scoring_criteria": "5: yes", **more}
+    parameters = {"adapter": adapter, "rubric": told}
+    return EvaluatorSpec(name, "rubric", parameters, identity=str(parameters))
+
+
+def test_what_is_not_the_same_is_said() -> None:
+    """Which option, and how; of long texts only that they are others; those alike together."""
+    new = run("1", rubric("a", "python:other"), rubric("b", "python:other"))
+    old = run("2", rubric("a"), rubric("b"))
+    [told] = changes_between(new, old).told("new", "old")
+    assert told == (
+        "the evaluators a, b are not the same in both runs: "
+        "adapter is python:other in new and python:judge in old"
+    )
+    long = run("1", rubric("a", description="Was it solved, in the end, to their satisfaction?"))
+    [told] = changes_between(long, run("2", rubric("a"))).told("new", "old")
+    assert told.endswith("in both runs: rubric.description reads otherwise")
+    more = run("1", rubric("a", scale=[0, 10]))
+    [told] = changes_between(more, run("2", rubric("a"))).told("new", "old")
+    assert told.endswith("rubric.scale is [0,10] in new and the usual in old")
+    [told] = changes_between(
+        run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)
+    ).told("new", "old")
+    assert told == "the evaluator right is not the same in both runs: the code, or what it uses"
+
+
+def test_another_weight_changes_the_total_and_not_the_rubric() -> None:
+    """What the rubric itself says, and what passed, is the same measure."""
+    new, old = run("1", rubric("a", weight=3.0), rubric("b")), run("2", rubric("a"), rubric("b"))
+    sides = [
+        msgspec.structs.replace(one, metrics={**one.metrics, "total_score": one.scores["a"]})
+        for one in (side("new", 1.0, new), side("old", 0.0, old))
+    ]
+    found = compare(*sides)
+    assert found.scores["a"].verdict == found.metrics["pass_rate"].verdict == "better"
+    assert found.metrics["total_score"].verdict == "not comparable"
+    assert (found.unlike, found.notes) == ((), ("the weight of a is 3.0 in new and 2.0 in old",))

@@ -294,10 +294,10 @@ def test_thresholds_are_held_against_the_run_alone() -> None:
     report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, kind="rate")})
     result = decide([], Demand(fail_under={STRICT: 0.7}), report=report)
     assert (result.verdict, result.checks[0].sentence) == (
-        "pass", "strict_pass_rate is 0.75, at least 0.7",
+        "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40)",
     )  # fmt: skip
     result = decide([], Demand(fail_under={STRICT: 0.8}), report=report)
-    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8."
+    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40)."
 
 
 def test_samples_without_a_partner_or_a_number_are_told() -> None:
@@ -340,14 +340,6 @@ def test_what_cannot_be_asked_is_refused(demand: Demand, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         decide(pairs, demand)
     assert said in str(caught.value)
-
-
-def test_runs_without_a_common_sample_are_refused() -> None:
-    """Nothing is paired, so nothing is compared."""
-    new, _ = verdicts(10, 0, 0)
-    other = rates("main", {"other": 1.0})
-    with pytest.raises(ConfigError, match="no sample in common"):
-        decide([(new, other)], Demand({STRICT: 0.02}))
 
 
 def test_a_field_whose_name_does_not_tell_needs_a_direction() -> None:

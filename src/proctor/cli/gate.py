@@ -33,6 +33,7 @@ INTERRUPTED = 130
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 # What an eval file is run with; a stored run is as it is.
 OF_A_RUN = ("name", "tag", "concurrency")
+OF_A_COMPARISON = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
 
 
 @click.command("gate")
@@ -56,7 +57,13 @@ OF_A_RUN = ("name", "tag", "concurrency")
     help="What too few samples lead to; code is exit code 4.",
 )
 @click.option(
-    "--accept-changes", is_flag=True, help="Decide although the evaluators are not the same."
+    "--accept-changes", is_flag=True, help="Decide although evaluators or samples are others."
+)
+@click.option("--unpaired", is_flag=True, help="Compare all samples of both, as two groups.")
+@click.option(
+    "--max-missing",
+    metavar="N|P%",
+    help="Inconclusive if more samples have no number. Default: 10%.",
 )
 @click.option("--configuration", metavar="NAME", help="Only this one.")
 @click.option("--until-decided", is_flag=True, help="Stop the run as soon as it is decided.")
@@ -143,22 +150,26 @@ def _demand(options: dict[str, Any]) -> Demand:
     """What the options ask for."""
     from proctor.cli.evaluation import thresholds
     from proctor.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
+    from proctor.gates.gaps import TENTH
 
     margin = DEFAULT_MARGIN if options["margin"] is None else _margin(options["margin"], "--margin")
     given: dict[str, float | None] = {}
     for text in options["metric"]:
         name, equals, own = text.partition("=")
         given[name] = _margin(own, f"--metric {name}") if equals else None
-    needs = [n for n in ("margin", "metric", "better", "max_flips") if options[n] not in (None, ())]
-    if options["baseline"] is None and (needs or options["until_decided"]):
-        told = "until-decided" if not needs else needs[0].replace("_", "-")
-        raise ConfigError(f"--{told} needs something to compare with", fix=_how_to_compare())
+    needs = [name for name in OF_A_COMPARISON if options[name] not in (None, (), False)]
+    if options["baseline"] is None and needs:
+        raise ConfigError(
+            f"--{needs[0].replace('_', '-')} needs something to compare with", fix=_how_to_compare()
+        )
     demand = Demand(
         metrics_asked(given, margin) if options["baseline"] is not None else {},
         thresholds(options["fail_under"]),
         options["max_flips"],
         _directions(options["better"]),
         options["accept_changes"],
+        options["unpaired"],
+        TENTH if options["max_missing"] is None else _allowance(options["max_missing"]),
     )
     demand.refuse_wrong()
     return demand
@@ -178,6 +189,11 @@ def _margin(text: str, option: str) -> float:
             f"a margin of {text} is everything", where=option, fix=f"write {text}% or {share / 100}"
         )
     return share
+
+
+def _allowance(text: str) -> float:
+    """How many may be missing: 5 samples, or 10% of them."""
+    return int(text) if text.isdecimal() else number(text, "--max-missing")
 
 
 def _directions(given: Iterable[str]) -> dict[str, bool]:
@@ -343,8 +359,8 @@ def _decided(new: Meant, old: Meant | None, demand: Demand, gate: EarlyGate | No
     told: Any = {"baseline": old.called, "notes": notes_on(old, alone)}
     run = new.report.metadata
     if gate is not None:
-        accepted = demand.accept_changes
-        return settled(gate, compared[0], new.report, accept_changes=accepted, **told)
+        told |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
+        return settled(gate, compared[0], new.report, **told)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
             raise ConfigError(

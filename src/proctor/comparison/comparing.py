@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from proctor.comparison.contents import can_tell, told_apart
 from proctor.comparison.deltas import Compared, Pair, all_deltas
 from proctor.comparison.flips import flips
 from proctor.comparison.measures import Changes, changes_between, without_verdict
@@ -16,6 +17,9 @@ from proctor.comparison.verdicts import TIMES_APART, WORTH
 from proctor.errors import ConfigError, nearest
 from proctor.records.comparison import Comparison, also_known_as
 from proctor.records.run import RunMetadata
+
+# As many ids as one can take in.
+NAMED = 3
 
 
 def compare(
@@ -62,7 +66,7 @@ def compare_all(
             where="worth",
             fix="one point is 0.01",
         )
-    pairs = [without_twins(a, b) for a, b in pairs]
+    pairs = [without_twins(*told_apart(a, b)) for a, b in pairs]
     chosen = pairs if metrics is None else _chosen(pairs, metrics)
     found = all_deltas(chosen, better=better, worth=worth)
     return [
@@ -74,13 +78,13 @@ def compare_all(
 def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bool) -> Comparison:
     (a, b), (some_a, some_b) = whole, narrowed
     changes = Changes() if accept_changes else _changes(a, b)
-    theirs, mine = set(b.samples), set(a.samples)
+    theirs, mine, apart = set(b.samples), set(a.samples), a.apart or frozenset()
     scales = scale_in(a.run), scale_in(b.run)
     metrics = {name: on_scale(one, *scales) for name, one in compared.metrics.items()}
     found = Comparison(
         a.name,
         b.name,
-        samples=len(mine & theirs),
+        samples=len((mine & theirs) - apart),
         tests=compared.tests,
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
@@ -94,6 +98,8 @@ def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bo
         missing_b=_lacking(some_b, some_a),
         notes=tuple(_notes(a, b)),
         unlike=tuple(changes.told(a.name, b.name)),
+        other_content=() if a.unpaired else tuple(name for name in a.samples if name in apart),
+        unpaired=a.unpaired,
     )
     return msgspec.structs.replace(found, answer=answer(found))
 
@@ -146,13 +152,13 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
         if side.run is not None:
             yield from standing(side.name, side.run)
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:
-        yield from _unlike(a.run, b.run)
+        yield from _unlike(a, b, a.run, b.run)
         if any(are_times_apart(name, a, b) for name in a.names if b.find(name)):
             yield TIMES_APART
     if unlike := unlike_scales({side.name: scale_in(side.run) for side in (a, b)}):
         yield unlike
     changes = _changes(a, b)
-    yield from (*changes.told(a.name, b.name), *changes.doubts())
+    yield from (*changes.told(a.name, b.name), *changes.doubts(a.name, b.name))
 
 
 def _changes(a: Side, b: Side) -> Changes:
@@ -173,10 +179,16 @@ def standing(name: str, run: RunMetadata) -> Iterator[str]:
         )
 
 
-def _unlike(a: RunMetadata, b: RunMetadata) -> Iterator[str]:
+def _unlike(a: Side, b: Side, mine: RunMetadata, theirs: RunMetadata) -> Iterator[str]:
     """What makes two runs hard to compare: other data, other epochs."""
-    prints = a.dataset.fingerprint, b.dataset.fingerprint
+    prints = mine.dataset.fingerprint, theirs.dataset.fingerprint
     if all(prints) and prints[0] != prints[1]:
-        yield "the datasets are not the same: samples of one id may have other contents"
-    if a.options.epochs != b.options.epochs:
-        yield f"{a.options.epochs} and {b.options.epochs} epochs: each sample's are averaged"
+        doubt = "" if can_tell(a, b) else ": samples of one id may have other contents"
+        yield f"the datasets are not the same{doubt}"
+    if a.apart and not a.unpaired:
+        some = ", ".join(sorted(a.apart)[:NAMED]) + (", …" if len(a.apart) > NAMED else "")
+        have = "sample has" if len(a.apart) == 1 else "samples have"
+        yield f"{len(a.apart):,} {have} other contents under the same id, no pairs: {some}"
+    epochs = mine.options.epochs, theirs.options.epochs
+    if epochs[0] != epochs[1]:
+        yield f"{epochs[0]} and {epochs[1]} epochs: each sample's are averaged"

@@ -45,7 +45,8 @@ class _Found(NamedTuple):
 
 def evidence_of(a: Side, b: Side, mine: Numbers, theirs: Numbers) -> Evidence:
     """The numbers of two sides, paired by sample; as two groups where no sample is in both."""
-    shared = [name for name in mine if name in theirs]
+    apart = a.apart or ()
+    shared = [name for name in mine if name in theirs and name not in apart]
     if shared or not mine or not theirs:
         first, second = ([side[name] for name in shared] for side in (mine, theirs))
         return Evidence(first, second, clusters=clusters_of(shared, a.clusters, b.clusters))

@@ -12,10 +12,11 @@ def flips(a: Side, b: Side) -> tuple[Flip, ...]:
     A trial without a verdict has not passed, as in a strict pass rate.
     """
     mine, theirs = (_verdicts(side) for side in (a, b))
+    apart = a.apart or ()
     found = [
         Flip(name, lost=theirs[name], a=_score(a, name), b=_score(b, name))
         for name, passes in mine.items()
-        if name in theirs and passes is not theirs[name]
+        if name in theirs and passes is not theirs[name] and name not in apart
     ]
     return tuple(sorted(found, key=lambda one: (not one.lost, one.change, one.sample_id)))
 

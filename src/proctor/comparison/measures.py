@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE
+from proctor.comparison.terms import Term, only_weight, terms_apart
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
 from proctor.records.rubric_scores import TOTAL_SCORE
-from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.run import RunMetadata
 
 # What all evaluators of a run say together.
 COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
+
+CODE = "the code, or what it uses"
 
 
 class Changes(NamedTuple):
     """Which evaluators two runs do not share, and which of the same name are not the same.
 
     `doubtful` are those whose code looks different under another Python or Proctor, which may be
-    all the difference there is.
+    all the difference there is. `weighed` are rubrics that differ in their weight alone: each is
+    the same measure, and the total is not. `apart` says of both how they differ.
     """
 
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
+    apart: Mapping[str, tuple[Term, ...]] = MappingProxyType({})
 
     @property
     def matter(self) -> bool:
@@ -36,7 +43,7 @@ class Changes(NamedTuple):
     def touch(self, metric: str) -> bool:
         """True if a metric, by the name a comparison has for it, is another measure in each."""
         if metric in COMBINED:
-            return self.matter
+            return self.matter or (metric == TOTAL_SCORE and bool(self.weighed))
         return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
 
     def told(self, a: str, b: str) -> Iterator[str]:
@@ -44,11 +51,19 @@ class Changes(NamedTuple):
         for name, ones in ((a, self.only_a), (b, self.only_b)):
             if ones:
                 yield f"only {name} has the evaluator{'s' * (len(ones) > 1)} {', '.join(ones)}"
+        alike: dict[str, list[str]] = {}
         for one in self.changed:
-            yield f"the evaluator {one} is not the same in both runs"
+            how = "; ".join(term.told(a, b) for term in self.apart.get(one, ()))
+            alike.setdefault(how or CODE, []).append(one)
+        for how, same in alike.items():
+            are = "s {} are" if len(same) > 1 else " {} is"
+            yield f"the evaluator{are.format(', '.join(same))} not the same in both runs: {how}"
 
-    def doubts(self) -> Iterator[str]:
-        """What cannot be told to be the same."""
+    def doubts(self, a: str, b: str) -> Iterator[str]:
+        """What cannot be told to be the same, and what differs and is the same measure still."""
+        for one in self.weighed:
+            (term,) = self.apart[one]
+            yield f"the weight of {one} is {term.mine} in {a} and {term.theirs} in {b}"
         if self.doubtful:
             yield (
                 "the runs have another Python or Proctor, so that nothing tells whether the code "
@@ -61,17 +76,26 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
     mine, theirs = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
     shared = [name for name in mine if name in theirs]
     alike = _surroundings(a) == _surroundings(b)
-    suspect = [name for name in shared if mine[name].identity != theirs[name].identity]
+    apart = {name: terms_apart(mine[name], theirs[name]) for name in shared}
+    # Options are part of an identity: where one differs, it tells nothing of the code.
+    weighed = [name for name in shared if only_weight(apart[name])]
+    suspect = [
+        name
+        for name in shared
+        if mine[name].identity != theirs[name].identity and name not in weighed
+    ]
     changed = [
         name
         for name in shared
-        if _terms(mine[name]) != _terms(theirs[name]) or (alike and name in suspect)
+        if name not in weighed and (apart[name] or (alike and name in suspect))
     ]
     return Changes(
         tuple(name for name in mine if name not in theirs),
         tuple(name for name in theirs if name not in mine),
         tuple(changed),
         tuple(name for name in suspect if name not in changed),
+        tuple(weighed),
+        apart,
     )
 
 
@@ -82,10 +106,6 @@ def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:
     return msgspec.structs.replace(
         delta, verdict=NOT_COMPARABLE, p=None, p_adjusted=None, effect=None, more_samples=None
     )
-
-
-def _terms(spec: EvaluatorSpec) -> tuple[object, ...]:
-    return spec.uses, spec.parameters
 
 
 def _surroundings(run: RunMetadata) -> tuple[object, ...]:

@@ -93,4 +93,16 @@ def _besides(found: Comparison, headline: MetricDelta) -> Iterator[str]:
     others = [one for one in found.essential() if not one.says_the_same_as(headline)]
     yield from _moved(others, also=headline.verdict)
     if not headline.paired:
-        yield "No sample is in both: they are compared as two independent groups."
+        yield in_groups(found)
+
+
+def in_groups(found: Comparison) -> str:
+    """That two sides are compared without pairs, and why.
+
+    >>> in_groups(Comparison("a", "b"))
+    'No sample is in both: they are compared as two independent groups.'
+    """
+    if found.unpaired:
+        return "All samples of both are compared, as two independent groups."
+    same = "the same in both" if found.other_content else "in both"
+    return f"No sample is {same}: they are compared as two independent groups."

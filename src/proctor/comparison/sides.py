@@ -31,7 +31,9 @@ class Side(msgspec.Struct, frozen=True):
     """A run, or a configuration of one, as the numbers that can be compared.
 
     `clusters` are those that samples name, by sample; None if none does. `without_verdict` counts
-    the trials that failed or could not be scored.
+    the trials that failed or could not be scored. `results` are what the numbers were read from.
+    `apart` are the samples that are no pairs although the other side has the same ids, None before
+    anybody has looked; with `unpaired` that is all of them, for the sides are to be two groups.
     """
 
     name: str
@@ -42,6 +44,9 @@ class Side(msgspec.Struct, frozen=True):
     samples: tuple[str, ...] = ()
     without_verdict: int = 0
     run: RunMetadata | None = None
+    results: Results | None = None
+    apart: frozenset[str] | None = None
+    unpaired: bool = False
 
     def find(self, metric: str) -> Numbers | None:
         """The numbers of a metric, score or field, also by the name a report's metrics have."""
@@ -84,6 +89,7 @@ def side_of(
         samples,
         outcomes.count(_ERROR) + outcomes.count(_UNSCORED),
         run,
+        results,
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import fsum
 
 import msgspec
 
 from proctor.records.comparison import NOT_COMPARABLE, Interval, MetricDelta
 from proctor.records.results import NAN, Figures
-from proctor.records.rubric_scores import RUBRICS_VERSION, TOTAL_SCORE, Ends, columns_in
+from proctor.records.rubric_scores import DIGITS, TOTAL_SCORE, Ends, columns_in, weighted_mean
 from proctor.records.run import RunMetadata
 
 # What a total is compared as: then it is a score like any other.
@@ -17,9 +16,7 @@ SHARE: Ends = (0.0, 1.0)
 
 
 def scale_in(run: RunMetadata | None) -> Ends | None:
-    """The scale of a run's totals; None of a run that was not scored by a set of rubrics."""
-    if run is None or RUBRICS_VERSION not in run.tags:
-        return None
+    """The scale of a run's totals; None of a run that was not scored by rubrics."""
     columns = columns_in(run)
     return columns.scale if columns.columns else None
 
@@ -41,22 +38,24 @@ def _mean(weighted: list[tuple[float, float]]) -> float:
     told = [(weight, value) for weight, value in weighted if value == value]
     if not told:
         return NAN
-    return fsum(weight * value for weight, value in told) / fsum(weight for weight, _ in told)
+    return round(weighted_mean(told), DIGITS)
 
 
 def on_scale(delta: MetricDelta, a: Ends | None, b: Ends | None) -> MetricDelta:
     """A delta of totals on the scale of their rubrics; any other as it is.
 
-    On two scales they are not comparable, whatever else is.
+    On two scales they are not comparable, whatever else is; where one side has no total, that of
+    the other is told on its own scale.
 
     >>> delta = MetricDelta("total_score", 0.75, 0.5, 0.25, interval=(0.125, 0.375))
     >>> told = on_scale(delta, (1, 5), (1, 5))
     >>> told.a, told.b, told.absolute, told.interval
     (4.0, 3.0, 1.0, (0.5, 1.5))
     """
-    if delta.name != TOTAL_SCORE or a is None or b is None:
+    own = a or b
+    if delta.name != TOTAL_SCORE or own is None:
         return delta
-    if a != b:
+    if a is not None and b is not None and a != b:
         apart = MetricDelta(
             delta.name,
             _at(delta.a, a),
@@ -68,7 +67,7 @@ def on_scale(delta: MetricDelta, a: Ends | None, b: Ends | None) -> MetricDelta:
             higher_is_better=delta.higher_is_better,
         )
         return msgspec.structs.replace(apart, only_a=delta.only_a, only_b=delta.only_b)
-    return _moved(delta, SHARE, a, a)
+    return _moved(delta, SHARE, own, own)
 
 
 def as_share(delta: MetricDelta) -> MetricDelta:

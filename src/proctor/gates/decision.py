@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from proctor.comparison.comparing import compare, compare_all
+from proctor.comparison.contents import as_groups, told_apart
 from proctor.comparison.deltas import evidence_of
 from proctor.comparison.evidence import Evidence
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
@@ -21,7 +22,8 @@ from proctor.comparison.totals import as_share, wider, width
 from proctor.comparison.verdicts import TIMES_APART
 from proctor.errors import ConfigError, nearest
 from proctor.gates import words
-from proctor.gates.margins import judged
+from proctor.gates.gaps import TENTH, gap_between, without_gap, without_new_ones, worst_gap
+from proctor.gates.margins import Judged, judged
 from proctor.gates.thresholds import DEFAULT_METRIC, refuse_unreachable, shortfalls
 from proctor.records.comparison import (
     NOT_COMPARABLE,
@@ -33,6 +35,7 @@ from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.report import EvalReport
 
 DEFAULT_MARGIN = 0.02
+NO_FLIPS = "without pairs no sample can be lost"
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -42,7 +45,10 @@ class Demand(msgspec.Struct, frozen=True):
     (0.02 is two points), as a part of the baseline's value for any other number. `fail_under` are
     least values, `max_flips` how many samples may be lost. `better` says of a field whether higher
     is better, where its name does not tell. With `accept_changes` a run may have other evaluators
-    than its baseline: what all of them say together is then another measure in each.
+    than its baseline: what all of them say together is then another measure in each. It may also
+    have many samples that the baseline has not: the pairs alone decide. With `unpaired` all samples
+    of both are compared, as two groups. `max_missing` is how many samples may be without a number:
+    a share of them, or so many if it is a whole number.
     """
 
     metrics: Mapping[str, float] = {}
@@ -50,6 +56,8 @@ class Demand(msgspec.Struct, frozen=True):
     max_flips: int | None = None
     better: Mapping[str, bool] = {}
     accept_changes: bool = False
+    unpaired: bool = False
+    max_missing: float = TENTH
 
     def refuse_wrong(self) -> None:
         """Refuse what no gate can ask."""
@@ -62,6 +70,16 @@ class Demand(msgspec.Struct, frozen=True):
                 )
         if self.max_flips is not None and self.max_flips < 0:
             raise ConfigError("fewer than no samples cannot be lost", where="max_flips")
+        if not (0 <= self.max_missing <= 1 or isinstance(self.max_missing, int)):
+            raise ConfigError(
+                f"at most {self.max_missing:g} missing is no share",
+                where="max_missing",
+                fix="give a share such as 10% or 0.1, or a whole number of samples",
+            )
+        if self.max_missing < 0:
+            raise ConfigError("fewer than no samples cannot be missing", where="max_missing")
+        if self.unpaired and self.max_flips is not None:
+            raise ConfigError(NO_FLIPS, where="max_flips", fix="leave one of the two out")
         refuse_unreachable(self.fail_under)
         asked = {alias for name in self.metrics for alias in also_known_as(name)}
         for name in self.better:
@@ -93,25 +111,26 @@ def decide(
     demand.refuse_wrong()
     if not pairs and not demand.fail_under:
         raise ConfigError("there is nothing to check", where="gate")
+    pairs = [as_groups(a, b) if demand.unpaired else told_apart(a, b) for a, b in pairs]
     found = (
         compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes)
         if pairs
         else []
     )
     for one in found:
-        if not one.samples:
+        if not one.samples and demand.max_flips is not None:
             raise ConfigError(
-                f"{one.a} and {one.b} have no sample in common, so there is nothing to compare",
-                where="baseline",
-                fix="compare runs of the same dataset: samples are paired by their ids",
+                f"{one.a} and {one.b} have no sample in common, and {NO_FLIPS}",
+                where="max_flips",
+                fix="leave it out: the runs are then compared as two groups",
             )
         refuse_unlike(one, demand)
     for a, b in pairs:
         refuse_unmeasured(a, b, demand)
     checks = [
         *_metric_checks(pairs, found, demand),
-        *_threshold_checks(report, demand.fail_under),
-        *_flip_checks(found, demand.max_flips),
+        *_threshold_checks(report, demand.fail_under, demand.max_missing),
+        *_flip_checks(found, demand),
     ]
     return concluded(checks, found, report, baseline=baseline, notes=notes)
 
@@ -158,8 +177,13 @@ def _metric_checks(
         for name, share in demand.metrics.items():
             delta = delta_named(comparison, name)
             margin = margin_of(delta, share)
-            evidence = evidence_of(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
+            numbers = a.find(delta.name) or {}, b.find(delta.name) or {}
+            evidence = evidence_of(a, b, *numbers)
             check = _metric_check(name, delta, evidence, margin, family, comparison.samples)
+            gap = gap_between(a, b, comparison, *numbers)
+            check = without_gap(check, gap, demand.max_missing)
+            if not demand.accept_changes:
+                check = without_new_ones(check, comparison)
             where = a.name if several else ""
             yield msgspec.structs.replace(check, configuration=where)
 
@@ -230,8 +254,13 @@ def margin_of(delta: MetricDelta, share: float) -> float:
 def _metric_check(
     name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int
 ) -> Check:
-    # What is judged is a share of the scale, what is told lies on it.
-    found, wide = judged(as_share(delta), evidence, margin, family), width(delta)
+    # What is judged is a share of the scale, what is told lies on it. Where there are pairs, and
+    # none of them has the number on both sides, the rest is not two groups of the same kind.
+    wide, apart = width(delta), bool(samples) and not evidence.pairs
+    found = (
+        Judged(None, "inconclusive") if apart else judged(as_share(delta), evidence, margin, family)
+    )
+    in_groups = not evidence.pairs and not apart
     check = Check(
         name,
         found.verdict,
@@ -241,39 +270,45 @@ def _metric_check(
         difference=delta.absolute,
         interval=wider(found.interval, wide),
         margin=margin * wide,
-        n=evidence.n if evidence.pairs else 0,
+        n=0 if apart else len(evidence.first),
         more_samples=found.more_samples,
         kind=delta.kind,
         clusters=delta.clusters,
+        baseline_n=len(evidence.second) if in_groups else None,
     )
+    missing = 0 if in_groups else samples - check.n
     return msgspec.structs.replace(
-        check, sentence=words.of_metric(check, delta, family, missing=samples - check.n)
+        check, sentence=words.of_metric(check, delta, family, missing=missing)
     )
 
 
-def _threshold_checks(report: EvalReport | None, least: Mapping[str, float]) -> Iterator[Check]:
+def _threshold_checks(
+    report: EvalReport | None, least: Mapping[str, float], most: float
+) -> Iterator[Check]:
     if report is None:
         return
     for metric, value in least.items():
         below = shortfalls(report, {metric: value})
         known = report.metrics.get(metric)
         reached = None if known is None else known.value
-        yield Check(
+        told = "; ".join(below) or words.of_threshold(metric, reached, value)
+        check = Check(
             f"{metric} at least {value:g}",
             "fail" if below else "pass",
-            "; ".join(below) or words.of_threshold(metric, reached, value),
+            f"{told}{words.of_count(known)}",
             value=reached,
             n=0 if known is None else known.n,
             kind="rate" if known is not None and known.kind == "rate" else "number",
         )
+        yield without_gap(check, worst_gap(report, metric), most)
 
 
-def _flip_checks(found: Sequence[Comparison], most: int | None) -> Iterator[Check]:
-    if most is None:
+def _flip_checks(found: Sequence[Comparison], demand: Demand) -> Iterator[Check]:
+    if (most := demand.max_flips) is None:
         return
     for one in found:
         lost = len(one.lost)
-        yield Check(
+        check = Check(
             f"at most {most} lost",
             "fail" if lost > most else "pass",
             words.of_flips(lost, most),
@@ -281,6 +316,7 @@ def _flip_checks(found: Sequence[Comparison], most: int | None) -> Iterator[Chec
             value=float(lost),
             n=one.samples,
         )
+        yield check if demand.accept_changes else without_new_ones(check, one)
 
 
 def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:

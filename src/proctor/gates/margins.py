@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from proctor.comparison.enough import Held, more_for_a_verdict
@@ -13,7 +14,7 @@ from proctor.records.gate import GateVerdict
 from proctor.records.wording import Kind
 from proctor.statistics.differences import differences
 from proctor.statistics.distributions import normal_quantile
-from proctor.statistics.intervals import wilson_interval
+from proctor.statistics.intervals import mean_interval, wilson_interval
 from proctor.statistics.moments import mean
 from proctor.statistics.non_inferiority import Better, non_inferiority
 
@@ -44,14 +45,16 @@ def judged(delta: MetricDelta, found: Evidence, margin: float, family: int = 1) 
 
 
 def bounds_of(found: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Interval | None:
-    """Where the true difference of pairs lies, also where all of them differ by the same.
+    """Where the true difference lies, also where all pairs differ by the same.
 
-    None where the samples cannot tell it: one alone, no pairs, or clusters that are too few. Of
-    scores it reaches as far down as so many samples cannot rule out.
+    None where the samples cannot tell it: one alone, or clusters that are too few. Of scores it
+    reaches as far down as so many samples cannot rule out.
     """
-    if not found.pairs or found.too_few_clusters:
+    if found.too_few_clusters:
         return None
     interval, units = found.interval(confidence), found.units
+    if interval is None and not found.pairs:
+        return _of_groups(found, kind, confidence)
     if interval is not None:
         means = mean(found.first) or 0.0, mean(found.second) or 0.0
         if kind == "number" or (found.is_binary and found.clusters is None):
@@ -67,6 +70,29 @@ def bounds_of(found: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Int
     share = wilson_interval(0, units, confidence)
     most = (1 + abs(apart[0])) * (1.0 if share is None else share[1])
     return apart[0] - most, apart[0] + most
+
+
+def _of_groups(found: Evidence, kind: Kind, confidence: float) -> Interval | None:
+    """Where the difference of two groups lies if all scores of one are equal.
+
+    Each mean has its own interval, and the ends of both make those of the difference (Newcombe's
+    way). That all are equal is no proof: as many may differ as are not ruled out.
+    """
+    if kind == "number" or found.clusters is not None or found.n < 2:
+        return None
+    (a, (low_a, high_a)), (b, (low_b, high_b)) = (
+        _of_scores(side, confidence) for side in (found.first, found.second)
+    )
+    return a - b - math.hypot(a - low_a, high_b - b), a - b + math.hypot(high_a - a, b - low_b)
+
+
+def _of_scores(values: Sequence[float], confidence: float) -> tuple[float, Interval]:
+    centre, known = mean(values) or 0.0, mean_interval(values, confidence)
+    if known is None or known[0] == known[1]:
+        share = wilson_interval(0, len(values), confidence)
+        most = 1.0 if share is None else share[1]
+        known = centre - most * centre, centre + most * (1 - centre)
+    return centre, (max(0.0, known[0]), min(1.0, known[1]))
 
 
 def _interval(
@@ -91,12 +117,12 @@ def _on_margin(delta: MetricDelta, found: Evidence, margin: float) -> Evidence |
         return None
     factor = 1 + (-margin if delta.higher_is_better else margin) / delta.b
     worse = [factor * value for value in found.second]
-    return Evidence(found.first, worse, clusters=found.clusters)
+    return Evidence(found.first, worse, found.pairs, found.clusters, found.second_clusters)
 
 
 def _needed(delta: MetricDelta, found: Evidence, margin: float, family: int) -> int | None:
     """About how many more samples lead to a verdict; None where that cannot be told."""
-    if not found.pairs or found.n < 2 or delta.absolute is None:
+    if found.n < 2 or delta.absolute is None:
         return None
     room = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
     if abs(room) < 1e-12:
@@ -108,6 +134,8 @@ def _needed(delta: MetricDelta, found: Evidence, margin: float, family: int) -> 
         error = (scaled.error if scaled is not None else None) or delta.error
         jump = jump_of(delta) if has_rare_ones(delta) else 0.0
         return more_for_a_verdict(Held(found.n, room, error, passes, fails, jump))
+    if not found.pairs:
+        return None
     if delta.kind == "number":
         return max(1, PLENTY - found.n)
     # No two samples differ: how soon the interval of none in n lies within the margin.

@@ -17,6 +17,7 @@ from proctor.errors import ConfigError
 from proctor.gates import words
 from proctor.gates.decision import Demand, concluded, delta_named, margin_of, refuse_unlike
 from proctor.gates.early import EarlyGate, numbers_of, reader_of, replayed
+from proctor.gates.gaps import TENTH, Gap, without_gap, without_new_ones
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
@@ -48,6 +49,12 @@ def refuse_more_than_one(demand: Demand) -> None:
     demand.refuse_wrong()
     if len(demand.metrics) != 1:
         raise ConfigError(ONE_ONLY, where="metric", fix="name one, or run all samples")
+    if demand.unpaired:
+        raise ConfigError(
+            "a gate that may end its run early compares pairs",
+            where="unpaired",
+            fix="run all samples",
+        )
     for name, asked in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
         if asked not in (None, {}):
             raise ConfigError(
@@ -65,6 +72,7 @@ def settled(
     baseline: str,
     notes: Iterable[str] = (),
     accept_changes: bool = False,
+    max_missing: float = TENTH,
 ) -> GateResult:
     """What a gate that heard a run says of it.
 
@@ -94,6 +102,9 @@ def settled(
     check = msgspec.structs.replace(
         check, sentence=words.of_metric(check, delta, missing=gate.unscored, further=False)
     )
+    check = without_gap(check, Gap(gate.unscored, gate.n + gate.unscored), max_missing)
+    if not accept_changes:
+        check = without_new_ones(check, found)
     early = Early(gate.n, found.samples + len(found.only_a), _planned(report.metadata))
     # Its intervals and probabilities would not hold; nor are samples missing that were not run.
     shown = msgspec.structs.replace(found, answer="", metrics={}, scores={}, fields={}, only_b=())
@@ -117,8 +128,15 @@ def judged_again(
     names = [spec.name for spec in run.evaluators]
     gate = early_gate(demand, before, names, epochs=run.options.epochs, configuration=configuration)
     heard = replayed(gate, list(report.results), run.options.shuffle)
-    accepted = demand.accept_changes
-    return settled(heard, pair, report, baseline=baseline, notes=notes, accept_changes=accepted)
+    return settled(
+        heard,
+        pair,
+        report,
+        baseline=baseline,
+        notes=notes,
+        accept_changes=demand.accept_changes,
+        max_missing=demand.max_missing,
+    )
 
 
 def _as_if_whole(side: Side) -> Side:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from proctor.comparison.sentences import in_groups
 from proctor.records.comparison import Comparison, MetricDelta
 from proctor.records.gate import Check, Early, GateVerdict
+from proctor.records.metric import MetricValue
 from proctor.records.wording import Kind, about, change, in_clusters, unit, value
 from proctor.statistics.intervals import FEWEST_CLUSTERS
 
@@ -82,6 +84,19 @@ def of_threshold(metric: str, reached: float | None, least: float) -> str:
     return f"{metric}{known} at least {least:g}"
 
 
+def of_count(found: MetricValue | None) -> str:
+    """How many values a number rests on, and how many it could not use.
+
+    >>> of_count(MetricValue(0.9, 38, errors=22))
+    ' (n = 38, 22 missing)'
+    """
+    if found is None:
+        return ""
+    missing = f", {found.errors:,} missing" if found.errors else ""
+    skipped = f", {found.skipped:,} skipped" if found.skipped else ""
+    return f" (n = {found.n:,}{missing}{skipped})"
+
+
 def of_flips(lost: int, most: int) -> str:
     """How many samples were lost, and how many may be.
 
@@ -104,7 +119,11 @@ def of_early(early: Early, verdict: GateVerdict) -> str:
 
 
 def unmatched(found: Comparison) -> Iterator[str]:
-    """Which samples have no partner, and so are left out."""
+    """Which samples have no partner, and so are left out; that none has, and what that leads to."""
+    if not found.samples:
+        told = in_groups(found)
+        yield f"{found.a} and {found.b}: {told[0].lower()}{told[1:-1]}"
+        return
     for ids, mine, other in (
         (found.only_a, found.a, found.b),
         (found.only_b, found.b, found.a),
@@ -136,7 +155,8 @@ def _allowed(check: Check, delta: MetricDelta) -> str:
 def _more(check: Check) -> str:
     if check.more_samples is not None and not _is_hopeless(check):
         more = check.more_samples
-        return f"; about {about(more)} more sample{'' if more == 1 else 's'} would settle it"
+        each = "" if check.baseline_n is None else " on each side"
+        return f"; about {about(more)} more sample{'' if more == 1 else 's'}{each} would settle it"
     if check.interval is None or not check.n:
         return ""
     if not check.margin and not check.difference:
@@ -159,7 +179,10 @@ def _size(kind: Kind, number: float) -> str:
 
 def of_samples(check: Check) -> str:
     """How many samples decided a check, and how many clusters they belong to."""
-    return in_clusters(_samples(check.n), check.clusters)
+    if check.baseline_n is None:
+        return in_clusters(_samples(check.n), check.clusters)
+    groups = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
+    return in_clusters(groups, check.clusters)
 
 
 def _samples(count: int) -> str:

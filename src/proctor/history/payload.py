@@ -22,6 +22,22 @@ LONGEST_REPR = 10_000
 read = msgspec.json.Decoder(EvalResult).decode
 
 
+class _Trial(msgspec.Struct):
+    sample: Sample[Any, Any]
+
+
+class _Result(msgspec.Struct):
+    trial: _Trial
+
+
+_read_part = msgspec.json.Decoder(_Result).decode
+
+
+def sample_in(data: bytes) -> Sample[Any, Any]:
+    """The sample of a stored result, without reading the rest of it."""
+    return _read_part(data).trial.sample
+
+
 def written(result: EvalResult) -> tuple[bytes, EvalResult]:
     """A result as JSON, and the result that this JSON holds.
 

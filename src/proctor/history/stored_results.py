@@ -27,6 +27,7 @@ from proctor.history.block import (
 )
 from proctor.history.database import Ask
 from proctor.history.figures import Beside, together
+from proctor.history.payload import sample_in
 from proctor.history.reading import OFFSET_BITS, ResultReader
 from proctor.records.results import (
     Column,
@@ -37,6 +38,7 @@ from proctor.records.results import (
     shared_clusters,
 )
 from proctor.records.run import RunMetadata
+from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # Up to this many results, what was read once is kept for the next question.
@@ -187,6 +189,10 @@ class StoredResults:
             ):
                 if self._is_mine(row[0]):
                     yield row
+
+    def samples(self) -> Iterator[Sample[Any, Any]]:
+        for figures, lines in self._blocks("figures, results"):
+            yield from map(sample_in, self._mine(figures, block.lines_of(lines)))
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}

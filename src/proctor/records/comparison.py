@@ -118,7 +118,9 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     and `missing_b` the metrics that one side lacks; `notes` say what else makes the sides unlike.
     `samples` counts those that both have, `tests` for how many tests the probabilities are
     corrected. `a_run` and `b_run` are the runs' ids. `unlike` says which evaluators are not the
-    same: what all of them say together is then "not comparable".
+    same: what all of them say together is then "not comparable". `other_content` are the ids under
+    which either side has another sample: these are no pairs. `unpaired` says that the sides were to
+    be compared as two groups, all samples of both.
     """
 
     a: str
@@ -138,6 +140,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     missing_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
+    other_content: tuple[str, ...] = ()
+    unpaired: bool = False
 
     @property
     def groups(self) -> tuple[tuple[str, Mapping[str, MetricDelta]], ...]:

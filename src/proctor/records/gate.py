@@ -19,7 +19,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     the other, and `interval` (95 %) where that truly lies. `margin` is how much worse it may be, in
     the metric's own unit. `n` samples decided it; `more_samples` is about how many more would,
     where they do not. `configuration` is empty where there is only one, `clusters` is how many
-    groups of samples that belong together there are, None where each stands alone.
+    groups of samples that belong together there are, None where each stands alone. `missing` are
+    the samples of the run that should have a number and have none. Where the runs are compared as
+    two groups instead of pair by pair, `n` samples are in the run and `baseline_n` in the baseline.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     more_samples: int | None = None
     kind: Kind = "number"
     clusters: int | None = None
+    missing: int = 0
+    baseline_n: int | None = None
 
 
 class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

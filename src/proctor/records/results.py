@@ -6,10 +6,11 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
-from typing import NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 import msgspec
 
+from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 NAN = float("nan")
@@ -132,6 +133,10 @@ class Results(Protocol):
         """All numbers of all results at once, and whose they are."""
         ...
 
+    def samples(self) -> Iterator[Sample[Any, Any]]:
+        """The sample of each result, in the order of the figures."""
+        ...
+
     def error_kinds(self) -> dict[str, int]:
         """How often each kind of target error happened, most frequent first, ties by name."""
         ...
@@ -252,6 +257,9 @@ class ResultList:
                 for name, held in by_name.items()
             },
         )
+
+    def samples(self) -> Iterator[Sample[Any, Any]]:
+        return (result.trial.sample for result in self._results)
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)

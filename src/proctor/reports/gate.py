@@ -49,9 +49,17 @@ def facts_of(check: Check) -> str:
         f"{check.name} {value(check.value, kind)} against {value(check.baseline, kind)}",
         _difference(check),
         f"margin {change(check.margin, kind, sign='')}",
-        in_clusters(count(check.n, "sample"), check.clusters),
+        in_clusters(_samples(check), check.clusters),
     ]
+    if check.missing:
+        told.append(f"{check.missing:,} missing")
     return where + ", ".join(told)
+
+
+def _samples(check: Check) -> str:
+    if check.baseline_n is None:
+        return count(check.n, "sample")
+    return f"two groups of {check.n:,} and {check.baseline_n:,} samples"
 
 
 def markdown(result: GateResult) -> str:
@@ -110,8 +118,13 @@ def _cells(check: Check) -> list[str]:
         value(check.baseline, kind),
         DASH if check.difference is None else _difference(check, ""),
         DASH if check.margin is None else change(check.margin, kind, sign="") + unit(kind),
-        in_clusters(f"{check.n:,}", check.clusters),
+        in_clusters(_count(check), check.clusters),
     ]
+
+
+def _count(check: Check) -> str:
+    beside = "" if check.baseline_n is None else f" / {check.baseline_n:,}"
+    return f"{check.n:,}{beside}" + (f", {check.missing:,} missing" if check.missing else "")
 
 
 def _difference(check: Check, sure: str = "95 % ") -> str:

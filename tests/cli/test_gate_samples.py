@@ -1,0 +1,128 @@
+"""`proctor gate` where run and baseline have not the same samples, or not all of their scores."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.project import Project
+
+APP = """
+from pathlib import Path
+
+def answer(text):
+    return "no" if int(text) < int(Path("lost.txt").read_text()) else f"A{text}"
+
+def graded(output):
+    if int(output[1:]) < 60:
+        raise RuntimeError("the judge is out")
+    return 0.9
+"""
+EVAL = """
+name: exam
+dataset: data.jsonl
+target: app.py:answer
+evaluators: [exact_match]
+run: {concurrency: 1}
+"""
+GATE = ("gate", "eval.yaml", "--baseline", "main", "--margin", "5%")
+
+
+@pytest.fixture
+def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """200 samples, all right in the baseline `main`."""
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    project.write("app.py", APP)
+    project.write("eval.yaml", EVAL)
+    project.write("lost.txt", "0")
+    samples(project, "q", range(200))
+    assert project.proctor("run", "eval.yaml", "-q").code == 0
+    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    return project
+
+
+def samples(project: Project, prefix: str, numbers: range, more: int = 0) -> None:
+    """Samples by number; with `more` each asks for another number than its id says."""
+    rows = [
+        {"id": f"{prefix}{i}", "input": str(i + more), "expected": f"A{i + more}"} for i in numbers
+    ]
+    project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_other_samples_are_compared_as_two_groups(exam: Project) -> None:
+    """New chats each night have no partner in the last: the gate decides all the same."""
+    samples(exam, "other", range(200))
+    told = exam.proctor(*GATE)
+    said = " ".join(told.out.split())
+    assert told.code == 0
+    assert "two groups of 200 and 200 samples" in said
+    assert "no sample is in both: they are compared as two independent groups" in said
+    exam.write("lost.txt", "60")
+    assert exam.proctor(*GATE).code == 1
+
+
+def test_a_folder_that_grew_is_not_green_by_its_old_samples(exam: Project) -> None:
+    """The new half is all wrong, and the pairs say nothing of it."""
+    samples(exam, "q", range(-200, 200))
+    told = exam.proctor(*GATE)
+    said = " ".join(told.out.split())
+    assert told.code == 4
+    assert "but 200 of 400 samples of" in said
+    assert "say --unpaired to compare all samples of both as two groups" in said
+    stored = ("gate", "latest", *GATE[2:])
+    assert exam.proctor(*stored, "--accept-changes").code == 0
+    grouped = exam.proctor(*stored, "--unpaired")
+    assert grouped.code == 1
+    assert "two groups of 400 and 200 samples" in " ".join(grouped.out.split())
+    # A tenth is let be, and told.
+    samples(exam, "q", range(-22, 200))
+    few = exam.proctor(*GATE)
+    assert few.code == 0
+    assert "22 samples of" in few.out
+
+
+def test_a_run_that_may_stop_early_is_not_green_by_its_old_samples_either(exam: Project) -> None:
+    """Samples that the baseline lacks are left out of what decides it."""
+    samples(exam, "q", range(-200, 200))
+    early = ("--until-decided", "--margin", "20%")
+    assert exam.proctor(*GATE, *early).code == 4
+    assert exam.proctor("gate", "latest", *GATE[2:], "--margin", "20%").code == 4
+    assert exam.proctor(*GATE, *early, "--accept-changes").code == 0
+
+
+def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
+    """Ids that only count lines are those of other samples in another file."""
+    samples(exam, "q", range(200), more=1000)
+    told = exam.proctor(*GATE)
+    said = " ".join(told.out.split())
+    assert told.code == 0
+    assert "two groups of 200 and 200 samples" in said
+    assert "200 samples have other contents under the same id, no pairs: q0, q1, q10, …" in said
+    early = exam.proctor(*GATE, "--until-decided")
+    assert early.code == 2
+    assert "sample 'q0' is another one in main, under the same id" in early.err
+    lost = exam.proctor("gate", "latest", *GATE[2:], "--max-flips", "3")
+    assert lost.code == 2
+    assert "without pairs no sample can be lost" in lost.err
+
+
+def test_scores_that_are_missing_are_told_and_too_many_decide_nothing(exam: Project) -> None:
+    """A judge that failed on part of the run leaves the rest looking better than it was."""
+    exam.write("eval.yaml", EVAL.replace("exact_match", "app.py:graded"))
+    assert exam.proctor("run", "eval.yaml", "-q").code in (0, 3)
+    gate = ("gate", "latest", "--fail-under", "mean_score=0.8")
+    told = exam.proctor(*gate, "--json")
+    assert told.code == 4
+    [check] = told.json["checks"]
+    assert (check["n"], check["missing"], check["verdict"]) == (140, 60, "inconclusive")
+    assert "mean_score is 0.9, at least 0.8 (n = 140, 60 missing)" in check["sentence"]
+    assert exam.proctor(*gate, "--max-missing", "30%").code == 0
+    assert exam.proctor(*gate, "--max-missing", "60").code == 0
+    assert exam.proctor(*gate, "--max-missing", "59").code == 4
+    assert exam.proctor(*gate, "--max-missing", "0.29").code == 4
+    # What failed to be scored counts against the strict pass rate: nothing is missing from it.
+    strict = exam.proctor("gate", "latest", "--fail-under", "0.9", "--json")
+    assert (strict.code, strict.json["checks"][0].get("missing", 0)) == (1, 0)
+    for wrong in ("some", "1.5", "-1", "150%"):
+        assert exam.proctor(*gate, "--max-missing", wrong).code == 2

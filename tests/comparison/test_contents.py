@@ -1,0 +1,109 @@
+"""Samples of one id that are not the same sample: no pairs, and it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import Sample, SQLiteHistory, compare, evaluate
+from proctor.comparison.contents import content_of
+from proctor.lookback import look_up
+from proctor.records.comparison import Comparison
+from proctor.records.session import Message, Session
+
+
+def chat(*said: str, answer: str = "Yes.", **metadata: Any) -> Sample[Any, Any]:
+    """A recorded session: what the user said, each with an answer."""
+    session = Session()
+    for text in said:
+        session.append(Message("user", text))
+        session.append(Message("assistant", answer))
+    recorded = {"output": answer, "session": session, **metadata}
+    return Sample("1", said[0], metadata=recorded)
+
+
+def echo(asked: Any) -> str:
+    return str(asked)
+
+
+def compared(tmp_path: Path, *datasets: list[dict[str, Any]]) -> Comparison:
+    """Two runs of a target that gives back its input, each of its own dataset."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    for name, dataset in zip(("new", "old"), datasets, strict=True):
+        evaluate(echo, dataset, ["exact_match"], name=name, history=history, progress=False)
+    return compare("new", "old", history=history)
+
+
+def rows(inputs: list[Any], **more: Any) -> list[dict[str, Any]]:
+    return [{"id": f"s{n}", "input": i, "expected": "0", **more} for n, i in enumerate(inputs)]
+
+
+def test_samples_that_ask_something_else_are_no_pairs(tmp_path: Path) -> None:
+    """Twenty of thirty are other questions: the ten that are the same are compared, and counted."""
+    old = [str(n) for n in range(30)]
+    found = compared(tmp_path, rows([*old[:10], *(f"{n}?" for n in range(20))]), rows(old))
+    assert (found.samples, len(found.other_content)) == (10, 20)
+    assert found.metrics["pass_rate"].n == 10
+    assert found.metrics["pass_rate"].paired
+    assert (found.only_a, found.only_b) == ((), ())
+    assert "the datasets are not the same" in found.notes
+    assert (
+        "20 samples have other contents under the same id, no pairs: s10, s11, s12, …"
+        in found.notes
+    )
+
+
+def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> None:
+    """Flips would be of samples that have nothing to do with each other: there are none."""
+    found = compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
+    rate = found.metrics["pass_rate"]
+    assert (rate.verdict, rate.paired, found.samples, found.flips) == ("better", False, 0, ())
+    assert found.answer.endswith(
+        "No sample is the same in both: they are compared as two independent groups."
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        rows([{"b": 2, "a": n} for n in range(12)], metadata={"tags": ["new"]}),
+        [{**one, "expected": "1"} for one in rows([{"a": n, "b": 2} for n in range(12)])],
+    ],
+)
+def test_a_sample_that_was_only_mended_is_still_the_same(
+    tmp_path: Path, changed: list[dict[str, Any]]
+) -> None:
+    """Other tags, a corrected answer, another order of keys: the question is the same."""
+    found = compared(tmp_path, changed, rows([{"a": n, "b": 2} for n in range(12)]))
+    assert (found.samples, found.other_content) == (12, ())
+    assert "the datasets are not the same" in found.notes
+
+
+def test_of_a_session_it_counts_what_was_said_to_the_system() -> None:
+    """Other answers are what is measured; another conversation that begins alike is another."""
+    one = content_of(chat("Hello", "Where is it?"))
+    assert content_of(chat("Hello", "Where is it?", answer="No.", title="x")) == one
+    assert content_of(chat("Hello", "I want a refund")) != one
+    assert content_of(chat("Hello")) != one
+
+
+def test_recordings_of_one_task_are_one_sample() -> None:
+    """A simulated user words it otherwise each time; the task is what is asked."""
+    assert content_of(chat("Hi, a flight", task_id=3)) == content_of(chat("A flight?", task_id=3))
+    assert content_of(chat("Hi, a flight", task_id=3)) != content_of(chat("A flight?", task_id=4))
+
+
+def test_what_is_stored_tells_the_same_as_what_is_in_memory(tmp_path: Path) -> None:
+    """A session is a record before it is stored, and plain data after."""
+    sample = chat("Hello", "Where is it?")
+    history = SQLiteHistory(tmp_path / "h.db")
+    evaluate(echo, [sample], ["exact_match"], name="one", history=history, progress=False)
+    [stored] = look_up(history, "one").results.samples()
+    assert content_of(stored) == content_of(sample)
+
+
+def test_an_object_without_content_counts_as_the_same() -> None:
+    """It is written by its address, which is another in each process."""
+    assert content_of(Sample("1", object())) is None

@@ -1,0 +1,172 @@
+"""What a verdict leaves out: new samples, missing numbers, and runs that are two groups."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from proctor.comparison.sides import Side
+from proctor.errors import ConfigError
+from proctor.gates.decision import Demand, decide
+from proctor.records.gate import Check, GateResult
+from proctor.records.metric import MetricValue
+from proctor.records.report import EvalReport
+from proctor.statistics.proportions import difference_interval
+
+STRICT = "strict_pass_rate"
+
+
+def side(name: str, values: list[float], prefix: str, metric: str = "exact", of: int = 0) -> Side:
+    ids = [f"{prefix}{at}" for at in range(len(values))]
+    clusters = {one: f"{prefix}{at // of}" for at, one in enumerate(ids)} if of else None
+    scores = {metric: dict(zip(ids, values, strict=True))}
+    return Side(name, scores=scores, clusters=clusters, samples=tuple(ids))
+
+
+def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0) -> Check:
+    """A gate on runs that have no sample in common."""
+    pair = side("new", new, "n", of=of), side("main", old, "m", of=of)
+    [check] = decide([pair], Demand({"exact": margin})).checks
+    return check
+
+
+def test_two_groups_of_yes_and_no_are_held_against_the_margin() -> None:
+    """Newcombe's interval of 95 of 100 against 190 of 200, and no pair in sight."""
+    check = groups([0.0] * 5 + [1.0] * 95, [0.0] * 10 + [1.0] * 190)
+    assert check.verdict == "pass"
+    assert check.interval == difference_interval(95, 100, 190, 200)
+    assert (check.n, check.baseline_n) == (100, 200)
+    assert "two groups of 100 and 200 samples" in check.sentence
+    assert groups([0.0] * 40 + [1.0] * 60, [1.0] * 100).verdict == "fail"
+    few = groups([0.0] * 2 + [1.0] * 8, [1.0] * 10)
+    assert few.verdict == "inconclusive"
+    assert few.sentence.endswith("more samples on each side would settle it")
+
+
+def test_two_groups_of_scores_allow_for_clusters() -> None:
+    """Ten samples of a chat that say the same are one: ten chats do not settle what 100 would."""
+    chats = [one for one in [0.6, 0.8] * 5 for _ in range(10)]
+    assert groups(chats, chats, 0.06).verdict == "pass"
+    clustered = groups(chats, chats, 0.06, of=10)
+    assert (clustered.verdict, clustered.clusters) == ("inconclusive", 20)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "verdict"),
+    [
+        ([1.0] * 60, [0.5, 1.0] * 30, "pass"),
+        ([0.5, 0.75] * 30, [1.0] * 60, "fail"),
+        ([0.75] * 60, [0.75] * 60, "pass"),
+        ([0.75] * 10, [0.75] * 10, "inconclusive"),
+    ],
+)
+def test_groups_whose_scores_are_all_equal_are_decided_too(
+    new: list[float], old: list[float], verdict: str
+) -> None:
+    """That all are equal is no proof, and with enough of them it is evidence."""
+    assert groups(new, old).verdict == verdict
+
+
+def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() -> None:
+    """Tokens of about 100: a margin of 20 % is 20."""
+    chance = random.Random(3)
+    new, old = ([chance.gauss(100, 5) for _ in range(60)] for _ in range(2))
+    pair = [
+        Side(name, {"tokens.mean": {f"{name}{at}": one for at, one in enumerate(held)}},
+             samples=tuple(f"{name}{at}" for at in range(60)))
+        for name, held in (("new", new), ("main", old))
+    ]  # fmt: skip
+    [check] = decide([(pair[0], pair[1])], Demand({"tokens.mean": 0.2})).checks
+    assert check.verdict == "pass"
+    assert check.margin == pytest.approx(0.2 * sum(old) / 60)
+
+
+def grown(new_ones: int, demand: Demand) -> GateResult:
+    """A hundred old samples that are all right, and new ones that are all wrong."""
+    old = side("main", [1.0] * 100, "s", STRICT)
+    both = dict.fromkeys(old.samples, 1.0) | {f"new{at}": 0.0 for at in range(new_ones)}
+    new = Side("new", {STRICT: both}, samples=tuple(both))
+    return decide([(new, Side("main", dict(old.scores), samples=old.samples))], demand)
+
+
+def test_pairs_alone_are_not_green_where_much_is_new() -> None:
+    """A tenth may be new; beyond that the gate says what to do."""
+    demand = Demand({STRICT: 0.1}, max_flips=3)
+    assert grown(11, demand).verdict == "pass"
+    result = grown(12, demand)
+    assert [check.verdict for check in result.checks] == ["inconclusive", "inconclusive"]
+    assert "12 of 112 samples of new have no partner in main" in result.answer
+    assert "--unpaired" in result.answer
+    assert grown(12, Demand({STRICT: 0.1}, accept_changes=True)).verdict == "pass"
+
+
+def test_unpaired_takes_all_samples_of_both() -> None:
+    """The new ones count: 100 of 150 against 100 of 100."""
+    result = grown(50, Demand({STRICT: 0.1}, unpaired=True))
+    [check] = result.checks
+    assert (result.verdict, check.n, check.baseline_n) == ("fail", 150, 100)
+    assert check.value == pytest.approx(100 / 150)
+    assert result.notes == (
+        "new and main: all samples of both are compared, as two independent groups",
+    )
+    with pytest.raises(ConfigError, match="no sample can be lost"):
+        grown(50, Demand({STRICT: 0.1}, unpaired=True, max_flips=1))
+
+
+def lacking(missing: int, most: float = 0.1) -> Check:
+    """A hundred pairs, and so many of the run without a score."""
+    old = side("main", [0.0, 1.0] * 50, "s")
+    numbers = dict(list(old.scores["exact"].items())[missing:])
+    new = Side("new", scores={"exact": numbers}, samples=old.samples)
+    [check] = decide([(new, old)], Demand({"exact": 0.1}, max_missing=most)).checks
+    return check
+
+
+def test_pairs_without_a_score_in_the_run_are_missing() -> None:
+    """What the judge failed on may be the worst of it."""
+    assert (lacking(10).verdict, lacking(10).missing) == ("pass", 10)
+    check = lacking(11)
+    assert (check.verdict, check.missing) == ("inconclusive", 11)
+    assert "11 of 100 samples have no such number in this run" in check.sentence
+    assert lacking(11, 11).verdict == "pass"
+    assert lacking(11, 0.2).verdict == "pass"
+    assert lacking(1, 0).verdict == "inconclusive"
+
+
+def test_what_both_have_no_number_of_is_not_missing() -> None:
+    """An evaluator that has nothing to say of half of the samples is not broken."""
+    held = {f"s{at}": float(at % 4 == 0) for at in range(0, 200, 2)}
+    ids = tuple(f"s{at}" for at in range(200))
+    new, old = (Side(name, scores={"exact": held}, samples=ids) for name in ("new", "main"))
+    for demand in (Demand({"exact": 0.1}), Demand({"exact": 0.2}, unpaired=True)):
+        result = decide([(new, old)], demand)
+        assert (result.verdict, result.checks[0].missing) == ("pass", 0)
+
+
+def test_groups_that_lack_scores_are_not_green() -> None:
+    """All of the baseline has a score, and of the run a third has none."""
+    new, old = side("new", [0.0, 1.0] * 50, "n"), side("main", [0.0, 1.0] * 75, "m")
+    new = Side("new", scores=new.scores, samples=(*new.samples, *(f"x{at}" for at in range(50))))
+    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    assert (check.verdict, check.missing) == ("inconclusive", 50)
+
+
+def test_a_threshold_that_one_configuration_reaches_by_a_few_is_not_green() -> None:
+    """Together a twentieth is missing; of one configuration it is a fifth."""
+    known = {"whole": MetricValue(0.9, 300), "partly": MetricValue(0.95, 80, errors=20)}
+    tables = {name: {"mean_score": value} for name, value in known.items()}
+    both = {"mean_score": MetricValue(0.91, 380, errors=20)}
+    report = EvalReport([], None, both, tables)
+    result = decide([], Demand(fail_under={"mean_score": 0.8}), report=report)
+    assert result.verdict == "inconclusive"
+    assert "20 of 100 samples have no such number" in result.answer
+    red = decide([], Demand(fail_under={"mean_score": 0.93}), report=report)
+    assert red.verdict == "fail"
+
+
+@pytest.mark.parametrize("most", [-1, -0.1, 1.5, float("nan")])
+def test_what_no_number_of_missing_samples_can_be_is_refused(most: float) -> None:
+    """A share from 0 to 1, or a whole number."""
+    with pytest.raises(ConfigError, match="missing"):
+        Demand(fail_under={STRICT: 0.5}, max_missing=most).refuse_wrong()

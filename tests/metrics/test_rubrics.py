@@ -1,0 +1,40 @@
+"""The total of rubrics over a run: on its scale, what failed told from what was skipped."""
+
+from __future__ import annotations
+
+from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.records.results import ResultList
+from proctor.records.rubric_scores import columns_of
+from proctor.records.run import EvaluatorSpec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Failure, Trial
+
+RUBRIC = {"id": "it", "name": "It", "description": "Is it?", "scoring_criteria": "1: no, 5: yes"}
+COLUMNS = columns_of([EvaluatorSpec("it", "rubric", {"rubric": RUBRIC})], "1")
+
+
+def result(name: str, score: Score | None) -> EvalResult:
+    """A session and what the rubric said; nothing where it could not be run."""
+    sample: Sample[str, str] = Sample(name, "?")
+    if score is None:
+        return EvalResult(Trial(sample, error=Failure("ValueError", "no")))
+    return EvalResult(Trial(sample, "!"), {"it": score})
+
+
+def test_no_interval_reaches_beyond_the_scale() -> None:
+    """Of 1, 5 and 5 Student's interval would reach from -2.07 to 9.4."""
+    scores = [Score(value, True) for value in (0.0, 1.0, 1.0)]
+    found = RubricTotalMetric(COLUMNS).compute(
+        ResultList(result(str(at), score) for at, score in enumerate(scores))
+    )
+    assert found.interval == (1.0, 5.0)
+
+
+def test_what_failed_is_missing_and_what_was_skipped_is_not() -> None:
+    """One judge that failed and one target that did; a session without anything to judge."""
+    scores = [Score(0.5, True), Score.error("out"), None, Score.skipped("it is empty")]
+    found = RubricTotalMetric(COLUMNS).compute(
+        ResultList(result(str(at), score) for at, score in enumerate(scores))
+    )
+    assert (found.value, found.n, found.errors, found.skipped) == (3.0, 1, 2, 1)
