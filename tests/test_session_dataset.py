@@ -128,6 +128,51 @@ def test_names_of_results_are_not_taken() -> None:
     assert sample_of(Imported(" ", Session(), "openai", "f"), "s").input == ""
 
 
+def test_sessions_of_one_conversation_belong_together() -> None:
+    """By the id of a task, a conversation, a session or a thread, or whose sub-agent it is."""
+
+    def cluster(name: str = "s", **recorded: Any) -> str | None:
+        return sample_of(Imported(name, Session(), "openai", "f", recorded=recorded), name).cluster
+
+    assert cluster(conversation_id="c", session_id="d") == "c"
+    assert cluster(session_id=7) == "7"
+    assert cluster(conversation_id=" ", thread_id="t") == "t"
+    assert cluster(sub_agent_of="main") == "main"
+    assert cluster(task_id="1", session_id="d") == "1"
+    assert cluster(session_id="d", cluster="own") == "own"
+    # What has only an id of its own is as it was without.
+    assert cluster("s", session_id="s") is None
+    assert cluster("s-2", session_id="s") == "s"
+    assert cluster(session_id={"id": 1}, user_id="u") is None
+
+
+def test_traces_of_one_conversation_are_one_cluster(tmp_path: Path) -> None:
+    """Of Langfuse and OpenTelemetry; a trace that names none is alone."""
+    rows = [
+        {"id": f"t{n}", "timestamp": "2025-01-01T00:00:00Z", "name": "chat", "input": "Hello",
+         "output": "Hi", "observations": [], **({"sessionId": "talk"} if n else {})}
+        for n in range(3)
+    ]  # fmt: skip
+    spans = [
+        {"traceId": f"{n}" * 32, "spanId": f"{n}" * 16, "name": "chat", "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+            {"key": "gen_ai.conversation.id", "value": {"stringValue": "call"}}]}
+        for n in (1, 2)
+    ]  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    otlp = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+    (tmp_path / "b.json").write_text(json.dumps(otlp))
+    found = [(sample.metadata["format"], sample.cluster) for sample in SessionDataset(tmp_path)]
+    assert found == [("langfuse", None), *[("langfuse", "talk")] * 2, *[("otlp", "call")] * 2]
+
+
+def test_the_file_of_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
+    """The session itself is called what the cluster of its sub-agents is called."""
+    aside = [{**line, "isSidechain": True, "agentId": "helper"} for line in CLAUDE]
+    found = {one.id: one.cluster for one in SessionDataset(folder(tmp_path, a=CLAUDE, b=aside))}
+    assert found == {"cc-1": None, "cc-1/helper": "cc-1"}
+
+
 def test_names_that_clash_lose_nothing() -> None:
     """What keeps its name has it; what would get the same gets a number."""
     recorded = {"output": 1, "recorded_output": 2, "recorded_output_2": 3, "usage": 4}

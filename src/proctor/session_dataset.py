@@ -31,6 +31,10 @@ _OWN = ("output", "session", "usage", "format", "source", "session_id", "passed_
 _OF_RESULTS = (
     "recorded", "error", "configuration", "epoch", "id", "input", "expected", "metadata",
 )  # fmt: skip
+# What sessions that belong together have in common, the first that is there: trials of a task,
+# traces of a conversation, sub-agents of a session.
+TASK = "task_id"
+_TOGETHER = (TASK, "conversation_id", "session_id", "thread_id", "sub_agent_of")
 
 
 class SessionDataset:
@@ -195,11 +199,13 @@ def sample_of(imported: Imported, name: str) -> Sample[Any, Any]:
     if imported.passed_over:
         metadata["passed_over"] = dict(imported.passed_over)
     metadata |= _beside(imported.recorded)
+    if CLUSTER not in metadata and (cluster := _cluster(imported.recorded, name)):
+        metadata[CLUSTER] = cluster
     return Sample(name, "" if imported.input is None else imported.input, metadata=metadata)
 
 
 def _beside(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """What was recorded, under names that nothing else has; a task is what trials belong to."""
+    """What was recorded, under names that nothing else has."""
     taken = {
         name
         for name, value in recorded.items()
@@ -209,11 +215,16 @@ def _beside(recorded: Mapping[str, Any]) -> dict[str, Any]:
     # Those that keep their names have them first.
     kept = {name: names.of(name) for name in recorded if name not in taken}
     given = kept | {name: names.of(f"recorded_{name}") for name in recorded if name in taken}
-    found = {given[name]: value for name, value in recorded.items()}
-    task = recorded.get("task_id")
-    if CLUSTER not in found and isinstance(task, str | int) and not isinstance(task, bool):
-        found[CLUSTER] = str(task)
-    return found
+    return {given[name]: value for name, value in recorded.items()}
+
+
+def _cluster(recorded: Mapping[str, Any], name: str) -> str:
+    """What a session belongs to; nothing if that is itself."""
+    for key in _TOGETHER:
+        found = recorded.get(key)
+        if isinstance(found, str | int) and not isinstance(found, bool) and str(found).strip():
+            return "" if key != TASK and str(found) == name else str(found)
+    return ""
 
 
 def _warn(details: Mapping[str, Any]) -> None:

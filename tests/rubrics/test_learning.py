@@ -63,7 +63,7 @@ def known(count: int, **metadata: Any) -> list[Known]:
                 "",
                 metadata={
                     "output": "x",
-                    "session": Session([Message("user", f"quality {1 + n % 5}.")]),
+                    "session": Session([Message("user", f"Session {n} has quality {1 + n % 5}.")]),
                     **metadata,
                 },
             ),
@@ -167,7 +167,7 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(ConfigError, match="2 sessions to learn from"):
         learned(known(3), Teacher())
     same = [Known(one.sample, 3.0) for one in known(20)]
-    with pytest.raises(ConfigError, match="all scores are alike"):
+    with pytest.raises(ConfigError, match="scores are all alike, or the sessions are"):
         learned(same, Teacher())
     with pytest.raises(CallFailed, match="no rubric was proposed"):
         learned(known(40), Teacher(proposes=[]))
@@ -186,12 +186,15 @@ def test_near_duplicates_become_one_and_names_stay_apart() -> None:
     found = asyncio.run(consolidate(made, most=5, embedder="lexical"))
     assert [(one.id, one.metadata["proposed"]) for one in found] == [("tone", 2), ("tone_2", 1)]
     assert len(asyncio.run(consolidate(made, most=1, embedder="lexical"))) == 1
+    cost = [Proposal("Cost", "What did the agent spend?", "1: much")]
+    (rubric,) = asyncio.run(consolidate(cost, most=1, embedder="lexical"))
+    assert (rubric.id, rubric.name) == ("cost_2", "Cost")
 
 
 def write_logs(folder: Path, count: int) -> Path:
     entries = []
     for n in range(count):
-        chat = [{"role": "user", "content": f"quality {1 + n % 5}."}]
+        chat = [{"role": "user", "content": f"Session {n} has quality {1 + n % 5}."}]
         (folder / f"s{n}.json").write_text(json.dumps(chat))
         entries.append({"path": f"s{n}.json", "score": 1 + n % 5})
     path = folder / "manifest.json"
@@ -200,12 +203,15 @@ def write_logs(folder: Path, count: int) -> Path:
 
 
 def test_a_manifest_names_sessions_and_scores(tmp_path: Path) -> None:
-    """Paths from its own folder; the same id twice is two sessions."""
+    """Paths from its own folder; the same id in two files is two sessions."""
     path = write_logs(tmp_path, 3)
     assert [(one.sample.id, one.score) for one in read_manifest(path)] == [
         ("s0", 1.0), ("s1", 2.0), ("s2", 3.0),
     ]  # fmt: skip
-    path.write_text(json.dumps([{"path": "s0.json", "score": 1}] * 2))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "s0.json").write_bytes((tmp_path / "s1.json").read_bytes())
+    paths = ["s0.json", "more/s0.json"]
+    path.write_text(json.dumps([{"path": one, "score": 1} for one in paths]))
     assert [one.sample.id for one in read_manifest(path)] == ["s0", "s0~2"]
 
 
@@ -295,7 +301,9 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     write_logs(tmp_path, 60)
     assert outcome([*COMMAND, "--budget", "calls=8"]) != 0
     said = capsys.readouterr().err
-    assert "the budget is spent" in said
+    assert (
+        "the budget is spent: 3 of 3 calls, which is what the proposals (5 calls) had left" in said
+    )
     assert "raise the budget and add --resume to the same command" in said
     assert outcome(COMMAND) == 2
     assert "--output rubrics.json: it is there already" in capsys.readouterr().err

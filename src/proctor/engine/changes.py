@@ -7,6 +7,7 @@ from typing import Any
 
 from proctor import codec
 from proctor.errors import Problem, ResumeRefused
+from proctor.records.rubric_scores import RUBRICS_VERSION
 from proctor.records.run import EvaluatorSpec, RunMetadata
 
 LONGEST = 60
@@ -44,6 +45,11 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
     if now.options.limit is not None and before.options.shuffle != now.options.shuffle:
         seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
+    versions = [run.tags.get(RUBRICS_VERSION) for run in (before, now)]
+    if versions[0] != versions[1]:
+        # Results name it, also those that were scored before.
+        told = "was {}, is {}".format(*(version or "none" for version in versions))
+        changes.append(Problem(RUBRICS_VERSION, told))
     return changes + _evaluator_differences(before, now)
 
 

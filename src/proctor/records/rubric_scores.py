@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,8 @@ from proctor.records.score import Score
 RUBRIC, RUBRICS_VERSION = "rubric", "rubrics_version"
 # The metric that tells the mean of the sessions' totals.
 TOTAL_SCORE = "total_score"
+# Of a total; a float has three or four more, which sums of fractions fill with noise.
+DIGITS = 12
 
 Ends = tuple[float, float]
 
@@ -71,10 +73,21 @@ def _usual(spec: EvaluatorSpec) -> Ends:
     return low, high
 
 
+def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
+    """The mean of pairs of weight and value.
+
+    >>> weighted_mean([(1.0, 0.25), (3.0, 0.75)])
+    0.625
+    """
+    weight = math.fsum(weight for weight, _ in weighted)
+    return math.fsum(weight * value for weight, value in weighted) / weight
+
+
 def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """The weighted mean over the rubrics that were scored, on the scale of the total.
 
-    Rubrics without a score are left out; None if none has one.
+    Rubrics without a score are left out; None if none has one. Totals that are equal on paper are
+    equal: what sums of fractions leave in the last places would be taken for an order.
     """
     told = [
         (column.rubric.weight, value)
@@ -83,7 +96,7 @@ def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     ]
     if not told:
         return None
-    weight = math.fsum(weight for weight, _ in told)
-    normalized = math.fsum(weight * value for weight, value in told) / weight
+    normalized = weighted_mean(told)
     low, high = columns.scale
-    return Total(normalized, low + normalized * (high - low))
+    places = DIGITS - math.ceil(math.log10(max(abs(low), abs(high))))
+    return Total(normalized, round(low + normalized * (high - low), places))

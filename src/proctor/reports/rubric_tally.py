@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from proctor import codec
 from proctor.records.report import EvalReport
 from proctor.records.results import cluster_of, shared_clusters
 from proctor.records.rubric_scores import Column, Columns, Ends, columns_in, total_of
@@ -27,6 +28,8 @@ from proctor.statistics.quantiles import quantile
 MOST_STEPS, RANGES = 20, 10
 # Kinds of failures told apart, and how much of a reason makes a kind where nothing else does.
 MOST_KINDS, KIND_WIDTH, OTHER = 20, 60, "other"
+# Without a budget nobody adds up the calls of a run, only those of its results.
+NOT_COUNTED = "what an earlier sitting paid for sessions that it did not finish"
 
 
 class _Scores:
@@ -190,13 +193,28 @@ class Tally:
 def _in_ranges(totals: Iterable[float], low: float, high: float) -> dict[str, int]:
     """Counted in ranges of equal width; the end of one belongs to the next, but the last."""
     ends = [low + (high - low) * step / RANGES for step in range(RANGES + 1)]
-    names = [f"{ends[step]:g}-{ends[step + 1]:g}" for step in range(RANGES)]
+    told = _told_apart(ends)
+    names = [f"{told[step]}-{told[step + 1]}" for step in range(RANGES)]
     found = dict.fromkeys(names, 0)
     for total in totals:
         # A mean of three times 70 is a hair below 70.
         step = int(half_up((total - low) / (high - low) * RANGES, 9))
         found[names[min(max(step, 0), RANGES - 1)]] += 1
     return found
+
+
+def _told_apart(ends: Sequence[float]) -> list[str]:
+    """Numbers with as many digits as it takes to tell them apart.
+
+    >>> _told_apart([0.0, 12.5]), _told_apart([1000000.0, 1000000.5])
+    (['0', '12.5'], ['1000000', '1000000.5'])
+    """
+    told: list[str] = []
+    for digits in range(6, 18):
+        told = [f"{end:.{digits}g}" for end in ends]
+        if len(set(told)) == len(ends):
+            break
+    return told
 
 
 def _half_up(number: float | None) -> float | None:
@@ -211,12 +229,22 @@ def batch_summary(report: EvalReport) -> dict[str, Any]:
     return with_run(tally.summary(), report)
 
 
+def from_before(details: dict[str, Any], resumed: int) -> dict[str, Any]:
+    """What is to be said of a batch of which so many sessions were scored in earlier sittings."""
+    told: dict[str, Any] = {"sessions_from_before": resumed}
+    if "spent" not in details and details["judging"].get("from_history"):
+        told["not_in_judging"] = NOT_COUNTED
+    return told
+
+
 def with_run(content: dict[str, Any], report: EvalReport) -> dict[str, Any]:
     """A result or summary that names its run, and what that run warns of."""
     run = report.metadata
     if run is None:
         return content
     told: dict[str, Any] = {"run_id": run.run_id}
+    if run.spent is not None:
+        told["spent"] = codec.plain(run.spent)
     if run.warnings:
         told["warnings"] = list(run.warnings)
     return {**content, "details": {**told, **content["details"]}}

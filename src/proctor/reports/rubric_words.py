@@ -20,7 +20,7 @@ def in_words(report: EvalReport, content: Mapping[str, Any]) -> str:
     """A session's result, or the summary of a batch; with tokens and cost."""
     batch = content.get("batch_summary")
     lines = _session_lines(content) if batch is None else _batch_lines(content)
-    return "\n".join([*lines, *_cost_lines(report, asked_in(content))])
+    return "\n".join([*lines, *_cost_lines(report, content)])
 
 
 def asked_in(content: Mapping[str, Any]) -> Judging:
@@ -96,13 +96,26 @@ def _averaged(average: float | None, beside: Mapping[str, Any]) -> str:
     return f"{average:g} on average over {beside['scored']}{told}{missing}"
 
 
-def _cost_lines(report: EvalReport, judging: Judging) -> Iterator[str]:
-    cost = report.metrics.get("judges.cost")
+def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]:
+    cost, judging = report.metrics.get("judges.cost"), asked_in(content)
     unknown = 0 if cost is None else cost.skipped
     if told := asked_in_words(judging, unknown):
         yield f"judge: {told}"
+    yield from _spent_lines(content["details"], judging)
     if report.metadata is not None:
         yield f"run {report.metadata.run_id}"
+
+
+def _spent_lines(details: Mapping[str, Any], judging: Judging) -> Iterator[str]:
+    """What a run took that its results do not tell; it is only counted where there is a budget."""
+    spent = details.get("spent", {})
+    calls, tokens, cost = (spent.get(name, 0) for name in ("calls", "tokens", "cost"))
+    if calls > judging.answers - judging.from_history:
+        used = [count(calls, "call")] + ([f"{tokens:,} tokens"] if tokens else [])
+        used += [f"{cost:.4f} USD"] if cost else []
+        yield f"all sittings, with calls that left no result: {', '.join(used)}"
+    if unknown := details.get("not_in_judging"):
+        yield f"not in that: {unknown}"
 
 
 def asked_in_words(asked: Judging, unknown: int = 0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,17 +14,19 @@ from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending, budget_from
 from proctor.connections import provider
 from proctor.engine.start import Conduct
-from proctor.errors import CallFailed, ConfigError
+from proctor.errors import CallFailed, ConfigError, RunStopped
 from proctor.evaluators.judging.proposing import Contrast, consolidate, propose
 from proctor.evaluators.judging.transcript import transcript
 from proctor.ports import History
+from proctor.prepare import Evaluation
 from proctor.records.report import EvalReport
 from proctor.records.results import cluster_of, shared_clusters
 from proctor.records.rubric import USUAL_SCALE, Rubric, RubricSet
 from proctor.records.rubric_scores import columns_in, total_of
 from proctor.records.run import Spent
-from proctor.records.sample import Sample
+from proctor.records.sample import CLUSTER, Sample
 from proctor.records.session import Session
+from proctor.reports.figures import count
 from proctor.reports.rubrics import Judging, judging_in, judging_of
 from proctor.scoring.manifest import Known
 from proctor.scoring.runs import Scoring, scoring_of
@@ -73,18 +76,57 @@ def split(known: Sequence[Known], held_out: float, seed: int) -> tuple[list[Know
     return learn, [one for one in known if share(one) in chosen]
 
 
+def together(known: Sequence[Known]) -> list[Known]:
+    """The same sessions, those that read alike in one cluster: who knows one knows the others.
+
+    What a session belongs to otherwise is kept: clusters that have a text in common become one.
+    """
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while (higher := above.setdefault(name, name)) != name:
+            above[name] = above[higher]
+            name = higher
+        return name
+
+    texts = {one.sample.id: f"text {codec.digest(_shown(one.sample))}" for one in known}
+    names = {one.sample.id: one.sample.cluster or one.sample.id for one in known}
+    for own, text in texts.items():
+        # Names come before texts, and the first of them is that of all.
+        low, high = sorted((top(f"name {names[own]}"), top(text)))
+        above[high] = low
+    found = {own: top(text).removeprefix("name ") for own, text in texts.items()}
+    return [
+        one if names[one.sample.id] == found[one.sample.id] else _in_cluster(one, found)
+        for one in known
+    ]
+
+
+def _in_cluster(one: Known, clusters: dict[str, str]) -> Known:
+    metadata = {**one.sample.metadata, CLUSTER: clusters[one.sample.id]}
+    return Known(msgspec.structs.replace(one.sample, metadata=metadata), one.score)
+
+
 def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
-    """The best of some sessions beside the worst of them, round by round, no session twice."""
-    ranked = sorted(learn, key=lambda one: (-one.score, one.sample.id))
+    """The best of some sessions beside the worst of them, round by round, no text twice.
+
+    Sessions that read alike count as one, with the mean of their scores.
+    """
+    scores: dict[str, list[float]] = {}
+    for one in sorted(learn, key=lambda one: one.sample.id):
+        scores.setdefault(_shown(one.sample), []).append(one.score)
+    means = {text: fmean(given) for text, given in scores.items()}
+    ranked = sorted(means, key=lambda text: -means[text])
     half = len(ranked) // 2
-    best, worst = ranked[:half], ranked[::-1][:half]
-    found: list[Contrast] = []
-    for start in range(0, half, SHOWN_PER_SIDE):
-        sides = (best[start : start + SHOWN_PER_SIDE], worst[start : start + SHOWN_PER_SIDE])
-        # Equal scores tell nothing apart.
-        if len(found) < rounds and sides[0][-1].score > sides[1][-1].score:
-            found.append(Contrast(*([_shown(one.sample) for one in side] for side in sides)))
-    return found
+    # Equal scores tell nothing apart.
+    pairs = [
+        (better, worse)
+        for better, worse in zip(ranked[:half], ranked[::-1], strict=False)
+        if means[better] > means[worse]
+    ]
+    starts = range(0, len(pairs), SHOWN_PER_SIDE)[:rounds]
+    sides = [pairs[start : start + SHOWN_PER_SIDE] for start in starts]
+    return [Contrast(*map(list, zip(*side, strict=True))) for side in sides]
 
 
 def _shown(sample: Sample[Any, Any]) -> str:
@@ -118,6 +160,7 @@ async def learn_rubrics(
     `keep` is given the rubrics as soon as they are proposed; handed in again as `proposed`, they
     are only checked. The budget is that of both together.
     """
+    known = together(known)
     learn, check = split(known, held_out, seed)
     adapter = provider(model)
     facts = {"model": adapter.model, "learned_from": len(learn), "held_out": len(check)}
@@ -140,7 +183,7 @@ async def learn_rubrics(
     told = scoring_of(
         [one.sample for one in check], rubrics, judge or adapter, _left(scoring, spent), name=name
     )
-    report = await execute(told, history, how)
+    report = await _carried_out(told, history, how, spent)
     return _learned(rubrics, {one.sample.id: one.score for one in check}, report, notes, asked)
 
 
@@ -157,7 +200,9 @@ def _contrasts(learn: Sequence[Known], rounds: int) -> list[Contrast]:
         )
     contrasts = contrasts_of(learn, rounds)
     if not contrasts:
-        raise ConfigError("all scores are alike, so nothing tells the sessions apart")
+        raise ConfigError(
+            "nothing tells the sessions apart: their scores are all alike, or the sessions are"
+        )
     return contrasts
 
 
@@ -208,6 +253,19 @@ def _few_groups(check: Sequence[Known], known: Sequence[Known], held_out: float)
         return []
     few = f"{groups} clusters or sessions are too few to hold {held_out:g} of them out"
     return [f"no session is held out: those of one cluster stay together, and {few}"]
+
+
+async def _carried_out(
+    check: Evaluation, history: History, how: Conduct, spent: Spent
+) -> EvalReport:
+    """The check; where its budget ends it, what the proposals had taken of that is told too."""
+    try:
+        return await execute(check, history, how)
+    except RunStopped as stopped:
+        if spent.calls and check.options["budget"] is not None:
+            proposals = count(spent.calls, "call")
+            stopped.what += f", which is what the proposals ({proposals}) had left of it"
+        raise
 
 
 def _left(scoring: Scoring, spent: Spent) -> Scoring:

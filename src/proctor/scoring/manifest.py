@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from proctor.rubrics.files import Lines
 from proctor.session_dataset import SessionDataset
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
+ONCE = "a session has one score, such as the mean of what people gave it"
 
 
 class Known(NamedTuple):
@@ -32,9 +33,10 @@ def read_manifest(path: Path) -> list[Known]:
     A list, or {sessions: […]}, of entries {path, score} (with `id` where a file holds several),
     or {path, recorded: NAME} for all sessions of a file that have a recorded score of that name.
     Paths are seen from the manifest's folder. What could not be read of the files is warned of.
+    A session is named once: two entries for one are a fault, however they name its file.
     """
     entries, under = _entries(path)
-    found: list[Known] = []
+    found: list[tuple[Known, int]] = []
     problems: list[tuple[int, str]] = []
     files = _Files(path.parent)
     for place, entry in enumerate(entries):
@@ -42,14 +44,20 @@ def read_manifest(path: Path) -> list[Known]:
         problems += faults
         if not faults:
             try:
-                found += _sessions(entry, files)
+                found += [(one, place) for one in _sessions(entry, files)]
             except UsageError as error:
                 problems.append((place, str(error)))
-    if problems:
+    twice = _named_twice(found, files)
+    if problems or twice:
         lines = Lines(path.read_text(encoding="utf-8-sig"))
-        told = [Problem(lines.place((*under, at), str(path)), what) for at, what in problems]
+        places = [lines.place((*under, at), str(path)) for at in range(len(entries))]
+        told = [Problem(places[at], what) for at, what in problems]
+        told += [
+            Problem(places[again], f"{which} named before, at {places[first]}; {ONCE}")
+            for first, again, which in twice
+        ]
         raise ConfigError("the manifest has faults", where=str(path), problems=told)
-    return _named_apart(found)
+    return _named_apart([one for one, _ in found])
 
 
 def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
@@ -96,13 +104,23 @@ class _Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[tuple[str, Any], dict[str, Sample[Any, Any]]] = {}
+        self._recordings: dict[int, str] = {}
 
     def of(self, entry: Mapping[str, Any]) -> dict[str, Sample[Any, Any]]:
         key = entry["path"], entry.get("format")
         if key not in self._read:
             dataset = SessionDataset(self.place(entry), entry.get("format"))
             self._read[key] = {sample.id: sample for sample in dataset}
+            recordings = NamesApart()
+            for sample in self._read[key].values():
+                about = sample.metadata
+                file = Path(about["source"]).resolve()
+                self._recordings[id(sample)] = recordings.of(f"{file} {about['session_id']}")
         return self._read[key]
+
+    def recording(self, sample: Sample[Any, Any]) -> str:
+        """Which recording a sample is, by whatever path and id it was found."""
+        return self._recordings[id(sample)]
 
     def place(self, entry: Mapping[str, Any]) -> Path:
         return self._folder / str(entry["path"])
@@ -129,6 +147,20 @@ def _sessions(entry: Mapping[str, Any], files: _Files) -> list[Known]:
             f"it holds {len(samples)} sessions", where=where, fix="name one with 'id'"
         )
     return [Known(one, float(entry["score"])) for one in samples.values()]
+
+
+def _named_twice(found: Sequence[tuple[Known, int]], files: _Files) -> list[tuple[int, int, str]]:
+    """Entries that name sessions of an earlier one: the earlier, the later, and which sessions."""
+    first: dict[str, int] = {}
+    shared: dict[tuple[int, int], list[str]] = {}
+    for one, place in found:
+        before = first.setdefault(files.recording(one.sample), place)
+        if before != place:
+            shared.setdefault((before, place), []).append(one.sample.id)
+    return [
+        (*places, f"session {ids[0]!r} is" if len(ids) == 1 else f"{len(ids)} sessions are")
+        for places, ids in shared.items()
+    ]
 
 
 def _named_apart(known: list[Known]) -> list[Known]:

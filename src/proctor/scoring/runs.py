@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from proctor.evaluators.llm import rubric_evaluators
-from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.prepare import Evaluation
 from proctor.records.rubric import RubricSet
 from proctor.records.rubric_scores import RUBRICS_VERSION, Columns, columns_of
+from proctor.records.run import Redact
 from proctor.records.sample import Sample
 from proctor.session_dataset import SessionDataset
 from proctor.targets.recorded import RecordedTarget
@@ -24,7 +24,8 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
 
     `parallel` sessions are in hand at a time, `max_concurrent` calls under way over all of them.
     `judged` are options of the evaluator `rubric`; its time-out begins when a call has its place.
-    With `cache`, what a judge has answered is not asked again, in this run or another.
+    With `cache`, what a judge has answered is not asked again, in this run or another. `redact`
+    says what is taken out before anything is stored; judges see it all.
     """
 
     parallel: int = PARALLEL
@@ -33,6 +34,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     budget: Any = None
     limit: int | None = None
     judged: dict[str, Any] = {}
+    redact: Redact = "secrets"
 
 
 class ToldSessions(SessionDataset):
@@ -60,7 +62,6 @@ def scoring_of(
     """The evaluation that scores a dataset of recorded sessions by rubrics."""
     judged = {"timeout": TIMEOUT, **scoring.judged}
     evaluators = rubric_evaluators(judge, rubrics, at_once=scoring.max_concurrent, **judged)
-    columns = columns_of([one.spec for one in evaluators], rubrics.version)
     options = {
         "concurrency": scoring.parallel,
         # The rubrics watch their own time, which begins later than the engine could know.
@@ -68,6 +69,7 @@ def scoring_of(
         "cache": scoring.cache,
         "budget": scoring.budget,
         "limit": scoring.limit,
+        "redact": scoring.redact,
     }
     # Files of sessions are looked at without a target; other samples hold theirs as recordings do.
     from_files = isinstance(sessions, SessionDataset)
@@ -75,7 +77,6 @@ def scoring_of(
         None if from_files else RecordedTarget(name=name),
         sessions,
         evaluators,
-        metrics=(RubricTotalMetric(columns),),
         name=name,
         tags={RUBRICS_VERSION: rubrics.version, **(tags or {})},
         options=options,

@@ -45,7 +45,7 @@ def kendall_tau(first: Sequence[Any], second: Sequence[Any]) -> Kendall | None:
     if all_pairs in (_pairs(ties), _pairs(its_ties)):
         return None
     untied, its_untied = all_pairs - _pairs(ties), all_pairs - _pairs(its_ties)
-    score = _score([(one, other) for one, other in pairs])
+    score = _score(pairs)
     tau = score / math.sqrt(untied) / math.sqrt(its_untied)
     return Kendall(max(-1.0, min(1.0, tau)), _p(score, n, ties, its_ties), n)
 

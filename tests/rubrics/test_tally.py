@@ -1,0 +1,95 @@
+"""What a batch comes to: what it took of models, and how its scores lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from proctor import EvalReport, EvalResult, Usage
+from proctor.records.rubric_scores import columns_in
+from proctor.records.run import Spent
+from proctor.records.session import ModelCall, Session
+from proctor.reports.rubric_tally import Tally, batch_summary, from_before
+from proctor.reports.rubric_words import in_words
+from tests.cli.project import Project
+from tests.rubrics.batches import BATCH, calls
+from tests.rubrics.test_results import report, result, run, spec
+
+
+def test_what_all_sittings_took_is_told() -> None:
+    """Where there is a budget, it counts what was answered for sessions that were cut short."""
+    known = ModelCall("m", Usage(), details={"cached": True})
+    asked = ModelCall("m", Usage(10, 5, cost=0.01))
+    base = result("s", 4)
+    one = EvalResult(base.trial, base.scores, {"r": Session([known, asked])})
+    for spent, said in (
+        (Spent(2, 30, 0.02), "2 calls, 30 tokens, 0.0200 USD"),
+        (Spent(3, 0, 0.0), "3 calls"),
+    ):
+        told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=spent))
+        content = batch_summary(told)
+        assert content["details"]["spent"]["calls"] == spent.calls
+        line = f"all sittings, with calls that left no result: {said}"
+        assert line in in_words(told, content).splitlines()
+    told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=Spent(1, 15, 0.01)))
+    assert "all sittings" not in in_words(told, batch_summary(told))
+
+
+def test_what_no_sitting_counted_is_told() -> None:
+    """Without a budget nobody knows it; where nothing was known already, nothing is missing."""
+    base = result("s", 4)
+    for cached in (True, False):
+        call = ModelCall("m", Usage(), details={"cached": cached})
+        one = EvalResult(base.trial, base.scores, {"r": Session([call])})
+        content = batch_summary(report(one))
+        content["details"] |= from_before(content["details"], 3)
+        assert content["details"]["sessions_from_before"] == 3
+        assert ("not_in_judging" in content["details"]) is cached
+        said = "not in that: what an earlier sitting paid for sessions that it did not finish"
+        assert (said in in_words(report(one), content)) is cached
+
+
+def test_ranges_have_names_of_their_own() -> None:
+    """On a scale whose ends look alike in six digits, too."""
+    tally = Tally(columns_in(run(spec(1, scale=[1_000_000, 1_000_021]))))
+    tally.add(result("low", 1_000_001, low=1_000_000, high=1_000_021))
+    tally.add(result("high", 1_000_020, low=1_000_000, high=1_000_021))
+    found = tally.summary()["batch_summary"]["score_distribution"]
+    assert len(found) == 10
+    assert (found["1000000-1000002"], found["1000019-1000021"]) == (1, 1)
+
+
+def test_a_resumed_batch_tells_all_that_was_paid(batch: Project) -> None:
+    """Two calls of the first sitting were for a session that it did not finish.
+
+    They are found again and cost nothing then, but the run has paid for them.
+    """
+    command = (*BATCH, "--output-dir", "out", "--parallel", "1", "--max-concurrent", "1")
+    batch.proctor(*command, "--budget", "calls=8")
+    told = batch.proctor(*command, "--budget", "calls=99", "--resume")
+    assert told.code == 0, told.err
+    assert sum(calls().values()) == 18
+    details = json.loads(Path("out/summary.json").read_text())["details"]
+    assert (details["judging"]["answers"], details["judging"]["from_history"]) == (18, 2)
+    assert round(details["judging"]["cost"], 6) == 0.016
+    assert round(details["spent"]["cost"], 6) == 0.018
+    assert details["spent"]["calls"] == 18
+    said = "all sittings, with calls that left no result: 18 calls, 1,980 tokens, 0.0180 USD"
+    assert said in told.out.splitlines()
+
+
+def test_rubrics_of_another_version_are_a_change(batch: Project) -> None:
+    """Else results of the old version would be told as those of the new one."""
+    rubrics = batch.proctor("sessions", "rubrics", "--json").json
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
+    command = [*BATCH, "--output-dir", "out"]
+    command[command.index("starter")] = "mine.json"
+    batch.proctor(*command, "--budget", "calls=8", "--parallel", "1")
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "2.0"}))
+    told = batch.proctor(*command, "--resume")
+    assert told.code == 2
+    assert "rubrics_version: was 1.0, is 2.0" in told.err
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
+    assert batch.proctor(*command, "--resume").code == 0
