@@ -78,11 +78,115 @@ def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> No
     assert "out holds 4 results of other runs too" in told.err
 
 
-def test_results_do_not_go_among_the_sessions(batch: Project) -> None:
-    """The next batch would read them as sessions."""
-    told = batch.proctor(*BATCH, "--output-dir", "./logs/../logs")
+@pytest.mark.parametrize(
+    ("folder", "what"),
+    [
+        ("./logs/../logs", "the sessions lie in it"),
+        ("logs/out", "it lies among the sessions"),
+        ("link/deep/out", "it lies among the sessions"),
+    ],
+)
+def test_results_do_not_go_among_the_sessions(batch: Project, folder: str, what: str) -> None:
+    """The next batch would read them as sessions; however the folder is written."""
+    Path("link").symlink_to("logs", target_is_directory=True)
+    told = batch.proctor(*BATCH, "--output-dir", folder)
     assert (told.code, calls()) == (2, Counter())
-    assert "the sessions lie in it" in told.err
+    assert f"{what}, so the next batch would read its results as sessions" in told.err
+    assert not Path("logs/out").exists()
+
+
+def test_a_folder_that_only_begins_like_that_of_the_sessions_is_another(batch: Project) -> None:
+    """`logs-results` beside `logs`, and sessions in a folder below the results."""
+    assert batch.proctor(*BATCH, "--output-dir", "logs-results").code == 0
+    shutil.copytree("logs", "all/logs")
+    assert batch.proctor(*BATCH[:-1], "all/logs", "--output-dir", "all").code == 0
+
+
+def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
+    """The session, the rubrics, the template, by any name; a link and a folder with sessions too.
+
+    Refused before anything is asked, and each is what it was.
+    """
+    rubric = {"id": "a", "name": "A", "description": "Is it?", "scoring_criteria": "1: no, 5: yes"}
+    Path("mine.json").write_text(json.dumps({"version": "1", "rubrics": [rubric]}))
+    Path("mine.txt").write_text("{rubric_name}{rubric_description}{scoring_criteria}{chat_session}")
+    os.link("logs/s000.json", "same.json")
+    Path("link.json").symlink_to("logs/s000.json")
+    one = (*ONE, "--rubrics", "mine.json", "--template", "mine.txt")
+    files = ("logs/s000.json", "mine.json", "mine.txt")
+    before = [Path(name).read_bytes() for name in files]
+    for output, option in (
+        ("logs/../logs/s000.json", "--session"),
+        ("same.json", "--session"),
+        ("link.json", "--session"),
+        ("mine.json", "--rubrics"),
+        (str(Path("mine.txt").resolve()), "--template"),
+    ):
+        told = batch.proctor(*one, "--output", output)
+        assert (told.code, calls()) == (2, Counter())
+        assert f"it is what {option} reads, and would be written over" in told.err
+    folder = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs", "--id", "s000")
+    told = batch.proctor(*folder, "--output", "logs/s001.json")
+    assert (told.code, calls()) == (2, Counter())
+    assert "it lies in the folder that --session reads" in told.err
+    assert [Path(name).read_bytes() for name in files] == before
+    assert batch.proctor(*ONE, "--output", "starter").code == 0
+    assert batch.proctor(*ONE, "--output", "starter").code == 0
+
+
+def test_rubrics_are_not_written_over_what_they_are_learned_from(batch: Project) -> None:
+    """Neither the manifest nor a session of it, though --overwrite is there."""
+    entries = [{"path": f"logs/s00{number}.json", "score": number} for number in range(3)]
+    Path("scored.json").write_text(json.dumps(entries))
+    learn = ("sessions", "learn", "--manifest", "scored.json", "--model", "judge:four")
+    told = batch.proctor(*learn, "--overwrite", "--output", "./scored.json")
+    assert (told.code, calls()) == (2, Counter())
+    assert "it is what --manifest reads" in told.err
+    told = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
+    assert (told.code, calls()) == (2, Counter())
+    assert "session 's001' of the manifest is in it, and would be written over" in told.err
+    assert json.loads(Path("scored.json").read_text()) == entries
+    assert "session number 1" in Path("logs/s001.json").read_text()
+
+
+def test_results_are_known_from_wherever_the_batch_is_started(
+    batch: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same logs seen from another folder are the same; others called alike are others."""
+    here = Path.cwd()
+    batch.proctor(*BATCH, "--output-dir", "out")
+    found = details("out/s001_result.json")
+    assert found["source"] == "logs/s001.json"
+    assert found["source_path"] == str(here.resolve() / "logs" / "s001.json")
+    before = Path("out/s001_result.json").read_text()
+    other = here / "other"
+    other.mkdir()
+    write_sessions(other / "logs", 3)
+    monkeypatch.chdir(other)
+    told = batch.proctor(*BATCH, "--output-dir", "../out")
+    assert told.code == 2
+    assert f"s000_result.json of {here.resolve() / 'logs' / 's000.json'}" in told.err
+    assert Path("../out/s001_result.json").read_text() == before
+    told = batch.proctor(*BATCH[:-1], "../logs", "--output-dir", "../out")
+    assert told.code == 0, told.err
+
+
+def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
+    batch: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the results of the first sitting, which tell their logs as seen from there."""
+    here = Path.cwd()
+    monkeypatch.setenv("PROCTOR_HISTORY", str(here / "history.db"))
+    batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1", "--budget", "calls=7")
+    shutil.rmtree("out")
+    (here / "other").mkdir()
+    monkeypatch.chdir(here / "other")
+    logs = (*BATCH[:-1], "../logs", "--output-dir", "../out", "--name", "logs")
+    told = batch.proctor(*logs, "--budget", "calls=99", "--resume", "--allow-changes")
+    assert told.code == 0, told.err
+    assert len(list(Path("../out").glob("*_result.json"))) == 3
+    told = batch.proctor(*logs)
+    assert told.code == 0, told.err
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,22 @@ from proctor.cli.options import (
     history_option,
     json_option,
     quiet_option,
+    redact_option,
 )
-from proctor.cli.session_scoring import check_file, judged_by, judging_options, silent, to_go_on
+from proctor.cli.session_scoring import (
+    check_file,
+    judged_by,
+    judging_options,
+    refuse_what_is_read,
+    silent,
+    to_go_on,
+)
 from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
     from proctor.scoring.learning import Agreement, Learned
+    from proctor.scoring.manifest import Known
 
 INTERRUPTED = 130
 PLACE = click.Path(path_type=Path)
@@ -41,6 +50,7 @@ PLACE = click.Path(path_type=Path)
 @click.option("--embedder", metavar="ADDRESS", help="What near-duplicates are found by.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of sessions.")
 @click.option("--resume", is_flag=True, help="Check the rubrics that --output holds already.")
+@redact_option("secrets")
 @quiet_option()
 @budget_option()
 @history_option()
@@ -61,7 +71,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.reports.rubric_files import write_json
     from proctor.rubrics.files import load_rubrics
 
-    _check(output, overwrite=overwrite or options["resume"])
+    _check(output, manifest, overwrite=overwrite or options["resume"])
     proposed = load_rubrics(output) if options["resume"] else None
     kept = proposed is not None
 
@@ -83,7 +93,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
 
     try:
         with prints_aside(options["as_json"]), to_go_on(how):
-            learned = _learned(manifest, options, proposed, keep)
+            learned = _learned(_known(manifest, output), options, proposed, keep)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; --resume goes on", err=True)
         return INTERRUPTED
@@ -94,9 +104,10 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     return 0
 
 
-def _check(output: Path, *, overwrite: bool) -> None:
+def _check(output: Path, manifest: Path, *, overwrite: bool) -> None:
     """Refuse a rubric file that cannot be written, or that is somebody's work."""
     check_file(output)
+    refuse_what_is_read(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
         raise ConfigError("rubrics are written as .json", where=str(output))
     if output.exists() and not overwrite:
@@ -107,15 +118,11 @@ def _check(output: Path, *, overwrite: bool) -> None:
         )
 
 
-def _learned(manifest: Path, options: dict[str, Any], proposed: Any, keep: Any) -> Learned:
-    from proctor import bridge, sessions
-    from proctor.engine.start import Conduct
-    from proctor.lookback import open_history
-    from proctor.records.rubric import USUAL_SCALE
-    from proctor.reports.live import live_display
-    from proctor.scoring.learning import learn_rubrics
+def _known(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
+    """The sessions with their scores, none of which may be written over; what was not read."""
+    from proctor import sessions
+    from proctor.reports.rubric_files import is_of
     from proctor.scoring.manifest import read_manifest
-    from proctor.scoring.runs import Scoring
 
     unread: list[str] = []
     heard = sessions.warnings.set(unread)
@@ -123,6 +130,28 @@ def _learned(manifest: Path, options: dict[str, Any], proposed: Any, keep: Any) 
         known = read_manifest(manifest)
     finally:
         sessions.warnings.reset(heard)
+    for one in known:
+        if is_of(one.sample.metadata["source"], output):
+            raise ConfigError(
+                f"session {one.sample.id!r} of the manifest is in it, and would be written over",
+                where=f"--output {output}",
+                fix="name another file",
+            )
+    return known, unread
+
+
+def _learned(
+    found: tuple[list[Known], list[str]], options: dict[str, Any], proposed: Any, keep: Any
+) -> Learned:
+    from proctor import bridge
+    from proctor.engine.start import Conduct
+    from proctor.lookback import open_history
+    from proctor.records.rubric import USUAL_SCALE
+    from proctor.reports.live import live_display
+    from proctor.scoring.learning import learn_rubrics
+    from proctor.scoring.runs import Scoring
+
+    known, unread = found
     display = live_display(not silent(options), outcomes=lambda _: [])
     learned: Learned = bridge.run(
         learn_rubrics(
@@ -135,6 +164,7 @@ def _learned(manifest: Path, options: dict[str, Any], proposed: Any, keep: Any) 
                 max_concurrent=options["max_concurrent"],
                 budget=budget_from(options["budget"]),
                 judged=judged_by(options),
+                redact=options["redact"],
             ),
             most=options["most"],
             rounds=options["rounds"],

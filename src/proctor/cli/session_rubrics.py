@@ -17,15 +17,18 @@ from proctor.cli.options import (
     history_option,
     json_option,
     quiet_option,
+    redact_option,
     together,
 )
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import (
     check_file,
+    is_within,
     judge_of,
     judged_by,
     judging_options,
     refuse_other_scale,
+    refuse_what_is_read,
     silent,
     to_go_on,
 )
@@ -54,6 +57,7 @@ def scoring_options() -> Decorator:
         click.option("--format", "form", metavar="NAME", help="The format of the logs."),
         click.option("--fresh", is_flag=True, help="Ask again what was answered in earlier runs."),
         click.option("--name", help="The name under which the run is kept."),
+        redact_option("secrets"),
         quiet_option(),
         budget_option(),
         history_option(),
@@ -76,12 +80,12 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     """
     from proctor.records.rubric_scores import columns_in
     from proctor.reports.live import live_display
-    from proctor.reports.rubric_files import write_json
+    from proctor.reports.rubric_files import placed, write_json
     from proctor.reports.rubric_tally import with_run
     from proctor.reports.rubrics import session_result
     from proctor.session_dataset import SessionDataset
 
-    check_file(output)
+    _check(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
     told = _evaluation(dataset, options, session.stem)
     display = live_display(not silent(options), outcomes=lambda _: [])
@@ -96,7 +100,8 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
                 "interrupted: what was answered is kept; repeat the command to go on", err=True
             )
             return INTERRUPTED
-    result = with_run(session_result(report.results[0], columns_in(report.metadata)), report)
+    content = session_result(report.results[0], columns_in(report.metadata))
+    result = with_run(placed(content, session), report)
     if output is not None:
         write_json(output, result)
     _tell(report, options, result, "" if output is None else f"wrote {output}")
@@ -137,7 +142,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     names = Names()
     dataset = ToldSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
     told = _evaluation(dataset, options, sessions_dir.resolve().name)
-    files = ResultFiles(output_dir, columns_for(told), names)
+    files = ResultFiles(output_dir, columns_for(told), names, sessions_dir)
     display = live_display(not silent(options), outcomes=files.words)
 
     def watch(view: RunView) -> AbstractContextManager[object]:
@@ -152,13 +157,32 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     return 0 if summary["details"]["sessions_scored"] else NO_VERDICT
 
 
+def _check(output: Path | None, session: Path, options: dict[str, Any]) -> None:
+    """Refuse a file that cannot be written, or that is read."""
+    from proctor.rubrics.files import STARTER
+
+    check_file(output)
+    rubrics = options["rubrics"]
+    refuse_what_is_read(
+        output,
+        {
+            "--session": session,
+            "--rubrics": None if rubrics == STARTER else Path(rubrics),
+            "--template": options["template"],
+        },
+    )
+
+
 def _refuse_folder(output_dir: Path, sessions_dir: Path) -> None:
     """Refuse a folder whose results would be lost, or taken for sessions the next time."""
     from proctor.reports.rubric_files import other_sessions_in
 
     fix = "write to a folder of its own"
-    if output_dir.resolve() == sessions_dir.resolve():
-        raise ConfigError("the sessions lie in it", where=f"--output-dir {output_dir}", fix=fix)
+    if is_within(output_dir, sessions_dir):
+        same = is_within(sessions_dir, output_dir)
+        what = "the sessions lie in it" if same else "it lies among the sessions"
+        why = f"{what}, so the next batch would read its results as sessions"
+        raise ConfigError(why, where=f"--output-dir {output_dir}", fix=fix)
     if other := other_sessions_in(output_dir, sessions_dir):
         what = f"it holds results of other sessions, {other}, that would be written over"
         raise ConfigError(what, where=f"--output-dir {output_dir}", fix=fix)
@@ -221,6 +245,7 @@ def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
         budget=budget_from(options["budget"]),
         limit=options.get("limit"),
         judged={"template": options["template"], **judged_by(options)},
+        redact=options["redact"],
     )
     judge = judge_of(options["judge"])
     return scoring_of(dataset, rubrics, judge, scoring, name=options["name"] or name)

@@ -110,6 +110,29 @@ def check_file(output: Path | None) -> None:
         check_output(output.parent)
 
 
+def refuse_what_is_read(output: Path | None, read: Mapping[str, Path | None]) -> None:
+    """Refuse to write over what a command reads, or among it; `read` tells by which option."""
+    for option, path in read.items():
+        if output is not None and path is not None and is_within(output, path):
+            what = f"it is what {option} reads, and would be written over"
+            if path.is_dir():
+                what = f"it lies in the folder that {option} reads, and would be read as well"
+            raise ConfigError(what, where=f"--output {output}", fix="name another file")
+
+
+def is_within(inner: Path, outer: Path) -> bool:
+    """True if a path is another one, or lies in that folder; links and `..` make no difference.
+
+    >>> is_within(Path("logs/../logs/new"), Path("logs")), is_within(Path("logs2"), Path("logs"))
+    (True, False)
+    """
+    places = (inner.resolve(), *inner.resolve().parents)
+    if not outer.exists():
+        return outer.resolve() in places
+    # By what the disk says, to which capitals or two names of a file may make no difference.
+    return any(place.exists() and place.samefile(outer) for place in places)
+
+
 def silent(options: Mapping[str, Any]) -> bool:
     """Whether nothing is to be told but what a program reads."""
     return bool(options["quiet"] or options["as_json"])

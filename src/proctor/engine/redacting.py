@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
+from proctor.asking import recall
 from proctor.engine.aside import Aside
 from proctor.history.payload import read, written
 from proctor.ports import ResultWriter
@@ -37,7 +38,7 @@ class Redacting:
     Simple results wait for the loop's next turn and are looked at together, which takes a fraction
     of the time. Large ones are looked at in a thread: meanwhile other trials go on, and none runs
     out of time for it. An output or answer that holds a secret is not kept for reuse: in its place
-    something else would be scored.
+    something else would be scored. What was asked is no reason: it is kept without the secret.
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
@@ -48,6 +49,7 @@ class Redacting:
         self._waiting: list[tuple[int, EvalResult, Verdict | None]] = []
         self._texts: list[str] = []
         self._aside: Aside | None = None
+        self.unkept = 0
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Hand on a result, redacted; its verdict is that on what was really there."""
@@ -111,16 +113,28 @@ class Redacting:
         return add
 
     def _kept(self, key: str, created_at: str, reply: bytes) -> Callable[[], None]:
-        looking = Redaction(personal=self._redaction.personal)
-        if looking.may_find(reply.decode(errors="replace")):
-            plain = msgspec.json.decode(reply)
-            if looking.value(plain) is not plain:
-                return _nothing
-        return functools.partial(self._keep, key, created_at, reply)
+        without = _reusable(reply, Redaction(personal=self._redaction.personal))
+        if without is None:
+            return self._not_kept
+        return functools.partial(self._keep, key, created_at, without)
+
+    def _not_kept(self) -> None:
+        self.unkept += 1
 
 
-def _nothing() -> None:
-    """What there is to do with what is not kept."""
+def _reusable(reply: bytes, looking: Redaction) -> bytes | None:
+    """What may be kept of an output or answer, to be given again; None if that is not the same."""
+    if not looking.may_find(reply.decode(errors="replace")):
+        return reply
+    plain: dict[str, Any] = msgspec.json.decode(reply)
+    if recall.read(reply) is None:
+        return reply if looking.value(plain) is plain else None
+    # An answer is found by a digest of what was really asked; the words are for people.
+    asked = plain.pop("request")
+    if looking.value(plain) is not plain:
+        return None
+    without = looking.value(asked)
+    return reply if without is asked else codec.encode({**plain, "request": without})
 
 
 def redaction_for(options: RunOptions) -> Redaction | None:
@@ -132,9 +146,16 @@ def redaction_for(options: RunOptions) -> Redaction | None:
 
 @contextlib.contextmanager
 def guarded(
-    writer: ResultWriter, redaction: Redaction | None, *, at_once: bool = False
+    writer: ResultWriter,
+    redaction: Redaction | None,
+    *,
+    at_once: bool = False,
+    warnings: list[str] | None = None,
 ) -> Iterator[ResultWriter]:
-    """The writer, behind a redaction if there is one; `at_once` lets no result wait for others."""
+    """The writer, behind a redaction if there is one; `at_once` lets no result wait for others.
+
+    `warnings` hears how many outputs and answers were not kept for reuse.
+    """
     if redaction is None:
         yield writer
         return
@@ -143,6 +164,11 @@ def guarded(
         yield kept
     finally:
         kept.close()
+        if kept.unkept and warnings is not None:
+            warnings.append(
+                "answers that were not kept for reuse, for they hold what must not be stored: "
+                f"{kept.unkept}; a later run asks for them again"
+            )
 
 
 def redacted(result: EvalResult, redaction: Redaction, data: bytes | None = None) -> EvalResult:

@@ -70,7 +70,7 @@ class Sitting:
         try:
             watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
             opened = self.history.writer(self.metadata.run_id)
-            with watched, opened as writer, guarded(self._told(writer), redaction) as kept:
+            with watched, opened as writer, self._guarded(writer, redaction) as kept:
                 crew = await self._work(kept)
             if crew.stopped in ("", "settled", "interrupted"):
                 status = "interrupted" if crew.stopped == "interrupted" else "completed"
@@ -82,10 +82,12 @@ class Sitting:
         self._raise_if_stopped(crew)
         return report
 
-    def _told(self, writer: ResultWriter) -> ResultWriter:
-        if self.heard is None:
-            return writer
-        return Overheard(writer, self.heard, self.progress.warnings)
+    def _guarded(
+        self, writer: ResultWriter, redaction: Redaction | None
+    ) -> contextlib.AbstractContextManager[ResultWriter]:
+        warnings = self.progress.warnings
+        told = writer if self.heard is None else Overheard(writer, self.heard, warnings)
+        return guarded(told, redaction, warnings=warnings)
 
     async def _work(self, writer: ResultWriter) -> Crew:
         threads = Threads()

@@ -18,11 +18,13 @@ from proctor.records.rubric_scores import Columns
 from proctor.records.trial import EvalResult
 from proctor.reports import files
 from proctor.reports.figures import count
-from proctor.reports.rubric_tally import Tally, with_run
+from proctor.reports.rubric_tally import Tally, from_before, with_run
 from proctor.reports.rubrics import session_result
 
 LONGEST_NAME = 100
 ENDING, SUMMARY = "_result.json", "summary.json"
+# Under which name of `details` a result tells the whole path of its log.
+PLACE = "source_path"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -55,12 +57,20 @@ class ResultFiles:
     """The files of a batch in a folder. A summary is there only when the batch is complete.
 
     Whoever knows the ids beforehand makes `names` of them in order: a resumed batch, which does
-    the same, then finds its own files again. `begun` hears which run it is.
+    the same, then finds its own files again. `begun` hears which run it is. `sessions` is where
+    the sessions are from.
     """
 
-    def __init__(self, folder: Path, columns: Columns, names: Names | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        columns: Columns,
+        names: Names | None = None,
+        sessions: Path | None = None,
+    ) -> None:
         self._folder = folder
         self._columns = columns
+        self._sessions = sessions
         self._names = names or Names()
         self._written: set[str] = set()
         self._run_id, self._resumed = "", 0
@@ -101,7 +111,7 @@ class ResultFiles:
                 others[result.sample_id] = name
         summary = with_run(tally.summary(), report)
         if self._resumed:
-            summary["details"]["sessions_from_before"] = self._resumed
+            summary["details"] |= from_before(summary["details"], self._resumed)
         if others:
             # Whoever looks for a session finds its file.
             summary["details"]["file_names"] = others
@@ -123,6 +133,8 @@ class ResultFiles:
 
     def _write(self, result: EvalResult) -> dict[str, Any]:
         name, content = self.name(result.sample_id), session_result(result, self._columns)
+        if self._sessions is not None:
+            content = placed(content, self._sessions)
         if self._run_id:
             content["details"] = {"run_id": self._run_id, **content["details"]}
         write_json(self._folder / name, content)
@@ -132,14 +144,32 @@ class ResultFiles:
 
 def other_sessions_in(folder: Path, sessions: Path) -> str:
     """A result in a folder that is of sessions from elsewhere; nothing if there is none."""
-    own = str(sessions.resolve())
     for name, told in _details_in(folder):
         source = told.get("source")
         if isinstance(source, str):
-            whole = str(Path(source).resolve())
-            if whole != own and not whole.startswith((own.rstrip(os.sep) + os.sep, f"{own}:")):
-                return f"{name} of {source}"
+            whole = told.get(PLACE)
+            # Another program's result may have none.
+            whole = whole if isinstance(whole, str) else source
+            if not is_of(whole, sessions):
+                return f"{name} of {source if os.path.realpath(source) == whole else whole}"
     return ""
+
+
+def placed(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
+    """A result that tells its log's whole path, by which it is known from wherever it is seen."""
+    details = content["details"]
+    source = details.get("source")
+    if source is None:
+        return content
+    # What an earlier sitting stored is told as it was seen from where that was started.
+    whole = os.path.realpath(source if is_of(source, sessions) else sessions)
+    return {**content, "details": {"source": source, PLACE: whole, **details}}
+
+
+def is_of(source: str, sessions: Path) -> bool:
+    """True if a log is a file of sessions, or one in their folder, with or without its line."""
+    whole, own = os.path.realpath(source), os.path.realpath(sessions)
+    return whole == own or whole.startswith((own.rstrip(os.sep) + os.sep, f"{own}:"))
 
 
 def _details_in(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,143 @@
+"""Sessions with secrets in them: answers are found again, and nothing that is secret is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proctor.history.block import COMPRESSED
+from proctor.lookback import open_history
+from tests.cli.project import Project
+from tests.rubrics.batches import BATCH, calls
+from tests.rubrics.test_learning import COMMAND, write_logs
+
+KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
+MAIL = "ann.lee@example.com"
+ONE = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s000.json")
+UNKEPT = "answers that were not kept for reuse, for they hold what must not be stored: "
+ECHO = """
+import judge
+from msgspec.structs import replace
+from proctor import ModelRequest, ModelResponse
+
+async def quotes(request: ModelRequest) -> ModelResponse:
+    said = await judge.four(request)
+    quoted = [word for word in request.messages[-1].content.split() if word.startswith("AKIA")]
+    return replace(said, text=f"It says {quoted}. {said.text}")
+"""
+
+
+@pytest.fixture
+def secret(batch: Project) -> Project:
+    """Three sessions, the first of which holds a key and an address."""
+    chat = [
+        {"role": "user", "content": f"This is session number 0. My key is {KEY} of {MAIL}"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    Path("logs/s000.json").write_text(json.dumps(chat))
+    return batch
+
+
+def on_disk(text: str) -> bool:
+    """True if a text is in any file of the history, or in a result; packed or not."""
+    places = [*Path(".proctor").rglob("*"), *Path("out").rglob("*"), *Path().glob("r.json")]
+    files = [path.read_bytes() for path in places if path.is_file()]
+    return any(text.encode() in data for data in (*files, *unpacked()))
+
+
+def unpacked() -> Iterator[bytes]:
+    """What the history holds compressed, where a look at its file would find nothing."""
+    with contextlib.closing(sqlite3.connect(".proctor/history.db")) as database:
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            for row in database.execute(f'SELECT * FROM "{table}"'):
+                for value in row:
+                    if isinstance(value, bytes) and value.startswith(COMPRESSED):
+                        yield zlib.decompress(value)
+
+
+def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> None:
+    """The command repeated asks for nothing, for the answers hold no secret; the file neither."""
+    told = secret.proctor(*ONE, "--budget", "calls=2")
+    assert "raise the budget and repeat the command" in told.err
+    assert secret.proctor(*ONE, "--budget", "calls=4", "--output", "r.json").code == 0
+    again = secret.proctor(*ONE, "--output", "r.json")
+    assert "6 answers, all known already: nothing was asked" in again.out
+    assert UNKEPT not in again.err
+    assert set(calls().values()) == {1}
+    assert on_disk("Turn 1 shows it.")
+    assert on_disk("[secret: aws access key]")
+    assert not on_disk(KEY)
+
+
+def test_a_batch_with_a_secret_asks_nothing_twice(secret: Project) -> None:
+    """Neither when it is resumed, nor when it is repeated."""
+    command = (*BATCH, "--output-dir", "out", "--parallel", "1")
+    secret.proctor(*command, "--budget", "calls=4")
+    assert secret.proctor(*command, "--budget", "calls=99", "--resume").code == 0
+    assert secret.proctor(*command).code == 0
+    assert set(calls().values()) == {1}
+    assert len(calls()) == 18
+    assert not on_disk(KEY)
+
+
+def test_an_answer_that_quotes_a_secret_is_not_kept_which_is_told(secret: Project) -> None:
+    """Six of eighteen, so those are asked for again; the others are found."""
+    Path("echo.py").write_text(ECHO)
+    command = (*BATCH, "--output-dir", "out", "--judge", "echo:quotes")
+    told = secret.proctor(*command)
+    assert told.code == 0, told.err
+    assert f"warning: {UNKEPT}6; a later run asks for them again" in told.err
+    warnings = json.loads(Path("out/summary.json").read_text())["details"]["warnings"]
+    assert any(warning.startswith(UNKEPT) for warning in warnings)
+    secret.proctor(*command)
+    counts = calls()
+    assert {counts[name] for name in counts if name.startswith("0 ")} == {2}
+    assert {counts[name] for name in counts if not name.startswith("0 ")} == {1}
+    assert on_disk("It says")
+    assert not on_disk(KEY)
+
+
+@pytest.mark.parametrize("door", [ONE, (*BATCH, "--output-dir", "out")])
+def test_what_is_taken_out_can_be_chosen(secret: Project, door: tuple[str, ...]) -> None:
+    """Secrets by default, personal data too, or nothing; in each the answers are found again."""
+    secret.proctor(*door)
+    assert (on_disk(KEY), on_disk(MAIL)) == (False, True)
+    shutil.rmtree(".proctor")
+    told = secret.proctor(*door, "--redact", "personal")
+    assert told.code == 0, told.err
+    assert (on_disk(KEY), on_disk(MAIL)) == (False, False)
+    run = next(iter(open_history(None).runs()))
+    assert run.options.redact == "personal"
+    told = secret.proctor(*door, "--redact", "personal")
+    assert "answers, all known already: nothing was asked" in told.out
+    secret.proctor(*door, "--redact", "nothing", "--fresh")
+    assert on_disk(KEY)
+    assert on_disk(MAIL)
+
+
+def test_the_check_of_learned_rubrics_is_kept_without_what_was_chosen(project: Project) -> None:
+    """What is said to the judge is a run like any other, so the same holds for it."""
+    write_logs(Path.cwd(), 12)
+    for log in Path().glob("s*.json"):
+        log.write_text(log.read_text().replace('"content": "', f'"content": "I am {MAIL}. '))
+    command = (*COMMAND, "--overwrite", "--held-out", "0.5")
+    assert project.proctor(*command).code == 0
+    assert on_disk(MAIL)
+    shutil.rmtree(".proctor")
+    told = project.proctor(*command, "--redact", "personal")
+    assert told.code == 0, told.err
+    assert not on_disk(MAIL)
+
+
+def test_a_word_that_is_no_choice_is_refused(secret: Project) -> None:
+    """With the words that there are."""
+    told = secret.proctor(*ONE, "--redact", "all")
+    assert told.code == 2
+    assert "personal" in told.err
