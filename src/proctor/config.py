@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
         if field.required and name not in data
     ]
     if "target" not in data and not data.get("fields") and not _of_sessions(good, path):
-        problems.append(Problem(str(path), "target is missing"))
+        problems.append(Problem(str(path), f"target is missing{_unless(good, problems)}"))
     if not problems and not says_what_to_evaluate(good):
         at = f"{path}:{lines['evaluators']}" if "evaluators" in lines else str(path)
         problems.append(Problem(at, NOTHING_TO_EVALUATE))
@@ -145,6 +145,13 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             fix="correct the lines above; docs/eval-files.md lists every key",
         )
     return EvalFile(**good)
+
+
+def _unless(good: Mapping[str, Any], problems: Sequence[Problem]) -> str:
+    """What a file may hold that names a dataset, no target, and has no other fault."""
+    if problems or not isinstance(good.get("dataset"), str | DatasetEntry):
+        return ""
+    return "; only recorded sessions need none: dataset: {path: …, format: auto}"
 
 
 def _of_sessions(good: Mapping[str, Any], path: Path) -> bool:

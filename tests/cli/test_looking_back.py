@@ -208,31 +208,6 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
     assert "warning: the plugin 'bad'" in told.err
 
 
-def test_output_that_nobody_reads_any_more_is_no_error(project: Project) -> None:
-    """`proctor evaluators | head -1` ends quietly."""
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        f"{sys.executable} -m proctor evaluators | head -1",
-        shell=True,
-        capture_output=True,
-        text=True,
-        cwd=project.folder,
-    )
-    assert (done.stdout, done.stderr) == ("combination\n", "")
-    init = subprocess.run(
-        f"set -o pipefail; {sys.executable} -m proctor init piped | true",
-        shell=True,
-        executable="/bin/bash",
-        capture_output=True,
-        text=True,
-        cwd=project.folder,
-    )
-    assert (init.returncode, init.stderr) == (0, "")
-    assert (project.folder / "piped" / "target.py").exists()
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(project: Project, name: str) -> None:
     """--help says what a command does, with the words of the overview."""

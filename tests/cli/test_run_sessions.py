@@ -71,5 +71,16 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
     told = project.proctor("run", "t.yaml", "-q")
     assert (told.code, "no session of codex" in told.err) == (2, True)
     bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
-    with pytest.raises(ConfigError, match="target is missing"):
+    with pytest.raises(ConfigError, match=r"target is missing; .* format: auto"):
         load(bad)
+
+
+def test_sessions_taken_for_samples_are_told_how_to_be_read(project: Project) -> None:
+    """Also where the eval file of the folder has no target, for its own dataset needs none."""
+    folder(project, a=CLAUDE)
+    project.write("eval.yaml", "dataset: logs\nevaluators: [all_tools_succeeded]\n")
+    told = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
+                           "--set", "tool_called.name=Bash")  # fmt: skip
+    assert told.code == 2
+    assert "error: there is no target" in told.err
+    assert "--format auto" in told.err

@@ -267,6 +267,7 @@ safety/toxicity_detection
     needs nothing
 session/all_tools_succeeded
     Passes if no tool call failed; also where no tool was called.
+    words: bool = True
     needs: session
 session/rubric
     A model scores the whole session by one rubric, on the rubric's scale.

@@ -161,6 +161,21 @@ def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
     assert says(all_tools_succeeded(), silent) is False
 
 
+def test_a_failure_told_in_a_text_is_seen() -> None:
+    """As JSON always; in words unless they are not to count."""
+    json = Session([ToolCall("pay", result='{"error": "timeout"}')])
+    assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (
+        False,
+        False,
+    )
+    words = Session([ToolCall("pay", result="Error: the amount does not add up")])
+    assert all_tools_succeeded()("out", None, words).reason == (
+        "1 of 1 tool calls failed: pay() (its result begins with "
+        "'Error: the amount does not add up')"
+    )
+    assert says(all_tools_succeeded(words=False), words) is True
+
+
 @pytest.mark.parametrize(
     ("unknown", "verdict"),
     [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)],
@@ -382,6 +397,7 @@ def test_they_can_be_written_in_an_eval_file() -> None:
         {"uses": "tool_called", "name": "opened", "parameters": {"name": "open"}},
         {"tool_call_count": {"name": "search", "min_count": 1, "max_count": 2}},
         "all_tools_succeeded",
+        {"uses": "all_tools_succeeded", "name": "by_field", "words": False},
         {"token_usage_under": 100},
         {"slice_contains": {"type": "ToolCall", "predicate": {"name": "open"}}},
         {"tool_sequence": {"expected": ["search", {"name": "open", "arguments": {"page": 1}}]}},
@@ -390,7 +406,7 @@ def test_they_can_be_written_in_an_eval_file() -> None:
     built = registry.build_all(written)
     scores = {one.spec.name: one("Paris", "Paris", SEARCHED).passed for one in built}
     failed = [name for name, verdict in scores.items() if not verdict]
-    assert failed == ["all_tools_succeeded"]
+    assert failed == ["all_tools_succeeded", "by_field"]
     for one in built:
         again = registry.build(one.spec)
         assert (again.spec.parameters, again("Paris", "Paris", SEARCHED)) == (

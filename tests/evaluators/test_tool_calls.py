@@ -142,3 +142,65 @@ def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
     assert {call.went_well for call in calls_of(session.view())} == {None}
     session.append(ToolCall("search", {"q": 1}, result="Paris"))
     assert [str(call) for call in calls_of(session.view())] == ["search(q=1)"]
+
+
+def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
+    """How a call went that came back with this."""
+    session = Session([ToolCall("a", result=result)])
+    (call,) = calls_of(session.view(), words=words)
+    return call.went_well, call.why
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ('{"error": "timeout"}', (False, "'timeout'")),
+        (' {"error": {"code": 404}}', (False, "{'code': 404}")),
+        ('{"isError": true, "content": []}', (False, "isError is True")),
+        ('{"success": false, "rate": NaN}', (False, "success is False")),
+        ('{"error": null, "rows": 3}', (True, "")),
+        ('{"rows": [{"error": "in a row"}]}', (True, "")),
+        ('[{"error": "in a list"}]', (True, "")),
+        ('{"error": "cut off', (True, "")),
+        ('{"error":' + "[" * 100_000, (True, "")),
+        ([{"type": "text", "text": '{"error": "timeout"}'}], (False, "'timeout'")),
+    ],
+)
+def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool, str]) -> None:
+    """Logs of OpenAI's kind hold results as texts: a failure in one is as good as in a mapping."""
+    assert told(result) == outcome
+    assert told(result, words=False) == outcome
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ("Error: no seats\nTry again.", "its result begins with 'Error: no seats'"),
+        ("\nERROR - no seats", "its result begins with 'ERROR - no seats'"),
+        ([{"text": "Error: no seats"}], "its result begins with 'Error: no seats'"),
+        (
+            "Traceback (most recent call last):\n  …",
+            "its result begins with 'Traceback (most recent call last):'",
+        ),
+        ("Error executing tool a: no", "its result begins with 'Error executing tool a: no'"),
+        ("Errors: none", ""),
+        ("No seats. Error: 3", ""),
+        ("", ""),
+        ([], ""),
+        ([{"type": "image"}], ""),
+    ],
+)
+def test_a_result_that_begins_as_errors_do_is_one_if_words_count(result: Any, why: str) -> None:
+    """It is a convention of tools that have no field for it, and can be left out."""
+    assert told(result) == (not why, why)
+    assert told(result, words=False) == (True, "")
+
+
+def test_results_of_other_types_of_calls_are_read_alike() -> None:
+    """A text that tells no failure still tells nothing."""
+    found = []
+    for result in ('{"error": "down"}', "Error: down", "sunny"):
+        session = Session()
+        session.append({"tool": "a", "result": result})
+        found += [call.went_well for call in calls_of(session.view(), words=True)]
+    assert found == [False, False, None]

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from proctor import Rubric, RubricSet, load_rubrics, resources
 from proctor.errors import ConfigError
-from proctor.records.rubric import faults_of_set, scale_of
+from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.records.rubric import (
+    NUMBERS_OF_EVALUATORS,
+    NUMBERS_OF_RUNS,
+    faults_of_set,
+    scale_of,
+)
 from proctor.rubrics.files import one_rubric
 from proctor.rubrics.schema import SCHEMA_FILE
 
@@ -109,6 +116,26 @@ def test_other_faults(tmp_path: Path, data: Any, what: str) -> None:
     assert what in fault
 
 
+def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
+    """A batch could not keep both: it is told where the file is checked."""
+    ids = ["a", "total_score", "tokens", "a.mean", "a.p50", "b.mean"]
+    data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
+    told = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
+    assert told == [
+        "rubrics[1].id: 'total_score' is a number that every run has; rename it",
+        "rubrics[2].id: 'tokens' is a number that every run has; rename it",
+        "rubrics[3].id: 'a.mean' is a number of 'a'; rename it",
+    ]
+
+
+def test_the_numbers_of_a_run_are_known() -> None:
+    """Those that are refused as ids are the ones that a run with rubrics has, no more, no less."""
+    alone = set(MetricRegistry.standard()._metrics)
+    assert {*alone, RubricTotalMetric.name} == set(NUMBERS_OF_RUNS)
+    beside = set(MetricRegistry.standard(["a"])._metrics) - alone - {"a"}
+    assert beside == {f"a.{name}" for name in NUMBERS_OF_EVALUATORS}
+
+
 def test_a_repeated_key_is_a_fault(tmp_path: Path) -> None:
     """JSON and YAML would take the last in silence."""
     text = json.dumps({"version": "1", "rubrics": [ONE]})[:-1] + ',\n"version": "2"}'
@@ -119,6 +146,9 @@ def test_what_cannot_be_read_says_where(tmp_path: Path) -> None:
     """Broken JSON and YAML with their line, a missing file, another kind of file, no UTF-8."""
     assert "rubrics.json:2: it cannot be read as JSON" in faults(tmp_path, '{"version":\n')[0]
     assert "r.yaml:2: it cannot be read as YAML" in faults(tmp_path, "a: 1\nb: c: d", "r.yaml")[0]
+    assert "put in quotes" in faults(tmp_path, "b: c: d", "r.yaml")[0]
+    tab = faults(tmp_path, "rubrics:\n\t- id: a", "r.yaml")[0]
+    assert tab.endswith("To mend it: write spaces in place of the tab")
     assert "rubric files end in" in faults(tmp_path, "x", "r.txt")[0]
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load_rubrics(tmp_path / "none.json")

@@ -131,3 +131,22 @@ def test_runs_without_rubrics_have_no_total(project: Project) -> None:
     told = project.proctor("compare", "one", "two", "--json")
     assert told.code == 0, told.err
     assert "total_score" not in json.loads(told.out)["comparisons"][0]["metrics"]
+
+
+def test_a_total_that_only_one_run_has_is_on_its_scale(scored: Project) -> None:
+    """It is the same number whatever it stands beside."""
+    assert scored.proctor("run", "eval.yaml", "--name", "plain", "-q").code in (0, 1)
+    for order in (("new", "plain"), ("plain", "new")):
+        [found] = scored.proctor("compare", *order, "--json").json["comparisons"]
+        total = found["metrics"]["total_score"]
+        assert total["a" if order[0] == "new" else "b"] == pytest.approx(3.75)
+
+
+def test_the_interval_of_a_total_lies_on_its_scale(project: Project) -> None:
+    """Two sessions of 1 and 5 leave everything open, and nothing beyond the scale."""
+    Path("reading.py").write_text(JUDGE)
+    rubrics("mine.json")
+    write("two", [2, 5])
+    run(project, "two")
+    told = project.proctor("show", "two", "--json").json["metrics"]["total_score"]
+    assert told["interval"] == [1.0, 5.0]

@@ -207,3 +207,17 @@ def test_what_is_nested_too_deep_is_told_in_words() -> None:
         deep = [deep]
     told = transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
     assert told.endswith("there")
+
+
+def test_a_result_without_an_id_is_told_once_where_it_says_the_same() -> None:
+    """Some traces have the result as data in the call and as JSON in a message without an id."""
+    done = ToolCall("search", {}, result=[{"title": "Rome"}], call_id="1")
+    answer = Message("tool", '[\n {"title": "Rome"}\n]')
+    once = '[1] tool search({}) returned:\n    {"title":"Rome"}'
+    assert transcript([done, answer]) == once
+    assert transcript([done, Message("tool", '[{"title": "Rome"}]', call_id="1"), answer]) == (
+        f'{once}\n[2] tool result:\n    [\n     {{"title": "Rome"}}\n    ]'
+    )
+    assert transcript([done, Message("tool", "Paris")]) == f"{once}\n[2] tool result:\n    Paris"
+    odd: list[Event] = [ToolCall("read", {}, result="\ud800"), Message("tool", "\ud801")]
+    assert transcript(odd).endswith("tool result:\n    \ud801")

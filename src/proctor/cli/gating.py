@@ -91,14 +91,16 @@ def refuse_beforehand(
 
         known = {name for side in before for name in side.samples}
         shared = [one for _, one in samples_in_turn(plan) if one.id in known]
-        if not shared:
+        if not shared and (early or demand.max_flips is not None):
             raise ConfigError(
-                f"the dataset and {old.called} have no sample in common",
+                f"the dataset and {old.called} have no sample in common, and "
+                f"{'--until-decided' if early else '--max-flips'} is about pairs",
                 where="--baseline",
-                fix="compare runs of the same dataset: samples are paired by their ids",
+                fix="leave it out: the runs are then compared as two groups",
             )
         if early:
             _refuse_clusters(shared)
+            _refuse_other_contents(shared, old)
 
 
 def _refuse_other_evaluators(
@@ -143,6 +145,23 @@ def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
                 where="--until-decided",
                 fix="leave it out: a gate on all samples allows for clusters",
             )
+
+
+def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], old: Meant) -> None:
+    """Refuse samples that ask something else than the baseline's of their id."""
+    from proctor.comparison.contents import content_of
+
+    if old.report.metadata is not None and old.report.metadata.redacted:
+        return
+    now = {one.id: content_of(one) for one in samples}
+    then = (one for one in old.report.results.samples() if one.id in now)
+    other = [one.id for one in then if now[one.id] not in (None, content_of(one))]
+    if other:
+        raise ConfigError(
+            f"sample {other[0]!r} is another one in {old.called}, under the same id",
+            where="--until-decided",
+            fix="leave it out: a gate on all samples tells them apart",
+        )
 
 
 def notes_on(old: Meant, alone: tuple[str, ...]) -> list[str]:

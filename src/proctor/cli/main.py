@@ -79,7 +79,8 @@ def outcome(args: list[str] | None = None) -> int:
     """Run the command line; what goes wrong is told on one screen, never as a traceback."""
     stdout = sys.stdout
     try:
-        return _code(proctor.main(args=args, prog_name="proctor", standalone_mode=False))
+        code = _code(proctor.main(args=args, prog_name="proctor", standalone_mode=False))
+        return _flushed(code)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -122,6 +123,15 @@ def _ended_from_inside(end: SystemExit) -> int:
         "error: ",
     )
     return TROUBLE
+
+
+def _flushed(code: int) -> int:
+    """Print what is left while it can still be noticed that the reader has gone (`| head`)."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    return code
 
 
 def _code(returned: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -66,6 +67,16 @@ def _is_limit(given: Any) -> bool:
     return isinstance(given, int | float) and not isinstance(given, bool) and given > 0
 
 
+def redact_option(usual: str | None = None) -> Decorator:
+    """What is taken out of what is kept; `usual` where no eval file can say it."""
+    return click.option(
+        "--redact",
+        type=click.Choice(["secrets", "personal", "nothing"]),
+        default=usual,
+        help="Taken out before it is stored. Default: secrets.",
+    )
+
+
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
@@ -88,9 +99,11 @@ def complain(text: str, heading: str = "") -> None:
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     color = False if plain else None
     visible = "".join(c if c.isprintable() or c == "\n" else UNPRINTABLE for c in text)
-    if heading:
-        click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
-    click.secho(visible, fg=None if heading else "red", err=True, color=color)
+    # Where nobody reads it any more, the exit code still tells.
+    with contextlib.suppress(BrokenPipeError):
+        if heading:
+            click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
+        click.secho(visible, fg=None if heading else "red", err=True, color=color)
 
 
 def shown(name: str) -> str:

@@ -24,6 +24,7 @@ from proctor.cli.options import (
     json_option,
     output_option,
     quiet_option,
+    redact_option,
 )
 from proctor.errors import ConfigError
 
@@ -53,11 +54,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
 @tag_option()
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
-@click.option(
-    "--redact",
-    type=click.Choice(["secrets", "personal", "nothing"]),
-    help="Taken out before it is stored. Default: secrets.",
-)
+@redact_option()
 @budget_option()
 @click.option("--workers", metavar="ADDRESS", help="Let workers run it: redis://host:6379/0/NAME.")
 @click.option("--patience", type=float, help="Seconds to wait for any worker. Default: 3600.")

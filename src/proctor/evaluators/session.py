@@ -111,13 +111,16 @@ def tool_call_count(
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
-def all_tools_succeeded() -> SessionCheck:
+def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed; also where no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result says so: `success` is False,
-    `is_error` is True, or there is an `error` in it. Tool calls of your own types, objects and
-    mappings alike, are asked for the same and for their `status`. One that tells nothing of this
-    gives an error: not knowing is not a pass.
+    A `ToolCall` failed if it has an `error`, or if its result, data or JSON in a text, says so:
+    `success` is False, `is_error` is True, or there is an `error` in it. So did one whose result
+    is a text that begins as errors do ("Error:", a traceback). That is a convention of tools
+    without a field for it, no proof: a failure in other words is not seen, and a page may begin
+    like that; `words=False` leaves it out. Tool calls of your own types, objects and mappings
+    alike, are asked for the same and for their `status`. One that tells nothing of this gives an
+    error: not knowing is not a pass.
 
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
     >>> all_tools_succeeded()("Paris", None, session).reason
@@ -125,7 +128,7 @@ def all_tools_succeeded() -> SessionCheck:
     """
 
     def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        calls = calls_of(_seen(session))
+        calls = calls_of(_seen(session), words=words)
         failed = [f"{call} ({call.why})" for call in calls if call.went_well is False]
         silent = [str(call) for call in calls if call.went_well is None]
         if failed:
@@ -135,7 +138,7 @@ def all_tools_succeeded() -> SessionCheck:
             return Score.error(f"nothing tells how these calls went: {', '.join(silent)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return made(evaluate, by=all_tools_succeeded)
+    return made(evaluate, by=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +20,15 @@ _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
+# How tools without a field for it say in words that they failed, in small letters.
+_FAILURES = (
+    "error:",
+    "error -",
+    "error executing tool",
+    "error invoking tool",
+    "an error occurred while running the tool",
+    "traceback (most recent call last)",
+)
 
 
 class Call(NamedTuple):
@@ -33,19 +43,20 @@ class Call(NamedTuple):
         return f"{self.name}({_listed(self.arguments)})"
 
 
-def calls_of(session: SessionView) -> list[Call]:
+def calls_of(session: SessionView, *, words: bool = False) -> list[Call]:
     """The tool calls of a session, in order.
 
     They are its `ToolCall` events and the users' own objects or mappings that look like one: they
     have a text as `tool_name` or `tool`, or a `name` beside arguments (`arguments`, `params`,
     `args`, `input`, `tool_input`) or an outcome (`success`, `is_error`, `error`). A session
-    without any is read by the calls that its messages ask for.
+    without any is read by the calls that its messages ask for. With `words`, one whose result
+    begins as errors do ("Error:", a traceback) failed.
 
     >>> events = ToolCall("search", {"q": "Paris"}), CustomEvent("dict", {"tool": "go"})
     >>> [str(call) for call in calls_of(SessionView(events))]
     ["search(q='Paris')", 'go()']
     """
-    happened = [call for event in session if (call := _call(event)) is not None]
+    happened = [call for event in session if (call := _call(event, words)) is not None]
     return happened or [
         Call(asked.name, asked.arguments, None, "it was asked for; nothing tells whether it ran")
         for message in session[Message]
@@ -70,20 +81,22 @@ def read(thing: Any, field: str, default: Any = None) -> Any:
     return getattr(thing, field, default)
 
 
-def _call(event: Event) -> Call | None:
+def _call(event: Event, words: bool) -> Call | None:
     if isinstance(event, ToolCall):
-        return Call(event.name, event.arguments, *_outcome_of_ours(event))
+        return Call(event.name, event.arguments, *_outcome_of_ours(event, words))
     if not isinstance(event, CustomEvent):
         return None
     name = _name(event.data)
-    return None if name is None else Call(name, _arguments(event.data), *_outcome(event.data))
+    if name is None:
+        return None
+    return Call(name, _arguments(event.data), *_outcome(event.data, words))
 
 
-def _outcome_of_ours(call: ToolCall) -> tuple[bool, str]:
+def _outcome_of_ours(call: ToolCall, words: bool) -> tuple[bool, str]:
     """Any error is one, even where its text is empty; without one the result may tell of it."""
     if call.error is not None:
         return False, shown(call.error)
-    return next((sign for sign in _signs(call.result) if not sign[0]), (True, ""))
+    return next((sign for sign in _result_signs(call.result, words) if not sign[0]), (True, ""))
 
 
 def _name(data: Any) -> str | None:
@@ -108,10 +121,42 @@ def _arguments(data: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {"": found}
 
 
-def _outcome(data: Any) -> tuple[bool | None, str]:
+def _outcome(data: Any, words: bool) -> tuple[bool | None, str]:
     """How a call went: one sign of failure decides, else one of success."""
-    signs = [*_signs(data), *_status(data), *_signs(read(data, "result"))]
+    signs = [*_signs(data), *_status(data), *_result_signs(read(data, "result"), words)]
     return next((sign for sign in signs if not sign[0]), signs[0] if signs else (None, ""))
+
+
+def _result_signs(result: Any, words: bool) -> Iterator[tuple[bool, str]]:
+    """What a tool's result says of how it went: as data, as JSON in a text, or in words."""
+    text = _text(result)
+    if text is None:
+        yield from _signs(result)
+        return
+    if (data := _json(text)) is not None:
+        yield from _signs(data)
+    elif words:
+        begins = text[: max(map(len, _FAILURES))].casefold()
+        if begins.startswith(_FAILURES):
+            yield False, f"its result begins with {shown(text.splitlines()[0])}"
+
+
+def _text(result: Any) -> str | None:
+    """The text of a result that is one, alone or as the first of a list of parts."""
+    if isinstance(result, list | tuple) and result and isinstance(result[0], Mapping):
+        result = result[0].get("text")
+    return result.lstrip() if isinstance(result, str) else None
+
+
+def _json(text: str) -> Mapping[str, Any] | None:
+    """The mapping that a text holds, where it may tell how a call went."""
+    if not text.startswith("{") or not any(f'"{field}"' in text for field in _OUTCOMES):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
 
 
 def _signs(data: Any) -> Iterator[tuple[bool, str]]:

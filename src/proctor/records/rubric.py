@@ -20,6 +20,19 @@ Path = tuple[str | int, ...]
 Fault = tuple[Path, str]
 _TEXTS = ("id", "name", "description", "scoring_criteria")
 LONGEST_ID = 100
+# What a run's own numbers are called, and those of a single evaluator behind its name.
+NUMBERS_OF_RUNS = (
+    "pass_rate",
+    "strict_pass_rate",
+    "success_rate",
+    "mean_score",
+    "total_score",
+    "latency_ms",
+    "tokens",
+    "cost",
+    "judges",
+)
+NUMBERS_OF_EVALUATORS = ("mean", "pass_rate")
 
 
 class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -172,6 +185,7 @@ def _list_faults(rubrics: Any) -> Iterator[Fault]:
         for place, one in enumerate(rubrics):
             yield from faults_of_rubric(one, ("rubrics", place))
         yield from _repeated(rubrics)
+        yield from _taken(rubrics)
 
 
 def faults_of_rubric(data: Any, at: Path = ()) -> Iterator[Fault]:
@@ -202,9 +216,24 @@ def _text_faults(data: Mapping[str, Any], key: str, at: Path) -> Iterator[Fault]
         yield (*at, key), f"an id is one line of at most {LONGEST_ID} characters"
 
 
-def _repeated(rubrics: Any) -> Iterator[Fault]:
+def _ids(rubrics: Any) -> list[str | None]:
     ids = [one.get("id") if isinstance(one, Mapping) else None for one in rubrics]
-    said = [one.strip() if isinstance(one, str) else None for one in ids]
+    return [one.strip() if isinstance(one, str) else None for one in ids]
+
+
+def _taken(rubrics: Any) -> Iterator[Fault]:
+    """Ids under which a run keeps other numbers."""
+    said = _ids(rubrics)
+    of_others = {f"{one}.{number}": one for one in said for number in NUMBERS_OF_EVALUATORS if one}
+    for place, one in enumerate(said):
+        if one in NUMBERS_OF_RUNS:
+            yield ("rubrics", place, "id"), f"{one!r} is a number that every run has; rename it"
+        elif one in of_others:
+            yield ("rubrics", place, "id"), f"{one!r} is a number of {of_others[one]!r}; rename it"
+
+
+def _repeated(rubrics: Any) -> Iterator[Fault]:
+    said = _ids(rubrics)
     counts = Counter(one for one in said if one)
     seen: set[str] = set()
     for place, one in enumerate(said):

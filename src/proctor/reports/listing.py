@@ -70,8 +70,11 @@ def _show(
         lines = in_columns(rows, console.width, right=right, yielding=yielding)
         below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
         told = [one + more for one, more in zip(lines, below, strict=True)]
-    for place, text in enumerate(told):
-        console.print(Text(text, style="" if place else "bold"), soft_wrap=True)
+    # Written by ourselves: where the reader has gone, rich would end the program.
+    with console.capture() as captured:
+        for place, text in enumerate(told):
+            console.print(Text(text, style="" if place else "bold"), soft_wrap=True)
+    print(captured.get(), end="")
 
 
 def _rate(run: RunMetadata, report: EvalReport) -> str:

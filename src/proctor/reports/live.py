@@ -121,7 +121,9 @@ def _lines(view: RunView, stream: TextIO, tell: Callable[[RunView], str]) -> Ite
     ended = threading.Event()
 
     def say() -> None:
-        print("; ".join([tell(view), *notes(view)]), file=stream, flush=True)
+        # A run goes on although nobody reads any more how far it is (`2>&1 | head`).
+        with contextlib.suppress(BrokenPipeError):
+            print("; ".join([tell(view), *notes(view)]), file=stream, flush=True)
 
     def work() -> None:
         while not ended.wait(LINE_EVERY_SECONDS):

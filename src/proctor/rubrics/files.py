@@ -22,6 +22,8 @@ from proctor.records.rubric import (
 STARTER = "starter"
 ENDINGS = (".json", ".yaml", ".yml")
 _LONGEST = 10_000_000
+_QUOTES = "texts with : ? # , [ or { in them are put in quotes"
+_TABS = "write spaces in place of the tab"
 
 Place = tuple[str | int, ...]
 
@@ -134,7 +136,7 @@ def _yaml(text: str, path: Path) -> Any:
         raise ConfigError(
             f"it cannot be read as YAML: {error.problem}",
             where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix="texts with : ? # , [ or { in them are put in quotes",
+            fix=_TABS if "\\t" in str(error.problem) else _QUOTES,
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what = str(error).partition("\n")[0]

@@ -62,6 +62,13 @@ def as_target(thing: Any, *, name: str | None = None, version: str | None = None
 
 
 def _from_object(thing: Any, name: str | None) -> PythonTarget:
+    if thing is None:
+        raise TargetError(
+            "there is no target",
+            fix="name one; recorded sessions need none, if it is said that the dataset holds such: "
+            "--format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
+            "SessionDataset",
+        )
     called = name or name_of(thing)
     if inspect.isclass(thing):
         raise TargetError(

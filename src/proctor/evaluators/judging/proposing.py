@@ -16,7 +16,7 @@ from proctor.evaluators.judging.templates import shipped
 from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness
 from proctor.naming import NamesApart
 from proctor.ports import ProviderAdapter
-from proctor.records.rubric import Rubric
+from proctor.records.rubric import NUMBERS_OF_RUNS, Rubric
 
 PROPOSE = "rubrics-propose"
 # From here on two descriptions are about the same thing; unrelated texts are at 0.
@@ -110,6 +110,8 @@ async def consolidate(
             groups.append([one])
     ranked = sorted(groups, key=len, reverse=True)[:most]
     apart = NamesApart("_")
+    for taken in NUMBERS_OF_RUNS:
+        apart.of(taken)
     return [_rubric(group, apart) for group in ranked]
 
 

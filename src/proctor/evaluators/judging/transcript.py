@@ -1,5 +1,7 @@
 """A session as a judge reads it: turns, tool calls and results, cut where they are too long.
 
+Images and other data are told in a few words.
+
 Nothing that was said can pass for a turn: headings stand at the beginning of a line, and
 everything that comes from the session is indented. The record itself is never cut.
 """
@@ -10,8 +12,8 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from proctor import codec
 from proctor.evaluators.judging.fence import Fence
+from proctor.evaluators.judging.media import in_text, in_words
 from proctor.records.session import CustomEvent, Event, Message, SessionView, ToolCall
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 
@@ -156,13 +158,13 @@ class _Turns:
         return f"tool {self._call(call)}" + (f", called by {_line(by)}," if by else "")
 
     def _call(self, call: ToolCall) -> str:
-        arguments = codec.in_text(call.arguments)
+        arguments = in_text(call.arguments)
         if len(arguments) <= min(200, self._longest):
             return f"{_line(call.name)}({_line(arguments)})"
         return f"{_line(call.name)}(\n{self._indented(arguments)}\n)"
 
     def _indented(self, text: str) -> str:
-        lines = cut(text, self._longest).splitlines()
+        lines = cut(in_words(text), self._longest).splitlines()
         return "\n".join(_INDENT + line for line in lines)
 
 
@@ -190,7 +192,7 @@ def _part(part: Any) -> str:
         return part
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return str(part["text"])
-    return codec.in_text(part)
+    return in_text(part)
 
 
 def _line(text: str) -> str:

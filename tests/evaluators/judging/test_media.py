@@ -1,0 +1,110 @@
+"""What only a machine can read is told to a judge in a few words, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import Message, ToolCall
+from proctor.evaluators.judging.media import in_text, in_words
+from proctor.evaluators.judging.transcript import transcript
+
+DATA = base64.b64encode(bytes(range(256)) * 12).decode()
+URI = f"data:image/png;base64,{DATA}"
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (
+            {"type": "image_url", "image_url": {"url": URI, "detail": "low"}},
+            "(image, image/png, 4,118 characters)",
+        ),
+        ({"type": "input_image", "image_url": URI}, "(image, image/png, 4,118 characters)"),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg",
+                                         "data": DATA}},
+            "(image, image/jpeg, 4,096 characters)",
+        ),
+        (
+            {"inlineData": {"mimeType": "image/webp", "data": DATA}},
+            "(image, image/webp, 4,096 characters)",
+        ),
+        ({"type": "image", "image": DATA}, "(image, 4,096 characters)"),
+        (
+            {"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}},
+            "(audio, 4,096 characters)",
+        ),
+        (
+            {"type": "blob", "mime_type": "application/pdf", "content": DATA},
+            "(file, application/pdf, 4,096 characters)",
+        ),
+        (
+            {"type": "file", "file": {"filename": "a.pdf",
+                                      "file_data": f"data:application/pdf;base64,{DATA}"}},
+            (
+                '{"type":"file","file":{"filename":"a.pdf","file_data":"(file, application/pdf, '
+                '4,124 characters)"}}'
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> None:
+    """Kind, media type and length; what else stands there, such as a name, stays."""
+    assert in_text(part) == told
+    assert transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
+        f"[1] user:\n    Look:\n    {told}"
+    )
+
+
+def test_tools_give_and_take_images_too() -> None:
+    """In results, in texts, in lists of parts, in arguments."""
+    mcp = {"content": [{"type": "image", "data": DATA, "mimeType": "image/png"}]}
+    told = transcript(
+        [
+            ToolCall("shoot", {}, result=f"Here it is: {URI}."),
+            ToolCall("shoot", {}, result=mcp),
+            ToolCall("show", {"picture": URI}, result="ok"),
+        ]
+    )
+    assert told == (
+        "[1] tool shoot({}) returned:\n"
+        "    Here it is: (image, image/png, 4,118 characters).\n"
+        "[2] tool shoot({}) returned:\n    (image, image/png, 4,096 characters)\n"
+        '[3] tool show({"picture":"(image, image/png, 4,118 characters)"}) returned:\n    ok'
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "https://example.com/" + "a" * 200}},
+        {"type": "document", "source": {"media_type": "text/plain", "data": "a" * 200}},
+        {"type": "document", "source": {"type": "text", "data": "Many words. " * 20}},
+        {"type": "file", "content": "a" * 200},
+        {"key": "a" * 200, "data": "a" * 200},
+        "data:text/plain;base64," + "a" * 200,
+    ],
+)
+def test_what_can_be_read_stays(part: Any) -> None:
+    """Addresses, texts, and whatever nobody says is a picture."""
+    assert "characters)" not in in_text(part)
+    assert "a" * 200 in in_text(part) or "Many words." in in_text(part)
+
+
+def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
+    """It never raises."""
+    deep: Any = URI
+    for _ in range(100_000):
+        deep = [deep]
+    assert isinstance(in_text(deep), str)
+
+
+@given(st.text())
+def test_texts_without_data_are_as_they_are(text: str) -> None:
+    """Whatever they hold."""
+    assert in_words(text) == text
