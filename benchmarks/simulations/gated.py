@@ -83,6 +83,39 @@ def gated_in_groups() -> Iterator[Claim]:
             RED_WITHOUT_MARGIN,
             2,
         )
+    for sizes in (([5] * 6, [1] * 60), ([5] * 12, [5] * 12), ([10] * 20, [1] * 100)):
+        told = " and ".join(f"{len(side)} clusters of {side[0]}" for side in sizes)
+        yield Claim(
+            f"decide() green, worse by the margin, yes/no, {told}",
+            partial(is_green_in_clustered_groups, sizes=sizes, margin=0.05),
+            RED_WITHOUT_MARGIN,
+            2,
+        )
+
+
+def is_green_in_clustered_groups(
+    chance: Chance, sizes: tuple[Sequence[int], Sequence[int]], margin: float
+) -> float:
+    """Whether a gate passes what is worse by its margin, where samples come in clusters."""
+    sides = [
+        _in_clusters(chance, name, centre, own)
+        for name, centre, own in zip(("new", "old"), (0.9 - margin, 0.9), sizes, strict=True)
+    ]
+    return float(decide([(sides[0], sides[1])], Demand({"it": margin})).verdict == "pass")
+
+
+def _in_clusters(chance: Chance, name: str, centre: float, sizes: Sequence[int]) -> Side:
+    """Yes and no; those of a cluster are alike (intraclass correlation 0.3)."""
+    scores: dict[str, float] = {}
+    clusters: dict[str, str] = {}
+    for number, size in enumerate(sizes):
+        share = chance.betavariate(centre * 0.7 / 0.3, (1 - centre) * 0.7 / 0.3)
+        for place in range(size):
+            sample = f"{name} {number} {place}"
+            scores[sample] = float(chance.random() < share)
+            clusters[sample] = f"{name} {number}"
+    held = clusters if max(sizes) > 1 else None
+    return Side(name, scores={"it": scores}, clusters=held, samples=tuple(scores))
 
 
 def is_red_in_groups(chance: Chance, kind: str, n: int, margin: float) -> float:

@@ -126,3 +126,22 @@ def test_scores_that_are_missing_are_told_and_too_many_decide_nothing(exam: Proj
     assert (strict.code, strict.json["checks"][0].get("missing", 0)) == (1, 0)
     for wrong in ("some", "1.5", "-1", "150%"):
         assert exam.proctor(*gate, "--max-missing", wrong).code == 2
+
+
+def test_a_folder_that_shrank_is_not_green_by_what_is_left(exam: Project) -> None:
+    """Whoever drops the hard samples has no better system; a limit is no such thing."""
+    samples(exam, "q", range(100))
+    told = exam.proctor(*GATE)
+    said = " ".join(told.out.split())
+    assert told.code == 4
+    assert "but 100 of 200 samples of main are not in" in said
+    stored = ("gate", "latest", *GATE[2:])
+    assert exam.proctor(*stored, "--accept-changes").code == 0
+    assert exam.proctor(*stored, "--unpaired").code == 0
+    early = ("--until-decided", "--margin", "20%")
+    assert exam.proctor(*GATE, *early).code == 4
+    samples(exam, "q", range(200))
+    assert exam.proctor(*GATE, *early).code == 0
+    exam.write("eval.yaml", EVAL.replace("{concurrency: 1}", "{concurrency: 1, limit: 100}"))
+    assert exam.proctor(*GATE).code == 0
+    assert exam.proctor(*stored).code == 0

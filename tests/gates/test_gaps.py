@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 
 import pytest
 
-from proctor.comparison.sides import Side
+from proctor.comparison.sides import Side, side_of
 from proctor.errors import ConfigError
 from proctor.gates.decision import Demand, decide
+from proctor.gates.gaps import worst_gap
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
+from proctor.records.results import ResultList
+from proctor.records.run import DatasetInfo, RunMetadata, RunOptions, StoppedEarly
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Trial
 from proctor.statistics.proportions import difference_interval
 
 STRICT = "strict_pass_rate"
@@ -170,3 +177,123 @@ def test_what_no_number_of_missing_samples_can_be_is_refused(most: float) -> Non
     """A share from 0 to 1, or a whole number."""
     with pytest.raises(ConfigError, match="missing"):
         Demand(fail_under={STRICT: 0.5}, max_missing=most).refuse_wrong()
+
+
+def shrunk(left: int, demand: Demand, run: RunMetadata | None = None) -> GateResult:
+    """So many of a hundred samples are left in the run, all of them right."""
+    ids = [f"s{at}" for at in range(100)]
+    old = Side("main", {STRICT: dict.fromkeys(ids, 1.0)}, samples=tuple(ids))
+    held = dict.fromkeys(ids[:left], 1.0)
+    new = Side("new", {STRICT: held}, samples=tuple(held), run=run)
+    return decide([(new, old)], demand)
+
+
+def test_samples_that_vanished_may_be_the_hard_ones() -> None:
+    """A tenth may be gone; beyond that the pairs alone are not green."""
+    demand = Demand({STRICT: 0.2}, max_flips=0)
+    assert shrunk(90, demand).verdict == "pass"
+    result = shrunk(89, demand)
+    assert [check.verdict for check in result.checks] == ["inconclusive", "inconclusive"]
+    assert "11 of 100 samples of main are not in new" in result.answer
+    assert shrunk(89, Demand({STRICT: 0.2}, accept_changes=True)).verdict == "pass"
+    assert shrunk(89, Demand({STRICT: 0.2}, unpaired=True)).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("limit", "length", "early", "verdict"),
+    [
+        (40, 100, False, "pass"),
+        (40, None, False, "pass"),
+        (40, 40, False, "inconclusive"),
+        (40, 60, False, "inconclusive"),
+        (None, 100, True, "pass"),
+        (None, 60, True, "inconclusive"),
+        (None, 100, False, "inconclusive"),
+    ],
+)
+def test_what_a_limit_or_an_early_end_leaves_out_is_not_gone(
+    limit: int | None, length: int | None, early: bool, verdict: str
+) -> None:
+    """Unless the dataset itself is smaller than the baseline by more than a tenth."""
+    run = RunMetadata(
+        "r1",
+        "exam",
+        datetime(2026, 1, 1, tzinfo=UTC),
+        dataset=DatasetInfo("data", length=length),
+        options=RunOptions(limit=limit),
+        stopped_early=StoppedEarly("settled", 40) if early else None,
+    )
+    assert shrunk(40, Demand({STRICT: 0.2}), run).verdict == verdict
+
+
+def test_holes_of_either_side_are_told_by_themselves() -> None:
+    """Eleven pairs lack a score in the baseline, ten others in the run: each has its own limit."""
+    ids = [f"s{at}" for at in range(100)]
+    scores = {one: float(at % 2) for at, one in enumerate(ids)}
+    new = Side("new", scores={"exact": {n: scores[n] for n in ids[:90]}}, samples=tuple(ids))
+    old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
+    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 10, 11)
+    assert "but 11 of 100 samples have no such number in main, at most 10 %" in check.sentence
+    [check] = decide([(new, old)], Demand({"exact": 0.2}, max_missing=11)).checks
+    assert check.verdict == "pass"
+
+
+def test_groups_of_which_the_baseline_lacks_scores_are_not_green() -> None:
+    """All of the run has a score, and of the baseline a third has none."""
+    new, old = side("new", [0.0, 1.0] * 75, "n"), side("main", [0.0, 1.0] * 50, "m")
+    old = Side("main", scores=old.scores, samples=(*old.samples, *(f"x{at}" for at in range(50))))
+    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 0, 50)
+
+
+def told_of(outcomes: list[Score], prefix: str = "s", epochs: int = 1) -> Side:
+    """The side of a run whose judge said these, in turn."""
+    results = [
+        EvalResult(Trial(Sample(f"{prefix}{at // epochs}", "Q"), epoch=at % epochs), {"judge": one})
+        for at, one in enumerate(outcomes)
+    ]
+    return side_of(prefix, ResultList(results))
+
+
+GOOD, FAILED = Score(1.0, True), Score.error("the judge was away")
+SKIPPED = Score.skipped("nothing was said")
+
+
+def judged(new: Side, old: Side) -> Check:
+    [check] = decide([(new, old)], Demand({"judge": 0.1})).checks
+    return check
+
+
+def test_what_failed_in_both_runs_is_missing_in_both() -> None:
+    """In pairs and in groups; what was skipped in both is not."""
+    for prefix in ("s", "t"):
+        failing, skipping = [GOOD] * 60 + [FAILED] * 40, [GOOD] * 60 + [SKIPPED] * 40
+        check = judged(told_of(failing), told_of(failing, prefix))
+        assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 40, 40)
+        check = judged(told_of(skipping), told_of(skipping, prefix))
+        assert (check.verdict, check.missing, check.baseline_missing) == ("pass", 0, 0)
+
+
+def test_one_epoch_that_went_well_does_not_hide_those_that_failed() -> None:
+    """Of each sample four of five trials have no number."""
+    check = judged(told_of([GOOD, *[FAILED] * 4] * 60, epochs=5), told_of([GOOD] * 300, epochs=5))
+    assert (check.verdict, check.missing) == ("inconclusive", 240)
+    assert "240 of 300 trials have no such number in this run" in check.sentence
+
+
+def test_groups_may_concern_an_evaluator_more_or_less_often() -> None:
+    """Tonight fewer chats are about refunds than last week: that is no fault of a judge."""
+    tonight = told_of([GOOD] * 60 + [SKIPPED] * 60, "new")
+    assert judged(tonight, told_of([GOOD] * 100 + [SKIPPED] * 20, "old")).verdict == "pass"
+
+
+def test_so_many_may_be_missing_in_every_configuration() -> None:
+    """Three of five are a larger part than forty of a hundred, and yet fewer."""
+    tables = {
+        name: {"judge": MetricValue(0.9, n=n, errors=errors)}
+        for name, n, errors in (("small", 2, 3), ("large", 60, 40))
+    }
+    report = EvalReport((), by_configuration=tables)
+    assert worst_gap(report, "judge", 5)[:2] == (40, 100)
+    assert worst_gap(report, "judge", 0.1)[:2] == (3, 5)

@@ -32,6 +32,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     """
     from proctor import codec
     from proctor.errors import UsageError
+    from proctor.gates.gaps import worst_of_all
     from proctor.lookback import open_history, standing
 
     kept = open_history(history)
@@ -50,11 +51,16 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         )
     before = kept.baselines().get(name)
     kept.set_baseline(name, found.run_id)
+    metric, gap = worst_of_all(kept.report(found.run_id))
     if as_json:
         moved = before.run_id if before and before.run_id != found.run_id else None
-        click.echo(codec.encode_pretty({"name": name, "run_id": found.run_id, "before": moved}))
+        told = {"name": name, "run_id": found.run_id, "before": moved, "missing": gap.missing}
+        click.echo(codec.encode_pretty(told))
         return
     click.echo(f"the baseline {name} is run {found.run_id} ({shown(found.name)})")
+    if gap.missing:
+        lacking = f"{gap.missing:,} of {gap.of:,} values of {metric}"
+        click.echo(f"missing in it: {lacking}, for something failed")
     if before is not None and before.run_id != found.run_id:
         click.echo(f"it was {before.run_id} ({shown(before.name)})")
     if kept.find(name).run_id != found.run_id:

@@ -118,6 +118,7 @@ def _answered(run: str, options: dict[str, Any], papers: Papers) -> GateResult:
     job = _loaded(Path(run), options) if is_file else None
     if job is not None:
         papers.name = job.found.evaluation.name or ""
+        papers.refuse_among(job.found.evaluation.dataset)
     reference, chosen = options["baseline"], options["configuration"]
     old = None if reference is None else opened_baseline(history, reference, chosen)
     if old is not None:

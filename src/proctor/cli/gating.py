@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from proctor.records.sample import Sample
 
 
+# The command that scores many sessions, as it stands in the provenance of what it ran.
+BATCH = "evaluate-batch"
+
+
 def opened_baseline(history: History, reference: str, configuration: str | None = None) -> Meant:
     """A baseline by its name, before any run that is called the same; else as any run."""
     known = history.baselines()
@@ -42,7 +46,8 @@ def refuse_incomplete(report: EvalReport) -> None:
     """Refuse to decide on part of a run, or on one that nothing came out of."""
     run = report.metadata
     if run is not None and run.status != "completed":
-        rest = f"proctor run … --resume {run.run_id}"
+        of = "sessions evaluate-batch" if BATCH in run.provenance.command else "run"
+        rest = f"proctor {of} … --resume {run.run_id}"
         if run.status == "submitted":
             fix = f"collect its results: proctor collect {run.run_id}"
         elif run.status == "running":

@@ -8,6 +8,7 @@ import msgspec
 
 from proctor.comparison.contents import can_tell, told_apart
 from proctor.comparison.deltas import Compared, Pair, all_deltas
+from proctor.comparison.failures import partial_totals
 from proctor.comparison.flips import flips
 from proctor.comparison.measures import Changes, changes_between, without_verdict
 from proctor.comparison.sentences import answer
@@ -16,6 +17,7 @@ from proctor.comparison.totals import on_scale, scale_in, unlike_scales
 from proctor.comparison.verdicts import TIMES_APART, WORTH
 from proctor.errors import ConfigError, nearest
 from proctor.records.comparison import Comparison, also_known_as
+from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 
 # As many ids as one can take in.
@@ -149,6 +151,9 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
         if side.without_verdict:
             trials = "trial" if side.without_verdict == 1 else "trials"
             yield f"{side.name} has {side.without_verdict:,} {trials} without a verdict"
+        if partial := partial_totals(side):
+            known = f"{partial:,} of {len(side.metrics[TOTAL_SCORE]):,} totals"
+            yield f"{known} of {side.name} lack a rubric that failed"
         if side.run is not None:
             yield from standing(side.name, side.run)
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE
-from proctor.comparison.terms import Term, only_weight, terms_apart
+from proctor.comparison.terms import Term, code_of, only_weight, terms_apart
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
 from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
@@ -17,15 +17,14 @@ from proctor.records.run import RunMetadata
 # What all evaluators of a run say together.
 COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
 
-CODE = "the code, or what it uses"
-
 
 class Changes(NamedTuple):
     """Which evaluators two runs do not share, and which of the same name are not the same.
 
     `doubtful` are those whose code looks different under another Python or Proctor, which may be
     all the difference there is. `weighed` are rubrics that differ in their weight alone: each is
-    the same measure, and the total is not. `apart` says of both how they differ.
+    the same measure, and the total is not. `apart` says of both how they differ, `code` what it may
+    be where no option does.
     """
 
     only_a: tuple[str, ...] = ()
@@ -34,6 +33,7 @@ class Changes(NamedTuple):
     doubtful: tuple[str, ...] = ()
     weighed: tuple[str, ...] = ()
     apart: Mapping[str, tuple[Term, ...]] = MappingProxyType({})
+    code: Mapping[str, str] = MappingProxyType({})
 
     @property
     def matter(self) -> bool:
@@ -54,7 +54,7 @@ class Changes(NamedTuple):
         alike: dict[str, list[str]] = {}
         for one in self.changed:
             how = "; ".join(term.told(a, b) for term in self.apart.get(one, ()))
-            alike.setdefault(how or CODE, []).append(one)
+            alike.setdefault(how or self.code[one], []).append(one)
         for how, same in alike.items():
             are = "s {} are" if len(same) > 1 else " {} is"
             yield f"the evaluator{are.format(', '.join(same))} not the same in both runs: {how}"
@@ -96,6 +96,7 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
         tuple(name for name in suspect if name not in changed),
         tuple(weighed),
         apart,
+        {name: code_of(mine[name]) for name in shared},
     )
 
 

@@ -13,6 +13,8 @@ from proctor.records.run import EvaluatorSpec
 LONGEST = 40
 WEIGHT = f"{RUBRIC}.weight"
 _NOTHING = object()
+# How a model or an embedder is called that is a function of the user's.
+_FUNCTION = "python:"
 
 
 class Term(NamedTuple):
@@ -37,6 +39,17 @@ def terms_apart(mine: EvaluatorSpec, theirs: EvaluatorSpec) -> tuple[Term, ...]:
     """What two evaluators have not in common; nothing where only their code may differ."""
     what = [Term("it", mine.uses, theirs.uses)] if mine.uses != theirs.uses else []
     return (*what, *_apart("", mine.parameters, theirs.parameters))
+
+
+def code_of(evaluator: EvaluatorSpec) -> str:
+    """What may differ in an evaluator whose options are the same: a function that it asks.
+
+    >>> code_of(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
+    'the code of python:judge, or what it uses'
+    """
+    given = (value for value in evaluator.parameters.values() if isinstance(value, str))
+    asked = next((value for value in given if value.startswith(_FUNCTION)), "")
+    return f"the code{f' of {asked}' if asked else ''}, or what it uses"
 
 
 def only_weight(apart: Iterable[Term]) -> bool:

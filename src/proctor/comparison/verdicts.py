@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from proctor.comparison.enough import Seen, more_for_a_verdict
+from proctor.comparison.enough import SURE, Part, Seen, ahead, more_for_a_verdict
 from proctor.comparison.evidence import MCNEMAR
 from proctor.records.comparison import Interval, MetricDelta, Verdict
 from proctor.records.wording import Kind
@@ -105,7 +105,7 @@ def _bounds(delta: MetricDelta) -> Interval | None:
 
 
 def with_rare_ones(
-    interval: Interval, means: tuple[float, float], n: int, confidence: float = 0.95
+    interval: Interval, means: tuple[float, float], n: float, confidence: float = 0.95
 ) -> Interval:
     """An interval of the difference of scores, no narrower than n samples of yes and no could tell.
 
@@ -125,7 +125,8 @@ def with_rare_ones(
 def _with_rare_ones(delta: MetricDelta, interval: Interval) -> Interval:
     if delta.a is None or delta.b is None or not has_rare_ones(delta):
         return interval
-    return with_rare_ones(interval, (delta.a, delta.b), delta.n)
+    # Of a cluster one is seen, however many samples it has.
+    return with_rare_ones(interval, (delta.a, delta.b), delta.units or delta.n)
 
 
 def has_rare_ones(delta: MetricDelta) -> bool:
@@ -147,17 +148,67 @@ def _needed(delta: MetricDelta, family: int) -> int | None:
     """About how many more samples lead to a verdict; None where that cannot be told."""
     if delta.n < 2 or delta.absolute is None or delta.method == TIMES_APART:
         return None
+    if delta.clusters is not None and delta.p is None:
+        return None
     level = LEVEL / max(1, family)
     if delta.error:
-        step = 1.0 if delta.method == MCNEMAR else 0.0
-        jump = jump_of(delta) if has_rare_ones(delta) else 0.0
-        seen = Seen(delta.n, delta.absolute, delta.error, delta.worth, level, step, jump)
-        more = more_for_a_verdict(seen)
-        # With fewer pairs no arrangement of them is rare enough.
-        return max(more, _fewest(level) - delta.n) if delta.paired else more
+        return _needed_of(delta, delta.absolute, level)
     units = _units(delta)
     enough = _agreeing(delta, level) if delta.paired else None
     return None if enough is None else max(1, math.ceil((enough - units) * delta.n / units))
+
+
+def _needed_of(delta: MetricDelta, difference: float, level: float) -> int | None:
+    """The same where the difference has an error; None where that claims more than was found."""
+    parts = parts_of(delta)
+    if parts is None or delta.interval is None:
+        return None
+    first, *others = parts
+    step = 1.0 if delta.method == MCNEMAR else 0.0
+    jump = jump_of(delta) if has_rare_ones(delta) else 0.0
+    beside = others[0] if others else None
+    seen = Seen(delta.n, difference, first.error, delta.worth, level, step, jump, beside)
+    # With fewer pairs no arrangement of them is rare enough.
+    fewest = _fewest(level) - delta.n if delta.paired else 0
+    if fewest <= 0 and seen.chance(delta.n) >= SURE:
+        return None
+    interval, z = delta.interval, normal_quantile(1 - level / 2) / normal_quantile(0.975)
+    halves = difference - interval[0], interval[1] - difference
+
+    def tells(total: int) -> bool:
+        now, then = (ahead(first.n, first.error, n, beside)[0] for n in (delta.n, total))
+        low, high = (half * then / now for half in halves)
+        alike = max(low - difference, high + difference) <= delta.worth
+        return alike or difference > z * low or difference < -z * high
+
+    return max(fewest, more_for_a_verdict(seen, tells=tells))
+
+
+def parts_of(delta: MetricDelta) -> tuple[Part, ...] | None:
+    """What a difference is known by: its pairs, or two groups, the smaller first, each by itself.
+
+    A group whose numbers are all equal is known no better than so many can tell. None where they
+    tell nothing.
+    """
+    if delta.paired:
+        return None if delta.error is None else (Part(delta.n, delta.error),)
+    sides = (delta.only_a, delta.a, delta.a_interval), (delta.only_b, delta.b, delta.b_interval)
+    errors = [_error_of(*side, kind=delta.kind) for side in sides]
+    if None in errors:
+        return None
+    parts = [Part(side[0], error or 0.0) for side, error in zip(sides, errors, strict=True)]
+    both = math.hypot(*(part.error for part in parts))
+    # Not surer than the two are together, where they have something in common.
+    more = max(1.0, (delta.error or 0.0) / both) if both else 1.0
+    return tuple(sorted(Part(part.n, more * part.error) for part in parts))
+
+
+def _error_of(n: int, mean: float | None, own: Interval | None, *, kind: Kind) -> float | None:
+    """The standard error of one group's mean, as the width of its own interval has it."""
+    if mean is None or (own is None and kind == "number"):
+        return None
+    wide = _most_that_differ(n) * max(mean, 1 - mean) if own is None else own[1] - own[0]
+    return wide / 2 / normal_quantile(0.975)
 
 
 def jump_of(delta: MetricDelta) -> float:

@@ -22,9 +22,22 @@ from proctor.comparison.totals import as_share, wider, width
 from proctor.comparison.verdicts import TIMES_APART
 from proctor.errors import ConfigError, nearest
 from proctor.gates import words
-from proctor.gates.gaps import TENTH, gap_between, without_gap, without_new_ones, worst_gap
+from proctor.gates.gaps import (
+    TENTH,
+    Gaps,
+    gaps_between,
+    without_gaps,
+    without_unmatched,
+    worst_gap,
+)
 from proctor.gates.margins import Judged, judged
-from proctor.gates.thresholds import DEFAULT_METRIC, refuse_unreachable, shortfalls
+from proctor.gates.thresholds import (
+    DEFAULT_METRIC,
+    in_own_unit,
+    likely,
+    refuse_unreachable,
+    shortfalls,
+)
 from proctor.records.comparison import (
     NOT_COMPARABLE,
     Comparison,
@@ -33,6 +46,7 @@ from proctor.records.comparison import (
 )
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import columns_in
 
 DEFAULT_MARGIN = 0.02
 NO_FLIPS = "without pairs no sample can be lost"
@@ -46,9 +60,9 @@ class Demand(msgspec.Struct, frozen=True):
     least values, `max_flips` how many samples may be lost. `better` says of a field whether higher
     is better, where its name does not tell. With `accept_changes` a run may have other evaluators
     than its baseline: what all of them say together is then another measure in each. It may also
-    have many samples that the baseline has not: the pairs alone decide. With `unpaired` all samples
-    of both are compared, as two groups. `max_missing` is how many samples may be without a number:
-    a share of them, or so many if it is a whole number.
+    have many samples that the baseline has not, or lack many of its: the pairs alone decide. With
+    `unpaired` all samples of both are compared, as two groups. `max_missing` is how many samples of
+    either may be without a number: a share of them, or so many if it is a whole number.
     """
 
     metrics: Mapping[str, float] = {}
@@ -130,7 +144,7 @@ def decide(
     checks = [
         *_metric_checks(pairs, found, demand),
         *_threshold_checks(report, demand.fail_under, demand.max_missing),
-        *_flip_checks(found, demand),
+        *_flip_checks(pairs, found, demand),
     ]
     return concluded(checks, found, report, baseline=baseline, notes=notes)
 
@@ -177,13 +191,12 @@ def _metric_checks(
         for name, share in demand.metrics.items():
             delta = delta_named(comparison, name)
             margin = margin_of(delta, share)
-            numbers = a.find(delta.name) or {}, b.find(delta.name) or {}
-            evidence = evidence_of(a, b, *numbers)
+            evidence = evidence_of(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
             check = _metric_check(name, delta, evidence, margin, family, comparison.samples)
-            gap = gap_between(a, b, comparison, *numbers)
-            check = without_gap(check, gap, demand.max_missing)
+            gaps = gaps_between(a, b, comparison, delta.name)
+            check = without_gaps(check, gaps, demand.max_missing, comparison.b)
             if not demand.accept_changes:
-                check = without_new_ones(check, comparison)
+                check = without_unmatched(check, comparison, a)
             where = a.name if several else ""
             yield msgspec.structs.replace(check, configuration=where)
 
@@ -197,7 +210,7 @@ def delta_named(found: Comparison, name: str) -> MetricDelta:
     if delta is None:
         known = {STRICT_PASS_RATE, *(one.name for one in found.all_deltas())}
         raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=nearest(name, known)
+            f"there is no metric {name!r} to compare", where="metric", fix=likely(name, known)
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -217,11 +230,12 @@ def refuse_unlike(found: Comparison, demand: Demand) -> None:
         return
     shared = [n for n, one in found.scores.items() if one.verdict != NOT_COMPARABLE and one.n]
     by_one = f"ask for what both have: --metric {shared[0]}; " if shared else ""
+    otherwise = "" if demand.accept_changes else ", or say --accept-changes"
     raise ConfigError(
         f"{found.a} and {found.b} were not scored by the same evaluators, so that "
         f"{' and '.join(asked)} cannot be compared: {'; '.join(found.unlike or found.notes)}",
         where="baseline",
-        fix=f"{by_one}make a new baseline with these evaluators, or say --accept-changes",
+        fix=f"{by_one}make a new baseline with these evaluators{otherwise}",
     )
 
 
@@ -287,7 +301,7 @@ def _threshold_checks(
 ) -> Iterator[Check]:
     if report is None:
         return
-    for metric, value in least.items():
+    for metric, value in in_own_unit(least, columns_in(report.metadata)).items():
         below = shortfalls(report, {metric: value})
         known = report.metrics.get(metric)
         reached = None if known is None else known.value
@@ -300,13 +314,15 @@ def _threshold_checks(
             n=0 if known is None else known.n,
             kind="rate" if known is not None and known.kind == "rate" else "number",
         )
-        yield without_gap(check, worst_gap(report, metric), most)
+        yield without_gaps(check, Gaps(worst_gap(report, metric, most)), most)
 
 
-def _flip_checks(found: Sequence[Comparison], demand: Demand) -> Iterator[Check]:
+def _flip_checks(
+    pairs: Sequence[tuple[Side, Side]], found: Sequence[Comparison], demand: Demand
+) -> Iterator[Check]:
     if (most := demand.max_flips) is None:
         return
-    for one in found:
+    for (run, _), one in zip(pairs, found, strict=True):
         lost = len(one.lost)
         check = Check(
             f"at most {most} lost",
@@ -316,7 +332,7 @@ def _flip_checks(found: Sequence[Comparison], demand: Demand) -> Iterator[Check]
             value=float(lost),
             n=one.samples,
         )
-        yield check if demand.accept_changes else without_new_ones(check, one)
+        yield check if demand.accept_changes else without_unmatched(check, one, run)
 
 
 def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:

@@ -1,4 +1,4 @@
-"""What a verdict would leave out: samples that are new, and samples without a number.
+"""What a verdict would leave out: samples that only one side has, and samples without a number.
 
 A gate that is green though a good part of the run was not looked at says more than it knows. Red
 stays red: what is left out makes nothing better.
@@ -6,26 +6,30 @@ stays red: what is left out makes nothing better.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from proctor.comparison.failures import failed_trials
 from proctor.comparison.sides import Numbers, Side
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 
-# As large a part may be new, or without a number, before a verdict leaves out too much.
+# As large a part may be new, gone, or without a number, before a verdict leaves out too much.
 TENTH = 0.1
 
 
 class Gap(NamedTuple):
-    """How many of how many samples have no number in the run that is judged."""
+    """How many of how many trials have no number, or, if `partial`, only part of it."""
 
     missing: int
     of: int
+    partial: int = 0
+    unit: str = "samples"
 
     def exceeds(self, most: float) -> bool:
         """True if more are missing than may be: a share, or so many if it is a whole number.
@@ -36,59 +40,164 @@ class Gap(NamedTuple):
         allowed = most if isinstance(most, int) else most * self.of
         return self.missing > allowed + 1e-9
 
+    def told(self, where: str) -> str:
+        """What is missing, in words.
 
-def gap_between(a: Side, b: Side, found: Comparison, mine: Numbers, theirs: Numbers) -> Gap:
-    """Which samples have no number in the run although the baseline has them.
+        >>> Gap(4, 30, 3).told("this run")
+        '4 of 30 samples have no such number in this run, or only part of it (3: something failed)'
+        """
+        part = f", or only part of it ({self.partial:,}: something failed)"
+        told = f"{self.missing:,} of {self.of:,} {self.unit} have no such number in {where}"
+        return told + (part if self.partial else "")
 
-    What an evaluator has nothing to say of is missing in both. Of two groups it is as many as the
-    run has fewer than the baseline, size for size.
+
+class Gaps(NamedTuple):
+    """What is missing in the run that is judged, and in its baseline."""
+
+    run: Gap = Gap(0, 0)
+    baseline: Gap = Gap(0, 0)
+
+
+class _Held(NamedTuple):
+    """The numbers of a side, and how many trials of its samples failed; each has so many epochs."""
+
+    numbers: Numbers
+    failed: Counter[str]
+    epochs: int
+    is_known: bool
+
+    @classmethod
+    def of(cls, side: Side, metric: str) -> _Held:
+        epochs = 1
+        if side.results is not None and side.samples:
+            epochs = max(1, round(len(side.results) / len(side.samples)))
+        is_known = side.results is not None
+        return cls(side.find(metric) or {}, failed_trials(side, metric), epochs, is_known)
+
+    def gap(self, expected: Collection[str]) -> Gap:
+        """What is missing among the samples that should have a number."""
+        without = sum(name not in self.numbers for name in expected)
+        partial = sum(self._lost(name) for name in expected if name in self.numbers)
+        every = self.epochs
+        return Gap(every * without + partial, every * len(expected), partial, self.unit)
+
+    def gap_of(self, expected: int) -> Gap:
+        """The same of a group: what failed, or else by how much it has fewer than so many."""
+        without = sum(self._lost(name) for name in self.failed if name not in self.numbers)
+        if not self.is_known:
+            without = max(expected - len(self.numbers), 0)
+        partial = sum(self._lost(name) for name in self.failed if name in self.numbers)
+        whole = self.epochs * len(self.numbers) + without
+        return Gap(without + partial, whole, partial, self.unit)
+
+    @property
+    def unit(self) -> str:
+        return "samples" if self.epochs == 1 else "trials"
+
+    def _lost(self, name: str) -> int:
+        return min(self.failed[name], self.epochs)
+
+
+def gaps_between(a: Side, b: Side, found: Comparison, metric: str) -> Gaps:
+    """Which samples have no number in the run, and which have none in the baseline.
+
+    A sample should have one if the other side has, or if something failed: what an evaluator has
+    nothing to say of is missing in neither. Of two groups it is what failed, for their samples may
+    concern an evaluator more or less often; where that is not known, as many as one has fewer than
+    the other, size for size.
     """
+    new, old = _Held.of(a, metric), _Held.of(b, metric)
     if found.samples:
-        apart, run = a.apart or (), set(a.samples)
-        paired = [name for name in theirs if name in run and name not in apart]
-        return Gap(sum(name not in mine for name in paired), len(paired))
-    share = len(theirs) / len(b.samples) if b.samples else 0.0
-    expected = round(share * len(a.samples))
-    return Gap(max(0, expected - len(mine)), expected)
+        shared = set(a.samples) & set(b.samples) - (a.apart or frozenset())
+        told = {*new.numbers, *old.numbers, *new.failed, *old.failed}
+        return Gaps(new.gap(shared & told), old.gap(shared & told))
+    shares = [
+        len(held.numbers) / len(side.samples) if side.samples else 0.0
+        for held, side in ((new, a), (old, b))
+    ]
+    return Gaps(
+        new.gap_of(round(shares[1] * len(a.samples))), old.gap_of(round(shares[0] * len(b.samples)))
+    )
 
 
-def worst_gap(report: EvalReport, metric: str) -> Gap:
-    """The errors among the values of a metric, in the configuration that has the most of them."""
+def worst_gap(report: EvalReport, metric: str, most: float = TENTH) -> Gap:
+    """The errors among the values of a metric, in the configuration that has the most of them.
+
+    One that has more than may be is worse than any that has not.
+    """
     tables = [table for table in report.by_configuration.values() if metric in table]
     each = [_gap(table, metric) for table in tables or [report.metrics]]
-    return max(each, key=lambda gap: gap.missing / max(1, gap.of))
+    return max(each, key=lambda gap: (gap.exceeds(most), gap.missing / max(1, gap.of)))
+
+
+def worst_of_all(report: EvalReport) -> tuple[str, Gap]:
+    """The metric of a run of which most is missing, and how much."""
+    each = {metric: worst_gap(report, metric) for metric in report.metrics}
+    return max(each.items(), key=lambda one: one[1].missing, default=("", Gap(0, 0)))
 
 
 def _gap(table: Mapping[str, MetricValue], metric: str) -> Gap:
     known = table.get(metric)
-    return Gap(0, 0) if known is None else Gap(known.errors, known.n + known.errors)
+    if known is None:
+        return Gap(0, 0)
+    return Gap(known.errors + known.partial, known.n + known.errors, known.partial)
 
 
-def without_gap(check: Check, gap: Gap, most: float) -> Check:
+def without_gaps(check: Check, gaps: Gaps, most: float, baseline: str = "") -> Check:
     """A check that says how many samples are missing, and does not pass where that is too many."""
-    check = msgspec.structs.replace(check, missing=gap.missing)
-    if check.verdict != "pass" or not gap.exceeds(most):
+    check = msgspec.structs.replace(
+        check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing
+    )
+    sides = ((gaps.run, "this run"), (gaps.baseline, baseline))
+    told = [gap.told(where) for gap, where in sides if gap.exceeds(most)]
+    if check.verdict != "pass" or not told:
         return check
     allowed = f"at most {most:,}" if isinstance(most, int) else f"at most {100 * most:g} %"
     why = (
-        f"but {gap.missing:,} of {gap.of:,} samples have no such number in this run, {allowed} may "
-        "be without (--max-missing): score them again, or allow it"
+        f"but {' and '.join(told)}, {allowed} may be without (--max-missing): score them again, or "
+        "allow it"
     )
     return _undecided(check, why)
 
 
-def without_new_ones(check: Check, found: Comparison) -> Check:
-    """A check on pairs, which does not pass where too many samples of the run are in none."""
-    new = len(found.only_a) + len(found.other_content)
-    whole = new + found.samples
-    if check.verdict != "pass" or not found.samples or not Gap(new, whole).exceeds(TENTH):
+def without_unmatched(check: Check, found: Comparison, run: Side) -> Check:
+    """A check on pairs, which does not pass where too many samples of either side are in none."""
+    if check.verdict != "pass" or not found.samples:
+        return check
+    new, gone = len(found.only_a) + len(found.other_content), gone_from(run, found)
+    other = found.samples + len(found.other_content)
+    told = []
+    if Gap(new, new + found.samples).exceeds(TENTH):
+        told.append(
+            f"{new:,} of {new + found.samples:,} samples of {found.a} have no partner in {found.b} "
+            "and are left out"
+        )
+    if Gap(gone, whole := other + len(found.only_b)).exceeds(TENTH):
+        told.append(f"{gone:,} of {whole:,} samples of {found.b} are not in {found.a}")
+    if not told:
         return check
     why = (
-        f"but {new:,} of {whole:,} samples of {found.a} have no partner in {found.b} and are left "
-        "out: say --unpaired to compare all samples of both as two groups, or --accept-changes to "
-        "decide by the pairs alone"
+        f"but {', and '.join(told)}: say --unpaired to compare all samples of both as two groups, "
+        "or --accept-changes to decide by the pairs alone"
     )
     return _undecided(check, why)
+
+
+def gone_from(run: Side, found: Comparison) -> int:
+    """How many samples of the baseline are no longer there to be run.
+
+    What a limit leaves out, or a run that stopped early, need not be gone: there it is by how many
+    samples the dataset is smaller than the baseline.
+    """
+    about = run.run
+    if about is None:
+        return len(found.only_b)
+    length, limit = about.dataset.length, about.options.limit
+    cut = limit is not None and (length is None or limit < length)
+    if not cut and about.stopped_early is None:
+        return len(found.only_b)
+    baseline = found.samples + len(found.other_content) + len(found.only_b)
+    return 0 if length is None else min(len(found.only_b), max(0, baseline - length))
 
 
 def _undecided(check: Check, why: str) -> Check:

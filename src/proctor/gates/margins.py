@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proctor.comparison.enough import Held, more_for_a_verdict
+import msgspec
+
+from proctor.comparison.enough import Held, Part, ahead, more_for_a_verdict
 from proctor.comparison.evidence import Evidence
-from proctor.comparison.verdicts import PLENTY, has_rare_ones, jump_of, with_rare_ones
+from proctor.comparison.verdicts import PLENTY, has_rare_ones, parts_of, with_rare_ones
 from proctor.records.comparison import Interval, MetricDelta
 from proctor.records.gate import GateVerdict
 from proctor.records.wording import Kind
@@ -17,6 +19,7 @@ from proctor.statistics.distributions import normal_quantile
 from proctor.statistics.intervals import mean_interval, wilson_interval
 from proctor.statistics.moments import mean
 from proctor.statistics.non_inferiority import Better, non_inferiority
+from proctor.statistics.proportions import difference_interval, paired_interval
 
 LEVEL = 0.05
 
@@ -60,7 +63,7 @@ def bounds_of(found: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Int
         if kind == "number" or (found.is_binary and found.clusters is None):
             return interval
         # What is rare may make it worse than it looks; that it is bad is known by what is seen.
-        return with_rare_ones(interval, means, found.n, confidence)[0], interval[1]
+        return with_rare_ones(interval, means, units, confidence)[0], interval[1]
     apart = differences(found.first, found.second)
     if units < 2 or any(differences(apart, apart[:1] * len(apart))):
         return None
@@ -122,20 +125,16 @@ def _on_margin(delta: MetricDelta, found: Evidence, margin: float) -> Evidence |
 
 def _needed(delta: MetricDelta, found: Evidence, margin: float, family: int) -> int | None:
     """About how many more samples lead to a verdict; None where that cannot be told."""
-    if found.n < 2 or delta.absolute is None:
+    if found.n < 2 or delta.absolute is None or found.too_few_clusters:
         return None
     room = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
     if abs(room) < 1e-12:
         return None
     # To fail takes more certainty than to pass, where there are several metrics.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
-    if delta.error:
-        scaled = _on_margin(delta, found, margin)
-        error = (scaled.error if scaled is not None else None) or delta.error
-        jump = jump_of(delta) if has_rare_ones(delta) else 0.0
-        return more_for_a_verdict(Held(found.n, room, error, passes, fails, jump))
-    if not found.pairs:
-        return None
+    if delta.error or not found.pairs:
+        error = delta.error or 0.0
+        return _needed_of(delta, found, margin, Held(found.n, room, error, passes, fails))
     if delta.kind == "number":
         return max(1, PLENTY - found.n)
     # No two samples differ: how soon the interval of none in n lies within the margin.
@@ -144,3 +143,76 @@ def _needed(delta: MetricDelta, found: Evidence, margin: float, family: int) -> 
     if not found.is_binary:
         enough = z * z * ((1 + abs(delta.absolute)) / abs(room) - 1)
     return max(1, math.ceil(enough) - found.n)
+
+
+def _needed_of(delta: MetricDelta, found: Evidence, margin: float, held: Held) -> int | None:
+    """The same where the samples differ, or are two groups."""
+    scaled = _on_margin(delta, found, margin)
+    error = (scaled.error if scaled is not None else None) or held.error
+    parts = parts_of(msgspec.structs.replace(delta, error=error))
+    levels = 1 - 2 * held.passes, 1 - 2 * held.fails
+    passing, failing = (_spread(delta, found, margin, sure) for sure in levels)
+    if parts is None or passing is None or failing is None:
+        return None
+    centre = delta.absolute or 0.0
+
+    def halves(total: int) -> tuple[float, float]:
+        lows, highs = zip(
+            _grown(found, delta, passing, parts, total, levels[0]),
+            _grown(found, delta, failing, parts, total, levels[1]),
+            strict=True,
+        )
+        if delta.higher_is_better:
+            return centre - lows[0], highs[1] - centre
+        return highs[0] - centre, centre - lows[1]
+
+    beside = parts[1] if len(parts) > 1 else None
+    held = held._replace(error=parts[0].error, beside=beside, halves=halves)
+    return more_for_a_verdict(held, tells=held.tells)
+
+
+def _grown(
+    found: Evidence,
+    delta: MetricDelta,
+    interval: Interval,
+    parts: Sequence[Part],
+    total: int,
+    confidence: float,
+) -> Interval:
+    """The interval that so many samples would have if all were like these.
+
+    Of yes and no it is the same formula with as many more of each; any other narrows as its error
+    does.
+    """
+    more = total - found.n
+    if found.is_binary and found.clusters is None:
+        return _grown_rates(found, more, confidence)
+    first, *others = parts
+    beside = others[0] if others else None
+    now, then = (ahead(first.n, first.error, n, beside)[0] for n in (first.n, first.n + more))
+    centre = delta.absolute or 0.0
+    low, high = (centre + (end - centre) * then / now for end in interval)
+    if has_rare_ones(delta):
+        means = mean(found.first) or 0.0, mean(found.second) or 0.0
+        low = with_rare_ones((low, high), means, total, confidence)[0]
+    return low, high
+
+
+def _spread(
+    delta: MetricDelta, found: Evidence, margin: float, confidence: float
+) -> Interval | None:
+    """The interval as the samples spread, without room for what is rare."""
+    if has_rare_ones(delta):
+        return found.interval(confidence)
+    return _interval(delta, found, margin, confidence)
+
+
+def _grown_rates(found: Evidence, more: int, confidence: float) -> Interval:
+    sides = [(mean(side) or 0.0, len(side) + more) for side in (found.first, found.second)]
+    if not found.pairs:
+        (a, n), (b, its_n) = sides
+        return difference_interval(a * n, n, b * its_n, its_n, confidence) or (-1.0, 1.0)
+    n = sides[0][1]
+    apart = differences(found.first, found.second)
+    up, down = (n * apart.count(way) / len(apart) for way in (1, -1))
+    return paired_interval(up, down, n, confidence) or (-1.0, 1.0)

@@ -8,9 +8,47 @@ from collections.abc import Iterable, Mapping
 from proctor.errors import ConfigError, nearest
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import TOTAL_SCORE, Columns, columns_in
 
 MEASURED = ("latency_ms.", "tokens.")
+# What has a unit of its own is no share of anything.
+WITH_UNIT = (*MEASURED, "cost.", "judges.")
 DEFAULT_METRIC = "strict_pass_rate"
+
+
+class Percent(float):
+    """A threshold that was given in percent: 80 % is 0.8 of a share, and 4 on a scale to 5."""
+
+
+def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
+    """Each threshold in the unit of its metric: percent of a total are of the greatest score.
+
+    Refused are percent of what is no share, and a total that its scale has not.
+    """
+    scale = rubrics.scale if rubrics.columns else None
+    return {metric: _own(metric, least, scale) for metric, least in thresholds.items()}
+
+
+def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
+    if isinstance(least, Percent) and metric.startswith(WITH_UNIT):
+        raise ConfigError(
+            f"the threshold of {metric} is {100 * least:g} %, and it is no share of anything",
+            where="fail_under",
+            fix="give it in its own unit, without a percent sign",
+        )
+    if metric != TOTAL_SCORE or scale is None:
+        return least
+    low, high = scale
+    told = round(least * high, 12) if isinstance(least, Percent) else least
+    if not low <= told <= high:
+        share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
+        raise ConfigError(
+            f"the threshold of {metric} is {share}{told:g}, and its scale is from {low:g} to "
+            f"{high:g}",
+            where="fail_under",
+            fix=f"give a score on the scale; on the command line also a share of {high:g}: 80%",
+        )
+    return told
 
 
 def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
@@ -20,6 +58,7 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     """
     tables = report.by_configuration or {"": report.metrics}
     refuse_unknown(thresholds, report.metrics)
+    thresholds = in_own_unit(thresholds, columns_in(report.metadata))
     return [
         f"{metric}{f' of {configuration}' if configuration else ''} is "
         f"{_say(table.get(metric))}, below {least:g}"
@@ -36,12 +75,26 @@ def refuse_unknown(
 
     What a custom metric will give is not known before it has; anything under its name is let be.
     """
-    names, beginnings = set(known), tuple(f"{name}." for name in custom)
+    own = list(custom)
+    names, beginnings = set(known), tuple(f"{name}." for name in own)
     for metric in thresholds:
         if metric not in names and not f"{metric}.".startswith(beginnings):
-            likely = f"{metric}.pass_rate"
-            fix = f"did you mean {likely!r}?" if likely in names else nearest(metric, names)
+            fix = likely(metric, names | set(own))
             raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
+
+
+def likely(metric: str, known: Iterable[str]) -> str:
+    """Which metric was probably meant: that of an evaluator, one that begins so, or the nearest.
+
+    >>> likely("total", ["cost.total", "total_score"])
+    "did you mean 'total_score'?"
+    """
+    names = set(known)
+    parts = [name for part in ("mean", "pass_rate") if (name := f"{metric}.{part}") in names]
+    found = parts or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
+    if not found:
+        return nearest(metric, names)
+    return f"did you mean {' or '.join(map(repr, found))}?"
 
 
 def refuse_unreachable(thresholds: Mapping[str, float]) -> None:

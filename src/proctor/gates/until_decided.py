@@ -17,7 +17,7 @@ from proctor.errors import ConfigError
 from proctor.gates import words
 from proctor.gates.decision import Demand, concluded, delta_named, margin_of, refuse_unlike
 from proctor.gates.early import EarlyGate, numbers_of, reader_of, replayed
-from proctor.gates.gaps import TENTH, Gap, without_gap, without_new_ones
+from proctor.gates.gaps import TENTH, Gap, Gaps, gaps_between, without_gaps, without_unmatched
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
@@ -102,9 +102,11 @@ def settled(
     check = msgspec.structs.replace(
         check, sentence=words.of_metric(check, delta, missing=gate.unscored, further=False)
     )
-    check = without_gap(check, Gap(gate.unscored, gate.n + gate.unscored), max_missing)
+    lacking = gaps_between(*pair, found, delta.name).baseline
+    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), lacking)
+    check = without_gaps(check, gaps, max_missing, found.b)
     if not accept_changes:
-        check = without_new_ones(check, found)
+        check = without_unmatched(check, found, pair[0])
     early = Early(gate.n, found.samples + len(found.only_a), _planned(report.metadata))
     # Its intervals and probabilities would not hold; nor are samples missing that were not run.
     shown = msgspec.structs.replace(found, answer="", metrics={}, scores={}, fields={}, only_b=())

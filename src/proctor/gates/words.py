@@ -92,9 +92,10 @@ def of_count(found: MetricValue | None) -> str:
     """
     if found is None:
         return ""
+    partial = f", {found.partial:,} lack a rubric that failed" if found.partial else ""
     missing = f", {found.errors:,} missing" if found.errors else ""
     skipped = f", {found.skipped:,} skipped" if found.skipped else ""
-    return f" (n = {found.n:,}{missing}{skipped})"
+    return f" (n = {found.n:,}{partial}{missing}{skipped})"
 
 
 def of_flips(lost: int, most: int) -> str:
@@ -161,6 +162,9 @@ def _more(check: Check) -> str:
         return ""
     if not check.margin and not check.difference:
         return "; with a margin of 0 equal systems never pass"
+    room = abs(abs(check.difference or 0.0) - (check.margin or 0.0))
+    if check.more_samples is None and room > 1e-9:
+        return ""
     return "; the difference is so near to the margin that more samples hardly settle it"
 
 

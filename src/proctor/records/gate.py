@@ -20,8 +20,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     the metric's own unit. `n` samples decided it; `more_samples` is about how many more would,
     where they do not. `configuration` is empty where there is only one, `clusters` is how many
     groups of samples that belong together there are, None where each stands alone. `missing` are
-    the samples of the run that should have a number and have none. Where the runs are compared as
-    two groups instead of pair by pair, `n` samples are in the run and `baseline_n` in the baseline.
+    the samples of the run that should have a number and have none, or a total that lacks a rubric
+    which failed; `baseline_missing` are those of the baseline. Where the runs are compared as two
+    groups instead of pair by pair, `n` samples are in the run and `baseline_n` in the baseline.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     clusters: int | None = None
     missing: int = 0
     baseline_n: int | None = None
+    baseline_missing: int = 0
 
 
 class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -12,9 +12,10 @@ MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
 class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One aggregate number.
 
-    `n` is how many values it rests on, `errors` and `skipped` how many it could not use;
-    `interval` is the 95 % confidence interval where there is one. `value` is None when there
-    was nothing to compute from.
+    `n` is how many values it rests on, `errors` and `skipped` how many it could not use. `partial`
+    of the values lack a part that failed, such as a total without one of its rubrics. `interval` is
+    the 95 % confidence interval where there is one. `value` is None when there was nothing to
+    compute from.
     """
 
     value: float | None
@@ -25,6 +26,7 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     kind: MetricKind = "number"
     unit: str = ""
     note: str = ""
+    partial: int = 0
 
     @property
     def missing(self) -> int:

@@ -83,6 +83,15 @@ def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
     return math.fsum(weight * value for weight, value in weighted) / weight
 
 
+def has_failed(scores: Mapping[str, Score], columns: Columns) -> bool:
+    """True if one of the rubrics failed: what they come to then lacks it.
+
+    One that was skipped had nothing to say, and is not missing.
+    """
+    said = (scores.get(column.name) for column in columns.columns)
+    return any(score is not None and score.status == "error" for score in said)
+
+
 def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """The weighted mean over the rubrics that were scored, on the scale of the total.
 

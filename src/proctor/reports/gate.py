@@ -51,9 +51,14 @@ def facts_of(check: Check) -> str:
         f"margin {change(check.margin, kind, sign='')}",
         in_clusters(_samples(check), check.clusters),
     ]
-    if check.missing:
-        told.append(f"{check.missing:,} missing")
+    told += _missing(check)
     return where + ", ".join(told)
+
+
+def _missing(check: Check) -> list[str]:
+    """How many samples have no number, or only part of it, on either side."""
+    sides = ((check.missing, "missing"), (check.baseline_missing, "missing in the baseline"))
+    return [f"{number:,} {where}" for number, where in sides if number]
 
 
 def _samples(check: Check) -> str:
@@ -124,7 +129,7 @@ def _cells(check: Check) -> list[str]:
 
 def _count(check: Check) -> str:
     beside = "" if check.baseline_n is None else f" / {check.baseline_n:,}"
-    return f"{check.n:,}{beside}" + (f", {check.missing:,} missing" if check.missing else "")
+    return ", ".join([f"{check.n:,}{beside}", *_missing(check)])
 
 
 def _difference(check: Check, sure: str = "95 % ") -> str:

@@ -35,7 +35,17 @@ def _by_rubrics(report: EvalReport) -> list[str]:
         return []
     span = f" (95 % interval {interval(total)})" if total.interval else ""
     over = count(total.n, "session")
-    return [f"Scored {total.value:.2f} of {columns.scale[1]:g} on average over {over}{span}"]
+    lack = f"; {partial(total)}" if total.partial else ""
+    return [f"Scored {total.value:.2f} of {columns.scale[1]:g} on average over {over}{span}{lack}"]
+
+
+def partial(metric: MetricValue) -> str:
+    """How many of a metric's values lack a part, in words.
+
+    >>> partial(MetricValue(4.5, 80, partial=36))
+    '36 of 80 totals lack a rubric that failed'
+    """
+    return f"{metric.partial:,} of {metric.n:,} totals lack a rubric that failed"
 
 
 def headline(report: EvalReport) -> str:
@@ -203,6 +213,8 @@ def notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
     for name, metric in metrics.items():
         if metric.note:
             found.setdefault(metric.note, []).append(name)
+        if metric.partial:
+            found.setdefault(partial(metric), []).append(name)
     everything = sum(metric.interval is not None for metric in metrics.values())
     return {
         note: "all intervals" if 1 < len(names) >= everything else ", ".join(names)
