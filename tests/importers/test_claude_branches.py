@@ -69,10 +69,10 @@ def test_branches_are_left_in_branches() -> None:
         linked("6", "4", "One and a bit"),
         linked("7", "2", "Two"),
         linked("8", "2", "Three"),
-        linked("9", "8", "Thank you"),
+        answer("9", "8", "3"),
     ]
     found = only(claude_code, *lines)
-    assert contents(found) == ["Hello", "Hi", "Three", "Thank you"]
+    assert contents(found) == ["Hello", "Hi", "Three", "3"]
     assert [len(one.data["taken"]) for one in found.session[CustomEvent]] == [4, 1]
 
 
@@ -94,6 +94,9 @@ def test_other_forks_are_no_branches() -> None:
         [linked("3", "absent", "Go on"), linked("4", "absent", "Stop")],
         # Both went on: which of them was meant is not known.
         [linked("3", "2", "One"), linked("4", "2", "Two"), answer("5", "3", "1")],
+        # Said in between, while a tool ran: nothing was taken back.
+        [linked("3", "2", calls[:1], "assistant"), linked("4", "3", "Be quick"),
+         linked("5", "3", "And polite"), linked("6", "3", results[0]), answer("7", "6", "Done")],
         # Lines that hang on themselves.
         [linked("3", "4", "One"), linked("4", "3", "Two"), linked("5", "3", "Three")],
     ]  # fmt: skip
@@ -109,7 +112,8 @@ def test_a_long_log_with_many_branches_is_read_in_time() -> None:
     """Deep chains and wide forks are walked once."""
     deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(8_000)]
     wide = [linked(f"w{n}", "7999", f"W{n}") for n in range(8_000)]
+    wide.append(answer("last", "w7999", "A"))
     began = time.perf_counter()
     found = only(claude_code, *deep, *wide)
     assert time.perf_counter() - began < 10
-    assert len(contents(found)) == 8_001
+    assert len(contents(found)) == 8_002

@@ -283,6 +283,16 @@ def test_the_first_question_is_the_one_that_was_not_taken_back() -> None:
         assert [message.name for message in found.session[Message]] == ["context", None]
 
 
+def test_an_echo_in_other_words_is_the_same_turn() -> None:
+    """Right beside the item, or after what the model only thought: both go, or both stay."""
+    thought = item(type="reasoning", summary=[])
+    first = (asked("A"), replied("a"))
+    echoes = (event(type="user_message", message="Fix it"), event(type="user_message", message="B"))
+    for turn in ((asked("[pasted] Fix it"), echoes[0]), (asked("B"), thought, echoes[1])):
+        found = only(codex, CODEX[0], *first, *turn, replied("b"), rolled_back(1))
+        assert contents(found) == ["A", "a"]
+
+
 def test_turns_are_rolled_back_time_and_again() -> None:
     """What is gone is not counted again, and questions that only events tell are turns too."""
     echo = event(type="user_message", message="Again?")

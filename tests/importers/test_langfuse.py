@@ -281,10 +281,20 @@ def test_scores_may_be_words() -> None:
     assert only(langfuse, document).recorded["scores"] == {"tone": "kind", "safe": "yes", "n": 0.5}
 
 
+def test_a_trace_may_name_its_observations_and_scores_by_their_ids() -> None:
+    """As lists of traces do: that is understood, and kept with the trace."""
+    about = {"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "Hi", "output": "Ho"}
+    document = {**about, "observations": ["o1", "o2"], "scores": ["s1"]}
+    found = only(langfuse, document)
+    assert found.passed_over == {}
+    kept = found.recorded["trace"]
+    assert (kept["observations"], kept["scores"]) == (["o1", "o2"], ["s1"])
+
+
 def test_what_is_not_understood_is_kept_and_counted() -> None:
-    """Kinds of observations, fields, ids alone, and lines that are no rows."""
+    """Kinds of observations, fields, numbers among them, and lines that are no rows."""
     odd = row("new", "HOLOGRAM", 0, shade="blue")
-    document = {"trace": {"id": "t", "observations": ["o1"]}, "observations": [odd]}
+    document = {"trace": {"id": "t", "observations": [5]}, "observations": [odd]}
     found = only(langfuse, document, 7, {"no": "row"}, {"data": [3], "meta": {}, "extra": 1})
     assert found.passed_over == {
         "field: shade": 1,
@@ -295,7 +305,7 @@ def test_what_is_not_understood_is_kept_and_counted() -> None:
     assert found.source == "logs/chat.jsonl:1"
     kept = [event.data["found"] for event in found.session[CustomEvent]]
     assert kept[0]["shade"] == "blue"
-    assert kept[1:] == [7, {"no": "row"}, 3, {"extra": 1}, {"observations": "o1"}]
+    assert kept[1:] == [7, {"no": "row"}, 3, {"extra": 1}, {"observations": 5}]
     alone = only(langfuse, {"trace": {}, "observations": []})
     assert (alone.id, alone.passed_over) == ("chat", {"row": 1})
     assert not langfuse.looks_like([7, {}, [], {"data": [], "meta": {}}])

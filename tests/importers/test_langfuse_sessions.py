@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from proctor.importers import langfuse
 from proctor.importers.detecting import detect
 from proctor.importers.imported import Imported
-from proctor.records.session import CustomEvent, Message, ModelCall
+from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from tests.importers.logs import only, read
 from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn
 
@@ -117,7 +118,20 @@ def test_what_is_no_trace_in_a_session_is_kept() -> None:
     assert {"found": {"odd": "one"}} in [event.data for event in found.session[CustomEvent]]
     (found,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
     assert (found.id, found.passed_over) == ("s1", {"odd row": 2})
-    assert not langfuse.looks_like([{"id": "s1", "traces": []}, {"id": "s1", "traces": ["t1"]}])
+    assert not langfuse.looks_like([{"id": "s1", "traces": ["t1"]}])
+
+
+def test_a_session_without_traces_is_one_in_which_nothing_took_place() -> None:
+    """It is named by its log, unless its traces stand elsewhere or it is somebody else's."""
+    about = {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p"}
+    empty = {"id": "s9", **about, "traces": []}
+    assert langfuse.looks_like([empty])
+    found = only(langfuse, empty)
+    assert (found.id, len(found.session), found.is_named) == ("s9", 0, True)
+    assert found.recorded == {"session_id": "s9", "session_row": about}
+    assert [one.id for one in read(langfuse, [empty, SESSION])] == ["s1", "s9"]
+    assert [one.id for one in read(langfuse, [{"id": "s1", "traces": []}, SESSION])] == ["s1"]
+    assert not langfuse.looks_like([{"id": "a", "traces": [], "messages": []}])
 
 
 def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
@@ -127,3 +141,50 @@ def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
     never = turn(3, "c", "C", timestamp=None)
     found = only(langfuse, session(never, late, early))
     assert [words for _, words in said(found)] == ["a", "A", "b", "B", "c", "C"]
+
+
+@pytest.mark.parametrize("spans", [False, True], ids=["without spans", "with spans"])
+def test_a_tool_is_called_once_however_often_later_turns_tell_of_it(spans: bool) -> None:
+    """Each turn repeats the calls before it; its own span belongs to its own call."""
+    traces, history = [], list[dict[str, Any]]()
+    for number in (1, 2, 3):
+        trace, history = looked_up(number, history, spans)
+        traces.append(trace)
+    found = only(langfuse, session(*traces))
+    calls = found.session[ToolCall]
+    assert [(call.arguments, call.result, call.call_id) for call in calls] == [
+        ({"order": number}, f"Sent on day {number}", f"c{number}") for number in (1, 2, 3)
+    ]
+    assert len(found.session[Message]) == 12
+    # Alone, the last trace tells of all three, each with its own result.
+    alone = only(langfuse, traces[-1]).session[ToolCall]
+    assert {call.call_id: call.result for call in alone} == {
+        f"c{number}": f"Sent on day {number}" for number in (1, 2, 3)
+    }
+
+
+def looked_up(
+    number: int, history: list[dict[str, Any]], spans: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A turn in which a tool is called, and the conversation after it."""
+
+    def at(second: int) -> dict[str, Any]:
+        when = f"2026-01-01T00:0{number}:0{second}Z"
+        return {"traceId": f"t{number}", "startTime": when, "endTime": when}
+
+    function = {"name": "find", "arguments": json.dumps({"order": number})}
+    call = {"role": "assistant", "content": "", "tool_calls": [
+        {"id": f"c{number}", "type": "function", "function": function}]}  # fmt: skip
+    asked = [*history, {"role": "user", "content": f"Where is {number}?"}]
+    result = f"Sent on day {number}"
+    given = [*asked, call, {"role": "tool", "tool_call_id": f"c{number}", "content": result}]
+    answer = {"role": "assistant", "content": f"{result}."}
+    model = {"type": "GENERATION", "model": "m"}
+    rows = [
+        {"id": f"a{number}", **model, **at(1), "input": asked, "output": call},
+        {"id": f"b{number}", **model, **at(3), "input": given, "output": answer},
+    ]
+    tool = {"type": "TOOL", "name": "find", "input": {"order": number}, "output": result}
+    rows += [{"id": f"s{number}", **tool, **at(2)}] if spans else []
+    trace = {"id": f"t{number}", "timestamp": f"2026-01-01T00:0{number}:00Z", "observations": rows}
+    return trace, [*given, answer]

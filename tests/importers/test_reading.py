@@ -207,7 +207,9 @@ def test_a_session_without_a_message_is_named(tmp_path: Path) -> None:
     assert [str(problem) for problem in files.problems] == [
         f"{path}:1: there is no session of openai in it (it is empty)"
     ]
-    assert detect(rows[:1]) is None
+    alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
+    with pytest.raises(DatasetError, match=r"no session of openai in it \(it is empty\)"):
+        list(SessionFiles(alone))
 
 
 def test_what_is_not_understood_is_described(tmp_path: Path) -> None:

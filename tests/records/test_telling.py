@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -67,3 +68,13 @@ def test_nesting_without_an_end_is_shown() -> None:
     for _ in range(100_000):
         one, other = [one], [other]
     assert not _repeats(one, result=other)
+
+
+def test_many_equal_answers_are_told_apart_in_time() -> None:
+    """Each call stands for one message; those that are taken are not looked at again."""
+    count = 20_000
+    told = Told([ToolCall("ping", result="ok") for _ in range(count)])
+    began = time.process_time()
+    assert all(told.repeats(Message("tool", "ok")) for _ in range(count))
+    assert not told.repeats(Message("tool", "ok"))
+    assert time.process_time() - began < 5

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.importers.shapes import mapping, text, unrolled, without
@@ -88,12 +87,7 @@ def taken_back(lines: Sequence[Line]) -> dict[str, str]:
     A branch that went on after the other one had begun was not taken back for sure: it stays.
     """
     tree = _Tree(lines)
-    begun = {
-        earlier
-        for children in tree.children.values()
-        for earlier, later in pairwise(filter(tree.is_asked, children))
-        if tree.is_left(earlier, later)
-    }
+    begun = {uuid for children in tree.children.values() for uuid in tree.left_among(children)}
     gone: dict[str, str] = {}
     for uuid in tree.order if begun else ():
         first = gone.get(tree.above.get(uuid, ""), uuid if uuid in begun else None)
@@ -121,6 +115,7 @@ class _Tree:
                 self.children[above].append(uuid)
         self.order = [*self._from_the_roots()]
         self._last = self._last_said()
+        self._answered = self._with_answers()
 
     def _from_the_roots(self) -> Iterator[str]:
         waiting = [uuid for uuid in self._lines if uuid not in self.above]
@@ -140,13 +135,32 @@ class _Tree:
                 last[above] = max(last.get(above, -1), last[uuid])
         return last
 
+    def _with_answers(self) -> set[str]:
+        """The branches in which the model says something."""
+        found: set[str] = set()
+        for uuid in reversed(self.order):
+            if uuid in found or self._lines[uuid].fields.get("type") == "assistant":
+                found |= {uuid, self.above.get(uuid, uuid)}
+        return found
+
     def is_asked(self, uuid: str) -> bool:
         """True for the user's own words in the conversation."""
         fields = self._lines[uuid].fields
         hangs = fields.get("parentUuid") == self.above.get(uuid)
         return uuid in self._last and hangs and _is_own(fields)
 
-    def is_left(self, earlier: str, later: str) -> bool:
+    def left_among(self, children: Sequence[str]) -> Iterator[str]:
+        """The user's words after one line that were left for others, which the model answered.
+
+        Without an answer nobody knows: words that come in between may hang side by side.
+        """
+        later: str | None = None
+        for uuid in filter(self.is_asked, reversed(children)):
+            if later is not None and self._is_left(uuid, later):
+                yield uuid
+            later = uuid if uuid in self._answered else later
+
+    def _is_left(self, earlier: str, later: str) -> bool:
         """True if all of one branch was said before the other one began, in the same session."""
         new = self._lines[later]
         ids = (self._lines[earlier].fields.get("sessionId"), new.fields.get("sessionId"))

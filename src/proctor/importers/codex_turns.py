@@ -75,7 +75,7 @@ class Turns:
     def _said(self, item: Mapping[str, Any]) -> None:
         content, role = item.get("content"), item.get("role")
         if item.get("type") != "message" or role == "assistant":
-            if self._turns:
+            if self._turns and item.get("type") != "reasoning":
                 self._turns[-1] = self._turns[-1]._replace(is_open=False)
         elif role == "user" and isinstance(content, str | list):
             said = said_in(content)
@@ -84,7 +84,10 @@ class Turns:
 
     def _begin(self, forms: frozenset[str], *, is_echo: bool) -> None:
         last = self._turns[-1] if self._turns else None
-        if last and last.is_open and last.is_echo != is_echo and last.forms & forms:
+        # One that stands right beside the other is its echo, in whatever words.
+        is_beside = last is not None and last.place == len(self._lines) - 1
+        is_pair = last is not None and last.is_open and last.is_echo != is_echo
+        if last and is_pair and (is_beside or last.forms & forms):
             self._turns[-1] = last._replace(is_open=False)
         else:
             self._turns.append(_Turn(len(self._lines), forms, is_echo))

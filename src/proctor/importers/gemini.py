@@ -117,6 +117,8 @@ class _Telling:
 
         What is new behind the last one that is known goes on with the conversation.
         """
+        if not messages:
+            return set()
         ids = [text(mapping(message).get("id")) for message in messages]
         told = {key for key, (_, value) in self._parts.items() if _is_turn(value)}
         if told <= set(ids):

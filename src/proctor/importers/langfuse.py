@@ -21,7 +21,7 @@ from proctor.importers.imported import Imported, found_in
 from proctor.importers.langfuse_ends import Ends, ends_of, first_told, opened
 from proctor.importers.langfuse_observation import attributes_of, is_blank, told_by, took
 from proctor.importers.langfuse_rows import TYPES, Rows, looks_like_rows, sort
-from proctor.importers.langfuse_sessions import joined
+from proctor.importers.langfuse_sessions import joined, without_traces
 from proctor.importers.otlp_wire import as_it_was
 from proctor.importers.shapes import amount, mapping, moment, stem, text, without
 from proctor.importers.trace import (
@@ -73,7 +73,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
             lines.append(line)
             yield line, value
 
-    traces, sessions = sort(noticed(), strays)
+    traces, sessions, empty = sort(noticed(), strays)
     together: dict[tuple[str, str], list[Rows]] = {}
     for rows in traces.values():
         key = ("trace", rows.id) if rows.session is None else ("session", rows.session)
@@ -85,6 +85,10 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
             found.append(_Telling(rows).imported(place, strays))
             strays = []
         yield found[0] if kind == "trace" else joined(name, sessions[name], found)
+    for name, line in empty.items():
+        if ("session", name) not in together:
+            place = f"{source}:{line}" if len(lines) > 1 else source
+            yield without_traces(name, sessions[name], NAME, place)
     if strays:
         counted = Counter(kind for kind, _ in strays)
         events: list[Event] = [found_in(kind, as_it_was(value)) for kind, value in strays]

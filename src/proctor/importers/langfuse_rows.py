@@ -35,6 +35,10 @@ _SPELLINGS = {
     "string_value": "stringValue",
     "data_type": "dataType",
 }
+# With no trace in it, a session is known by having nothing else either.
+_OF_SESSIONS = frozenset(
+    ("id", "traces", "createdAt", "updatedAt", "projectId", "environment", "public", "bookmarked")
+)
 _OF_TRACES = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores")
 
 
@@ -62,11 +66,15 @@ class Rows:
 
     def _add_all(self, row: Mapping[str, Any], name: str, add: Any) -> None:
         given = row.get(name)
-        for one in given if isinstance(given, list) else [given] if given else []:
-            # A list of traces names its observations by their ids alone.
+        several = given if isinstance(given, list) else [given] if given else []
+        # A list of traces names its observations by their ids alone.
+        ids = [one for one in several if isinstance(one, str) and several is given]
+        if ids:
+            self.trace = _merged(self.trace, {name: ids})
+        for one in several:
             if isinstance(one, dict):
                 add(spelled(one))
-            else:
+            elif one not in ids:
                 self.odd.append({name: one})
 
     def add_observation(self, row: Mapping[str, Any]) -> None:
@@ -81,10 +89,14 @@ class Rows:
 
 
 class Sorted(NamedTuple):
-    """The rows of a file by their traces, and what it tells of whole sessions, by their ids."""
+    """The rows of a file by their traces, and what it tells of whole sessions, by their ids.
+
+    `empty` are those that are given without any trace, with the lines where they stand.
+    """
 
     traces: dict[str, Rows]
     sessions: dict[str, dict[str, Any]]
+    empty: dict[str, int]
 
 
 def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +156,8 @@ def _tells_trace(row: Mapping[str, Any], least: int) -> bool:
 
 def _holds_traces(row: Mapping[str, Any]) -> bool:
     traces = row.get("traces")
+    if traces == []:
+        return row.keys() <= _OF_SESSIONS
     first = spelled(mapping(traces[0])) if isinstance(traces, list) and traces else {}
     is_told = any(key in first for key in ("input", "output", "observations"))
     return text(first.get("id")) is not None and "timestamp" in first and is_told
@@ -151,7 +165,7 @@ def _holds_traces(row: Mapping[str, Any]) -> bool:
 
 def sort(values: Iterator[tuple[int, Any]], strays: list[tuple[str, Any]]) -> Sorted:
     """The rows of a file by their traces, in order; what is no row goes to the strays."""
-    found = Sorted({}, {})
+    found = Sorted({}, {}, {})
     for line, value in values:
         for row in _flat(value):
             _place(row, line, found, strays)
@@ -199,6 +213,8 @@ def _place_session(
 ) -> None:
     """Each of its traces is one of the file, and of the first session only that has it."""
     found.sessions[name] = _merged(found.sessions.get(name, {}), without(row, "id", "traces"))
+    if not row["traces"]:
+        found.empty.setdefault(name, line)
     for one in row["traces"]:
         trace = spelled(mapping(one))
         id_of_trace = text(trace.get("id"))

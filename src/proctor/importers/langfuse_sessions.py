@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from proctor.importers.imported import Imported
 from proctor.importers.shapes import moment, without
 from proctor.importers.trace import first_asked, last_answer, models_in
-from proctor.records.session import CustomEvent, Event, Message, Session
+from proctor.records.session import CustomEvent, Event, Message, Session, ToolCall
+from proctor.records.telling import call_in, which
 
 # What is recorded of the whole; each trace keeps the rest under its id.
 _OF_ALL = ("scores", "score_rows", "observations", "model", "models")
@@ -66,6 +67,12 @@ def joined(name: str, about: Mapping[str, Any], turns: Sequence[Imported]) -> Im
     )
 
 
+def without_traces(name: str, about: Mapping[str, Any], form: str, source: str) -> Imported:
+    """A session in which nothing took place: the log names it all the same."""
+    recorded = {"session_id": name, **({"session_row": dict(about)} if about else {})}
+    return Imported(name, Session(), form, source, recorded=recorded, is_named=True)
+
+
 def _moment(turn: Imported, name: str) -> datetime | None:
     return moment(turn.recorded.get(name))
 
@@ -75,11 +82,12 @@ def _or(value: Any, otherwise: Any) -> Any:
 
 
 class _Conversation:
-    """Events of one trace after the other, without the messages that a turn repeats."""
+    """Events of one trace after the other, without the messages and calls that a turn repeats."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._told: defaultdict[str, list[int]] = defaultdict(list)
+        self._called: dict[tuple[str, str], int] = {}
 
     def add(
         self, turn: Session, observations: Sequence[Mapping[str, Any]]
@@ -87,13 +95,17 @@ class _Conversation:
         """Take the events of a trace; where those stand that it repeats, and its observations."""
         events = list(turn)
         known = self._repeated_in(events)
+        own = {one["event"] for one in observations}
+        stands = known | self._called_before(events, known, own)
         places: list[int] = []
         for place, event in enumerate(events):
-            places.append(known.get(place, len(self.events)))
-            if place in known:
+            places.append(stands.get(place, len(self.events)))
+            if place in stands:
                 continue
             if isinstance(event, Message):
                 self._told[repr(event)].append(len(self.events))
+            elif isinstance(event, ToolCall):
+                self._called[which(event)] = len(self.events)
             self.events.append(event)
         moved = []
         for one in observations:
@@ -104,6 +116,26 @@ class _Conversation:
                 self.events[entry["event"]] = CustomEvent(event.kind, {"found": found})
             moved.append(entry)
         return list(known.values()), moved
+
+    def _called_before(
+        self, events: Sequence[Event], known: Mapping[int, int], own: Collection[int]
+    ) -> dict[int, int]:
+        """The calls that messages of other turns ask for, and where those stand that took place.
+
+        A trace in which nobody tells of them but the history that the model was given makes them
+        up from it; what a span of its own tells of, took place in this turn.
+        """
+        said = [event for place, event in enumerate(events) if place in known]
+        asked = Counter(which(c) for e in said if isinstance(e, Message) for c in e.tool_calls)
+        found: dict[int, int] = {}
+        for place, event in enumerate(events):
+            call = call_in(event)
+            if call is None or place in own or not asked[which(call)]:
+                continue
+            if which(call) in self._called:
+                asked[which(call)] -= 1
+                found[place] = self._called[which(call)]
+        return found
 
     def _repeated_in(self, events: Sequence[Event]) -> dict[int, int]:
         """The messages that stood in a conversation already, and where.

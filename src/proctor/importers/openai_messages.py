@@ -46,7 +46,7 @@ _SCORES = ("reward", "score", "rating")
 def looks_like(values: Sequence[Any]) -> bool:
     """True for messages with a known role, or for objects that hold a list of them."""
     return any(
-        _holds_messages(item) or _is_message(item) or any(map(_is_message, items(item)))
+        _is_session(item) or _is_message(item) or any(map(_is_message, items(item)))
         for _, item in unrolled((0, value) for value in values)
     )
 
@@ -56,11 +56,6 @@ def _is_message(value: Any) -> bool:
     role = found.get("role")
     said = any(key in found for key in _SAYS)
     return said and isinstance(role, str) and role_of(role) is not None
-
-
-def _holds_messages(value: Any) -> bool:
-    found = mapping(value)
-    return bool(found.get(_list_in(found) or "")) or _is_exchange(found)
 
 
 def _is_session(value: Any) -> bool:
@@ -77,7 +72,8 @@ def _list_in(found: Mapping[str, Any]) -> str | None:
         inside = found.get(key)
         if isinstance(inside, list) and any(map(_is_message, inside)):
             return key
-    # A session in which nothing was said: nobody else's, and told to be empty.
+    # A session in which nothing was said: nobody else's, for all others are asked before, and
+    # told to be empty.
     return "messages" if found.get("messages") == [] else None
 
 

@@ -99,6 +99,13 @@ class SessionFiles:
                 if self._is_meant(file):
                     yield file
 
+    def reads(self, file: Path) -> bool:
+        """True if a file, there or not yet, is one that a pass through a folder reads."""
+        folder, whole = self.path.resolve(), file.resolve()
+        if not folder.is_dir() or not whole.is_relative_to(folder):
+            return False
+        return self._is_meant(self.path / whole.relative_to(folder))
+
     def _is_meant(self, file: Path) -> bool:
         if self._pattern is None:
             return file.name.lower().endswith(ENDINGS) and _may_be_file(file)

@@ -34,14 +34,18 @@ class _Waiting:
 class ToolSpans:
     """Finds, for each tool that was asked for, the span that tells of it; a span is found once.
 
-    >>> spans = ToolSpans([(7, ToolCall("weather", call_id="c1"))])
+    `asked` are all that are asked for anywhere: what a model is told of earlier turns must not take
+    the span, by its name alone, of the call that it belongs to.
+
     >>> call = ToolCall("weather", call_id="c1")
+    >>> spans = ToolSpans([(7, ToolCall("weather", call_id="c1"))], [call])
     >>> spans.of(call), spans.of(call)
     (7, None)
     """
 
-    def __init__(self, told: Iterable[tuple[int, ToolCall]]) -> None:
+    def __init__(self, told: Iterable[tuple[int, ToolCall]], asked: Iterable[ToolCall]) -> None:
         self._waiting = _Waiting()
+        self._found: dict[Hashable, int] = {}
         for number, call in told:
             given = _given(call)
             self._waiting.put(number, ("any", *given), ("any", call.name))
@@ -49,13 +53,23 @@ class ToolSpans:
                 self._waiting.put(number, ("bare", *given), ("bare", call.name))
             else:
                 self._waiting.put(number, ("id", call.call_id))
+        for call in asked:
+            key = call.call_id, *_given(call)
+            if key not in self._found and (place := self._exactly(call)) is not None:
+                self._found[key] = place
 
     def of(self, call: ToolCall) -> int | None:
         """By its id; else by what it was given, and else by its name alone."""
+        if (number := self._found.pop((call.call_id, *_given(call)), None)) is not None:
+            return number
+        number = self._exactly(call)
+        which = "any" if call.call_id is None else "bare"
+        return self._waiting.take((which, call.name)) if number is None else number
+
+    def _exactly(self, call: ToolCall) -> int | None:
         if call.call_id is None:
-            return self._waiting.take(("any", *_given(call)), ("any", call.name))
-        bare = ("bare", *_given(call)), ("bare", call.name)
-        return self._waiting.take(("id", call.call_id), *bare)
+            return self._waiting.take(("any", *_given(call)))
+        return self._waiting.take(("id", call.call_id), ("bare", *_given(call)))
 
 
 class ToolAnswers:

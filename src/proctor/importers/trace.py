@@ -85,12 +85,18 @@ class _Telling:
         self._transcript = Transcript()
         self._said: dict[str, int] = {}
         self._thought: set[str] = set()
+        readings = [step.reading for step in steps if step.reading is not None]
+        said = (message for it in readings for message in (*it.asked, *it.said))
+        asked = (call for message in said for call in message.tool_calls)
         self._spans = ToolSpans(
-            (number, reading.call)
-            for number in order
-            if (reading := steps[number].reading) is not None
-            and isinstance(reading.call, ToolCall)
-            and nests.is_call(number)
+            [
+                (number, reading.call)
+                for number in order
+                if (reading := steps[number].reading) is not None
+                and isinstance(reading.call, ToolCall)
+                and nests.is_call(number)
+            ],
+            asked,
         )
         self._answers = ToolAnswers()
         self._open: dict[int, ToolCall] = {}

@@ -7,7 +7,7 @@ who tell a session: to people, and to judges.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -78,18 +78,18 @@ class Told:
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        calls = [call for event in events if (call := _call_in(event)) is not None]
-        self._called = Counter(map(_which, calls))
+        calls = [call for event in events if (call := call_in(event)) is not None]
+        self._called = Counter(map(which, calls))
         self._answered = [c for c in calls if c.result is not None or c.error is not None]
-        self._by_id: dict[str, list[ToolCall]] = {}
+        self._by_id: defaultdict[str, deque[ToolCall]] = defaultdict(deque)
         for call in self._answered:
-            self._by_id.setdefault(call.call_id or "", []).append(call)
-        self._by_answer: dict[bytes, list[ToolCall]] | None = None
+            self._by_id[call.call_id or ""].append(call)
+        self._by_answer: dict[bytes, deque[ToolCall]] | None = None
         self._repeated: set[int] = set()
 
     def only_asked(self, message: Message) -> list[ToolCall]:
         """The calls that a message asks for, and nothing else in the session tells of."""
-        return [call for call in message.tool_calls if not self._use(_which(call))]
+        return [call for call in message.tool_calls if not self._use(which(call))]
 
     def _use(self, call: tuple[str, str]) -> bool:
         self._called[call] -= 1
@@ -103,22 +103,25 @@ class Told:
         if message.role != "tool":
             return False
         if message.call_id:
-            calls = self._by_id.get(message.call_id, [])
+            calls = self._by_id[message.call_id]
         else:
-            calls = self._with_answers().get(_key_of(message.content), [])
+            calls = self._with_answers().get(_key_of(message.content), deque())
+        # Those that were found before are not looked at again and again.
+        while calls and id(calls[0]) in self._repeated:
+            calls.popleft()
         for call in calls:
             if id(call) not in self._repeated and _is_told(message.content, call):
                 self._repeated.add(id(call))
                 return True
         return False
 
-    def _with_answers(self) -> dict[bytes, list[ToolCall]]:
+    def _with_answers(self) -> dict[bytes, deque[ToolCall]]:
         """The calls by what they gave; looked up only where messages have no ids."""
         if self._by_answer is None:
             self._by_answer = {}
             for call in self._answered:
                 for key in {_key_of(call.result), _key_of(call.error)} - {b""}:
-                    self._by_answer.setdefault(key, []).append(call)
+                    self._by_answer.setdefault(key, deque()).append(call)
         return self._by_answer
 
 
@@ -151,7 +154,7 @@ def _data(value: Any) -> Any:
     return value
 
 
-def _call_in(event: Event) -> ToolCall | None:
+def call_in(event: Event) -> ToolCall | None:
     """The call that an event tells of, also of one without an answer."""
     if isinstance(event, CustomEvent):
         found = meaning(event)
@@ -159,7 +162,7 @@ def _call_in(event: Event) -> ToolCall | None:
     return event if isinstance(event, ToolCall) else None
 
 
-def _which(call: ToolCall) -> tuple[str, str]:
+def which(call: ToolCall) -> tuple[str, str]:
     """What a call in a message and the call itself have in common: the id, else all there is."""
     if call.call_id is not None:
         return call.name, call.call_id

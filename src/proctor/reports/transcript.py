@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from proctor import codec
+from proctor.records.media import in_text, in_words, text_of
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 from proctor.records.trial import EvalResult
@@ -61,10 +63,11 @@ def _other(event: CustomEvent, callers: Callers) -> str:
     if isinstance(found, Unasked):
         name = f" {line(found.name, VALUE_WIDTH)}" if found.name else ""
         failed = "" if found.error is None else f"failed: {found.error}\n"
-        said = f"{failed}{excerpt(found.content, RESULT_WIDTH)}"
+        said = f"{failed}{excerpt(_said(found.content), RESULT_WIDTH)}"
         return f"tool result{name}, whose call is not recorded\n{_indented(said)}"
     if isinstance(found, Stranger):
-        return f"{line(found.role, VALUE_WIDTH)}:\n{_indented(excerpt(found.content, TEXT_WIDTH))}"
+        said = excerpt(_said(found.content), TEXT_WIDTH)
+        return f"{line(found.role, VALUE_WIDTH)}:\n{_indented(said)}"
     if event.kind in THOUGHTS and (thought := _thought(event.data)):
         return f"{event.kind}:\n{_indented(excerpt(thought, RESULT_WIDTH))}"
     return f"{line(event.kind, VALUE_WIDTH)}: {line(event.data, BESIDE_WIDTH)}"
@@ -93,8 +96,18 @@ def _message(message: Message, told: Told) -> str:
     if silent and not asked and message.tool_calls:
         return ""
     speaker = message.role + (f" ({line(message.name, VALUE_WIDTH)})" if message.name else "")
-    said = [] if silent else [_indented(excerpt(message.content, TEXT_WIDTH).strip("\n"))]
+    said = [] if silent else [_indented(excerpt(_said(message.content), TEXT_WIDTH).strip("\n"))]
     return "\n".join([f"{speaker}:", *said, *asked])
+
+
+def _said(content: Any) -> str:
+    """What was said, or what a tool gave, as text; images and the like in a few words."""
+    if isinstance(content, str):
+        return in_words(content)
+    is_parts = isinstance(content, list) and any(
+        isinstance(part, dict) and "type" in part for part in content
+    )
+    return text_of(content, codec.in_text) if is_parts else in_text(content, codec.in_text)
 
 
 def _indented(text: str) -> str:
@@ -108,7 +121,7 @@ def _called(call: ToolCall) -> str:
 
 def _given(name: str, value: Any) -> str:
     """An argument; what was given without names stands alone, and broken JSON is called so."""
-    told = line(value, VALUE_WIDTH)
+    told = line(_said(value), VALUE_WIDTH)
     if name:
         return f"{line(name, VALUE_WIDTH)}={told}"
     is_broken = isinstance(value, str) and value.lstrip().startswith(("{", "["))
@@ -118,7 +131,7 @@ def _given(name: str, value: Any) -> str:
 def _outcome(call: ToolCall) -> str:
     if call.error is not None:
         return _indented(excerpt(f"failed: {call.error}", RESULT_WIDTH))
-    return _indented(excerpt(call.result, RESULT_WIDTH).strip("\n"))
+    return _indented(excerpt(_said(call.result), RESULT_WIDTH).strip("\n"))
 
 
 def _facts(call: ModelCall) -> Iterator[str]:

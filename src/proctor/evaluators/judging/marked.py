@@ -17,9 +17,10 @@ class MarkedForm:
     """JSON of one type, told from JSON that is quoted from what is judged.
 
     A model that is held to a schema answers in JSON alone. Any other puts a line `ANSWER mark:`
-    before it; the JSON after the last such line counts, and nothing may follow it. `check` looks
-    at the answer and raises a ValueError if something is missing in it. `wish` does so for what
-    can be done without: the judge is reminded of it once, then the better answer is taken.
+    before it; the JSON after the last of these counts, on the line or below it, and nothing may
+    follow it. `check` looks at the answer and raises a ValueError if something is missing in it.
+    `wish` does so for what can be done without: the judge is reminded of it once, then the better
+    answer is taken.
 
     >>> fence = Fence({"text": "[1]"})
     >>> MarkedForm(list[int], fence).read(f"So:\\nANSWER {fence.mark}:\\n[2]", structured=False)
@@ -38,8 +39,11 @@ class MarkedForm:
         self._reminded = False
         self._kept: Any = None
         self._shape = f"ANSWER {fence.mark}:"
+        # With whatever Markdown a model puts around it, up to where JSON or a block may begin.
         self._line = re.compile(
-            rf"^[^\w\n]*ANSWER[^\w\n]+{fence.mark}[^\w\n]*$", re.IGNORECASE | re.MULTILINE
+            rf"^[^\w\n]*ANSWER[^\w\n]+{fence.mark}(?!\w)"
+            r"""(?:(?!```)[^\w\n{\["-])*(?:"[ \t]*$)?""",
+            re.IGNORECASE | re.MULTILINE,
         )
 
     @property

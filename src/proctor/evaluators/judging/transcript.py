@@ -9,11 +9,12 @@ everything that comes from the session is indented. The record itself is never c
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from proctor import codec
 from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.media import in_text, in_words
+from proctor.records.media import in_text, in_words, text_of
 from proctor.records.session import CustomEvent, Event, Message, SessionView, ToolCall
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 
@@ -62,7 +63,7 @@ class Shown:
     def of(self, session: SessionView, asked: Any, answered: Any) -> Fence | None:
         """The transcript of a session, made once as long as the same rubrics ask in a row.
 
-        None if nothing took place in it.
+        None if nothing took place in it, and nobody said a word.
         """
         seen = (asked, answered, *session.events)
         key = (len(seen), id(seen[-1]))
@@ -70,14 +71,15 @@ class Shown:
         # The very same objects, which are still held here: an id alone may be another's by now.
         if kept is not None and all(map(operator.is_, kept[0], seen)):
             return kept[1]
+        events = with_ends(session, asked, answered)
         text = transcript(
-            with_ends(session, asked, answered),
+            events,
             longest_content=self._longest_content,
             longest_session=self._longest_session,
         )
         if len(self._kept) >= MOST_SHOWN:
             del self._kept[next(iter(self._kept))]
-        fence = Fence({CHAT_SESSION: text}) if text else None
+        fence = Fence({CHAT_SESSION: text}) if any(map(_tells, events)) else None
         self._kept[key] = (seen, fence)
         return fence
 
@@ -90,6 +92,15 @@ def with_ends(session: SessionView, asked: Any, answered: Any) -> tuple[Event, .
     if "assistant" in said or answered in (None, ""):
         after = []
     return (*before, *session.events, *after)
+
+
+def _tells(event: Event) -> bool:
+    """True for what a judge can say something about: words, calls and what came of them."""
+    if isinstance(event, Message):
+        return bool(event.tool_calls or _said(event.content).strip())
+    return isinstance(event, ToolCall) or (
+        isinstance(event, CustomEvent) and meaning(event) is not None
+    )
 
 
 def cut(text: str, longest: int) -> str:
@@ -126,7 +137,7 @@ class _Turns:
             yield from self._other(event)
 
     def _message(self, message: Message) -> Iterator[str]:
-        said = text_of(message.content)
+        said = _said(message.content)
         name = f" {_line(message.name)}" if message.name else ""
         if said.strip() or not message.tool_calls:
             kind = "tool result" if message.role == "tool" else message.role
@@ -140,7 +151,7 @@ class _Turns:
             return f"{what} failed:\n{self._indented(_failure(call.error, call.result))}"
         if call.result is None:
             return f"{what}: nothing came back"
-        return f"{what} returned:\n{self._indented(text_of(call.result) or '(nothing)')}"
+        return f"{what} returned:\n{self._indented(_said(call.result) or '(nothing)')}"
 
     def _other(self, event: CustomEvent) -> Iterator[str]:
         found = meaning(event)
@@ -151,14 +162,14 @@ class _Turns:
             said = _failure(found.error or "", found.content).strip("\n") or "(nothing)"
             yield f"tool result{name}, whose call is not recorded:\n{self._indented(said)}"
         elif isinstance(found, Stranger):
-            yield f'other "{_line(found.role)}":\n{self._indented(text_of(found.content))}'
+            yield f'other "{_line(found.role)}":\n{self._indented(_said(found.content))}'
 
     def _by(self, call: ToolCall) -> str:
         by = self._callers.of(call)
         return f"tool {self._call(call)}" + (f", called by {_line(by)}," if by else "")
 
     def _call(self, call: ToolCall) -> str:
-        arguments = in_text(call.arguments)
+        arguments = in_text(call.arguments, codec.in_text)
         if len(arguments) <= min(200, self._longest):
             return f"{_line(call.name)}({_line(arguments)})"
         return f"{_line(call.name)}(\n{self._indented(arguments)}\n)"
@@ -168,31 +179,16 @@ class _Turns:
         return "\n".join(_INDENT + line for line in lines)
 
 
-def text_of(content: Any) -> str:
-    """What was said, as text: the texts of a list of parts, data as JSON."""
-    if isinstance(content, str):
-        return content
-    if content is None:
-        return ""
-    if isinstance(content, list | tuple):
-        return "\n".join(_part(part) for part in content)
-    return _part(content)
+def _said(content: Any) -> str:
+    return text_of(content, codec.in_text)
 
 
 def _failure(error: str, result: Any) -> str:
     """What a call failed with and what it gave; once, where a log has the same under both."""
-    given = text_of(result)
+    given = _said(result)
     if not given.strip() or given.strip() == error.strip():
         return error
     return f"{error}\n{given}"
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return str(part["text"])
-    return in_text(part)
 
 
 def _line(text: str) -> str:

@@ -1,13 +1,11 @@
-"""Images, sounds and files in a session, told in a few words: no judge can read base64."""
+"""Images, sounds and files in a session, told in a few words: nobody can read base64."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
-
-from proctor import codec
 
 # What is shorter is no picture, and does no harm.
 _SHORTEST = 100
@@ -33,6 +31,16 @@ _ADDRESS = re.compile(
     r";base64,[A-Za-z0-9+/_%-]*={0,2}"
 )
 _TOLD = re.compile(r"\([^()]{1,150} characters\)")
+# Without a word of what it is, only what is too long for a name, and in letters of all kinds.
+_SHORTEST_BARE = 500
+_BREAK = r"(?:\r?\n|(?:\\r)?\\n)"
+_BARE = re.compile(
+    r"[A-Za-z0-9+/_-]{60,}"
+    rf"(?:{_BREAK}[A-Za-z0-9+/_-]{{60,}})*(?:{_BREAK}[A-Za-z0-9+/_-]{{1,59}}(?==))?={{0,2}}"
+)
+_LETTERS = tuple(map(re.compile, ("[A-Z]", "[a-z]", "[0-9]")))
+
+Write = Callable[[Any], str]
 
 
 class _Medium(NamedTuple):
@@ -44,6 +52,10 @@ class _Medium(NamedTuple):
     def told(self, data: str) -> str:
         facts = (self.kind, self.media_type, f"{len(data):,} characters")
         return f"({', '.join(fact for fact in facts if fact)})"
+
+    def told_if_bare(self, data: str) -> str:
+        """The same for what nothing tells to be data, but how it looks; else as it is."""
+        return self.told(data) if _is_bare(data) else data
 
     def holds(self, key: str, value: Any) -> bool:
         """True if what stands under a key is the data itself."""
@@ -57,18 +69,21 @@ def in_words(text: str) -> str:
     >>> in_words("See data:image/png;base64,iVBORw0KGgo= here.")
     'See (image, image/png, 34 characters) here.'
     """
-    if ";base64," not in text:
+    if ";base64," in text:
+        text = _ADDRESS.sub(lambda found: _medium_of(found[1]).told(found[0]), text)
+    if len(text) < _SHORTEST_BARE:
         return text
-    return _ADDRESS.sub(lambda found: _medium_of(found[1]).told(found[0]), text)
+    return _BARE.sub(lambda found: _Medium("data").told_if_bare(found[0]), text)
 
 
-def in_text(value: Any) -> str:
-    """A value as text, as JSON if it is data; what only a machine can read is told in words.
+def in_text(value: Any, write: Write) -> str:
+    """A value as `write` has it; what only a machine can read is told in words.
 
-    >>> in_text({"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}})
+    >>> image = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
+    >>> in_text(image, repr)
     '(image, image/png, 4,012 characters)'
     """
-    written: str = codec.in_text(value)
+    written = write(value)
     if len(written) < _SHORTEST or _MAY_HOLD_DATA.search(written) is None:
         return written
     with contextlib.suppress(RecursionError):
@@ -76,8 +91,26 @@ def in_text(value: Any) -> str:
         facts = list(_facts(told))
         if len(facts) == 1 and _TOLD.fullmatch(str(facts[0])):
             return str(facts[0])
-        return str(codec.in_text(told))
+        return write(told)
     return in_words(written)
+
+
+def text_of(content: Any, write: Write) -> str:
+    """What was said, as text: the texts of a list of parts, whatever else as `write` has it.
+
+    >>> text_of(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr)
+    "Look:\\nhere\\n{'a': 1}"
+    """
+    if content is None:
+        return ""
+    parts = content if isinstance(content, list | tuple) else [content]
+    return "\n".join(_part(part, write) for part in parts)
+
+
+def _part(part: Any, write: Write) -> str:
+    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        part = part["text"]
+    return in_words(part) if isinstance(part, str) else in_text(part, write)
 
 
 def _without_data(value: Any, about: _Medium | None) -> Any:
@@ -88,10 +121,15 @@ def _without_data(value: Any, about: _Medium | None) -> Any:
     if not isinstance(value, Mapping):
         return value
     here = _described(value, about)
-    return {
-        key: here.told(one) if here and here.holds(key, one) else _without_data(one, here)
-        for key, one in value.items()
-    }
+    return {key: _told_under(key, one, here) for key, one in value.items()}
+
+
+def _told_under(key: Any, value: Any, about: _Medium | None) -> Any:
+    if about is not None and about.holds(key, value):
+        return about.told(value)
+    if key in _MAIN_TYPES and isinstance(value, str) and _BARE.fullmatch(value):
+        return _Medium(key).told_if_bare(value)
+    return _without_data(value, about)
 
 
 def _described(value: Mapping[str, Any], around: _Medium | None) -> _Medium | None:
@@ -112,6 +150,10 @@ def _medium_of(media_type: str) -> _Medium:
 def _is_data(value: Any) -> bool:
     long = isinstance(value, str) and len(value) >= _SHORTEST
     return long and _BASE64.fullmatch(value) is not None
+
+
+def _is_bare(text: str) -> bool:
+    return len(text) >= _SHORTEST_BARE and all(kind.search(text) for kind in _LETTERS)
 
 
 def _facts(value: Any) -> Iterator[Any]:

@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import Message, ToolCall
-from proctor.evaluators.judging.media import in_text, in_words
+from proctor import Message, Session, ToolCall, codec
 from proctor.evaluators.judging.transcript import transcript
+from proctor.records import media
+from proctor.records.media import in_words
+from proctor.reports.transcript import transcript as for_people
 
 DATA = base64.b64encode(bytes(range(256)) * 12).decode()
 URI = f"data:image/png;base64,{DATA}"
+
+
+def in_text(value: Any) -> str:
+    """As everybody calls it."""
+    return media.in_text(value, codec.in_text)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,8 @@ def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> 
     assert transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
         f"[1] user:\n    Look:\n    {told}"
     )
+    said = [{"type": "text", "text": "Look:"}, part]
+    assert for_people(Session([Message("user", said)])) == f"user:\n    Look:\n    {told}"
 
 
 def test_tools_give_and_take_images_too() -> None:
@@ -94,6 +103,42 @@ def test_what_can_be_read_stays(part: Any) -> None:
     """Addresses, texts, and whatever nobody says is a picture."""
     assert "characters)" not in in_text(part)
     assert "a" * 200 in in_text(part) or "Many words." in in_text(part)
+
+
+WRAPPED = "\n".join(DATA[at : at + 76] for at in range(0, len(DATA), 76))
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"image": DATA}, "(image, 4,096 characters)"),
+        ({"ok": True, "shot": DATA}, '{"ok":true,"shot":"(data, 4,096 characters)"}'),
+        (f'{{"shot": "{DATA}"}}', '{"shot": "(data, 4,096 characters)"}'),
+        (f"Made:\n{DATA}==\nDone.", "Made:\n    (data, 4,098 characters)\n    Done."),
+        (f"Made:\n{WRAPPED}\nDone.", "Made:\n    (data, 4,149 characters)\n    Done."),
+    ],
+)
+def test_data_that_nobody_calls_so_is_known_by_its_looks(result: Any, told: str) -> None:
+    """In the JSON of a tool and in its texts, whole or broken into lines; for judges and people."""
+    call = ToolCall("shoot", {}, result=result)
+    assert transcript([call]) == f"[1] tool shoot({{}}) returned:\n    {told}"
+    assert for_people(Session([call])) == f"tool shoot()\n    {told}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0123456789abcdef" * 100,
+        "-" * 1000,
+        "\n".join(["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"] * 20),
+        "/usr/lib/python3/Dist/" * 10,
+        " ".join(["CamelCaseWords123"] * 100),
+        "ACGT" * 500,
+    ],
+)
+def test_what_is_long_and_no_data_stays(text: str) -> None:
+    """Digests, rules, paths, names, sequences."""
+    assert in_words(text) == text
 
 
 def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
