@@ -46,6 +46,12 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
     return SQLiteHistory(where) if isinstance(where, str | Path) else where
 
 
+def history_file(where: str | Path | None = None) -> Path | None:
+    """The file that a history is in; None for one on a server."""
+    found = str(where or os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY)
+    return None if ADDRESS.match(found) else Path(found)
+
+
 def run_to_resume(
     history: History, reference: str | bool, name: str, *, retrying: bool = False
 ) -> RunMetadata:

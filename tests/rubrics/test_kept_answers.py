@@ -33,6 +33,16 @@ async def quotes(request: ModelRequest) -> ModelResponse:
     return replace(said, text=f"It says {quoted}. {said.text}")
 """
 
+# The same judge to the history, whatever it says.
+MOODY = """
+import os
+import echo, judge
+from proctor import ModelRequest, ModelResponse
+
+async def judges(request: ModelRequest) -> ModelResponse:
+    return await (echo.quotes if os.path.exists("quoting") else judge.four)(request)
+"""
+
 
 @pytest.fixture
 def secret(batch: Project) -> Project:
@@ -101,6 +111,27 @@ def test_an_answer_that_quotes_a_secret_is_not_kept_which_is_told(secret: Projec
     assert {counts[name] for name in counts if name.startswith("0 ")} == {2}
     assert {counts[name] for name in counts if not name.startswith("0 ")} == {1}
     assert on_disk("It says")
+    assert not on_disk(KEY)
+
+
+def test_what_was_asked_anew_takes_the_place_of_what_was_known(secret: Project) -> None:
+    """After --fresh no older answer is found: the new one is, or none if it may not be kept."""
+    Path("echo.py").write_text(ECHO)
+    Path("moody.py").write_text(MOODY)
+    command = (*BATCH, "--output-dir", "out", "--judge", "moody:judges")
+    secret.proctor(*command)
+    assert not on_disk("It says")
+    Path("quoting").touch()
+    told = secret.proctor(*command, "--fresh")
+    assert f"warning: {UNKEPT}6; a later run asks for them again" in told.err
+    assert set(calls().values()) == {2}
+    told = secret.proctor(*command)
+    assert "12 of 18 answers known already" in told.out
+    counts = calls()
+    assert {counts[name] for name in counts if name.startswith("0 ")} == {3}
+    assert {counts[name] for name in counts if not name.startswith("0 ")} == {2}
+    said = json.loads(Path("out/s001_result.json").read_text())["rubric_scores"]
+    assert all("It says" in one["reasoning"] for one in said)
     assert not on_disk(KEY)
 
 

@@ -41,14 +41,15 @@ def command(run: str, **options: Any) -> int:
     When the time is up the report shows what there is and says what is missing (exit code 3); the
     run can be collected again.
     """
-    from proctor.cli.outcome import check_output, conclude, prints_aside
+    from proctor.cli.outcome import conclude, prints_aside
+    from proctor.cli.outputs import check_reports
     from proctor.connections import mailbox
     from proctor.dispatch import collect
     from proctor.lookback import open_history
     from proctor.records.mail import EvalRequest
     from proctor.reports.live import live_display
 
-    check_output(options["output"])
+    check_reports(options["output"], options["history"])
     with prints_aside(options["as_json"]):
         metrics, thresholds = _measures(options["file"], options["fail_under"])
     requests = mailbox(options["requests"], EvalRequest)

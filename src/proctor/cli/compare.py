@@ -57,11 +57,13 @@ def command(
     from proctor import codec
     from proctor.cli.comparing import as_markdown
     from proctor.cli.options import number
+    from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import show
     from proctor.reports.files import write
     from proctor.side_by_side import compare_every, meant
 
     least = number(worth, "--worth")
+    check_file(markdown, COMPARISON, "--markdown", history)
     one, other = meant(a, b, history=history, configuration=configuration, run=run)
     found, alone = compare_every(
         one, other, metrics=metric or None, worth=least, accept_changes=accept_changes

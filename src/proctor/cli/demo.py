@@ -38,11 +38,13 @@ def command(output: Path, history: str | None, as_json: bool) -> None:
     from proctor import bridge, resources
     from proctor.api import execute
     from proctor.cli.outcome import conclude
+    from proctor.cli.outputs import check_reports
     from proctor.config import load
     from proctor.engine.start import Conduct
     from proctor.lookback import open_history
     from proctor.reports.live import live_display
 
+    check_reports(output, history)
     loaded = load(resources.path("demo", "eval.yaml"))
     if not as_json:
         click.echo("A question answerer, two ways of ranking, the same questions for both.\n")

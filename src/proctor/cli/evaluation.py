@@ -114,11 +114,12 @@ def loaded(
     missing = [name for name in needed if not options.get(name)]
     if "target" in missing and _brings_sessions(options):
         missing.remove("target")
-    if file is None and missing and USUAL_FILE.exists():
-        file = USUAL_FILE
+    found = None
     if file is not None:
         found = load(file)
-    else:
+    elif missing and USUAL_FILE.exists():
+        found = _with_what_is_missing(load(USUAL_FILE), missing)
+    if found is None:
         if missing:
             fix = "proctor run eval.yaml; `proctor init` writes one to start from"
             if missing == ["target"]:
@@ -134,6 +135,12 @@ def loaded(
         registry.load_plugin(address)
     evaluation = _overridden(found.evaluation, options, registry)
     return msgspec.structs.replace(found, evaluation=evaluation)
+
+
+def _with_what_is_missing(found: Any, missing: list[str]) -> Any:
+    """The eval file of the folder; not one without a target where nothing else is wanted of it."""
+    gives_target = found.evaluation.target is not None or found.evaluation.fields
+    return found if gives_target or missing != ["target"] else None
 
 
 def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
@@ -225,10 +232,12 @@ def _takes_text(registry: Any, name: str, parameter: str) -> bool:
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:
     """What --fail-under says: a bare number is for the strict pass rate."""
-    from proctor.gates.thresholds import DEFAULT_METRIC
+    from proctor.gates.thresholds import DEFAULT_METRIC, Percent
 
     found = {}
     for text in given:
         metric, equals, least = text.rpartition("=")
-        found[metric if equals else DEFAULT_METRIC] = number(least, "--fail-under")
+        share = number(least, "--fail-under")
+        told = Percent(share) if least.endswith("%") else share
+        found[metric if equals else DEFAULT_METRIC] = told
     return found

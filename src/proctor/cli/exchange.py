@@ -51,6 +51,7 @@ def export(
     Parquet needs `pip install "proctor[parquet]"`.
     """
     from proctor import codec
+    from proctor.cli.outputs import EXPORTS, check_file
     from proctor.clock import SystemClock
     from proctor.interchange.exporting import exported
     from proctor.interchange.parts import format_of
@@ -58,6 +59,7 @@ def export(
     from proctor.reports import files
 
     written_as = format_of(file, as_)
+    check_file(file, EXPORTS[written_as], "FILE", history)
     kept = open_history(history)
     found = chosen(kept, runs, filters, SystemClock().now())
     if not runs:

@@ -27,14 +27,32 @@ class Papers:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from proctor.cli.outcome import check_output
+        from proctor.cli.outputs import COMMENT, JUNIT, check_file, check_reports, refuse_twice
 
         self.name = ""
         self._options = options
         self._report: EvalReport | None = None
-        for name in ("junit", "markdown"):
-            _check_file(options[name], f"--{name}")
-        check_output(options["output"])
+        history = options["history"]
+        check_file(options["junit"], JUNIT, "--junit", history)
+        check_file(options["markdown"], COMMENT, "--markdown", history)
+        check_reports(options["output"], history)
+        refuse_twice(self._files())
+
+    def refuse_among(self, dataset: Any) -> None:
+        """Refuse to write among what is read; then nothing is written at all."""
+        from proctor.cli.outputs import refuse_among
+
+        try:
+            refuse_among(dataset, self._files())
+        except ConfigError:
+            self._options |= {"junit": None, "markdown": None}
+            raise
+
+    def _files(self) -> list[Path]:
+        from proctor.cli.outputs import reports_in
+
+        asked = [self._options[name] for name in ("junit", "markdown") if self._options[name]]
+        return [*asked, *reports_in(self._options["output"])]
 
     def about(self, report: EvalReport) -> None:
         """Tell which run it is."""
@@ -111,15 +129,6 @@ def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     return USAGE if isinstance(error, UsageError) else TROUBLE
-
-
-def _check_file(path: Path | None, option: str) -> None:
-    if path is None:
-        return
-    whole = path.absolute()
-    there = next(one for one in whole.parents if one.exists())
-    if whole.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
-        raise ConfigError(f"{str(path)!r} is no file that can be written", where=option)
 
 
 def _summarise(comment: bytes) -> None:

@@ -163,11 +163,13 @@ def trend(
     proctor history trend latency_ms.p95 --since 30d --svg latency.svg
     """
     from proctor import codec, trends
+    from proctor.cli.outputs import PICTURE, check_file
     from proctor.clock import SystemClock
     from proctor.lookback import open_history
     from proctor.reports import files, trend_svg
     from proctor.reports import trend as drawn
 
+    check_file(svg, PICTURE, "--svg", history)
     kept = open_history(history)
     wanted = {**asked(filters, SystemClock().now()), "name": name}
     found = trends.trend(kept, metric, configurations=configuration or None, **wanted)

@@ -14,12 +14,13 @@ import click
 from proctor import codec
 from proctor.cli.comparing import as_markdown, comparisons, show_beside
 from proctor.cli.options import complain
-from proctor.errors import ConfigError
-from proctor.gates.thresholds import shortfalls
+from proctor.gates.gaps import TENTH, worst_gap
+from proctor.gates.thresholds import in_own_unit, shortfalls
 from proctor.records.report import EvalReport
+from proctor.records.rubric_scores import columns_in
 from proctor.reports.markup import escape
 
-BELOW_THRESHOLD, NO_VERDICT = 1, 3
+BELOW_THRESHOLD, NO_VERDICT, INCONCLUSIVE = 1, 3, 4
 
 
 def conclude(
@@ -32,14 +33,21 @@ def conclude(
 ) -> int:
     """Write and print what was asked for; 1 if something is below its threshold.
 
-    3 if nothing but errors came out: a wrong key, a server that is down.
+    3 if nothing but errors came out: a wrong key, a server that is down. 4 if a threshold is
+    reached by what is there, and more than a tenth is missing.
     """
     below = shortfalls(report, thresholds)
-    gate = _gate(thresholds, below)
+    thresholds = in_own_unit(thresholds, columns_in(report.metadata))
+    doubts = [] if below else list(_doubts(report, thresholds))
+    gate = _gate(thresholds, below, doubts)
     written = write_reports(report, output, gate) if output else []
     with until_nobody_reads():
         if as_json:
-            click.echo(codec.encode_pretty({**overview(report), "below_threshold": below}))
+            click.echo(
+                codec.encode_pretty(
+                    {**overview(report), "below_threshold": below, "inconclusive": doubts}
+                )
+            )
         elif not quiet:
             from proctor.reports.console import show
 
@@ -53,10 +61,14 @@ def conclude(
         )
     for sentence in below:
         complain(f"below threshold: {sentence}")
+    for sentence in doubts:
+        complain(f"inconclusive: {sentence}")
     if below:
         return BELOW_THRESHOLD
     counts = report.counts
-    return NO_VERDICT if counts.total and counts.error + counts.unscored == counts.total else 0
+    if counts.total and counts.error + counts.unscored == counts.total:
+        return NO_VERDICT
+    return INCONCLUSIVE if doubts else 0
 
 
 def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:
@@ -73,15 +85,6 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     write(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths
-
-
-def check_output(folder: Path | None, option: str = "--output") -> None:
-    """Refuse a folder that reports cannot be written to, before a run is paid for."""
-    if folder is None:
-        return
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ConfigError(f"{str(there)!r} is no folder that can be written to", where=option)
 
 
 @contextlib.contextmanager
@@ -101,12 +104,26 @@ def until_nobody_reads() -> Iterator[None]:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
-def _gate(thresholds: Mapping[str, float], below: list[str]) -> str:
+def _doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
+    """What reaches its threshold by too few of the results to say so."""
+    for metric, least in thresholds.items():
+        gap = worst_gap(report, metric)
+        if gap.exceeds(TENTH):
+            yield (
+                f"{metric} is at least {least:g}, but {gap.told('this run')}: score them again, or "
+                f"allow it: proctor gate {report.run_id} --fail-under {metric}={least:g} "
+                f"--max-missing {gap.missing}"
+            )
+
+
+def _gate(thresholds: Mapping[str, float], below: list[str], doubts: list[str]) -> str:
     if not thresholds:
         return ""
     asked = ", ".join(f"{metric} at least {least:g}" for metric, least in thresholds.items())
     if below:
         return f"**Gate: failed.** {escape('; '.join(below))}."
+    if doubts:
+        return f"**Gate: inconclusive.** {escape('; '.join(doubts))}."
     return f"**Gate: passed.** {escape(asked)}."
 
 

@@ -59,7 +59,8 @@ def command(
     from proctor import bridge
     from proctor.api import score_again
     from proctor.cli.evaluation import thresholds, with_parameters
-    from proctor.cli.outcome import check_output, conclude, prints_aside
+    from proctor.cli.outcome import conclude, prints_aside
+    from proctor.cli.outputs import check_reports
     from proctor.config import load
     from proctor.engine.start import Conduct
     from proctor.errors import ConfigError
@@ -67,7 +68,7 @@ def command(
     from proctor.registry import Registry
     from proctor.reports.live import live_display
 
-    check_output(output)
+    check_reports(output, history)
     loaded = load(file) if file else None
     chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else [])
     if not chosen:

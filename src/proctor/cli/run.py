@@ -78,11 +78,13 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
 
     What FILE says can be overridden by options. The run is kept in the history; --output writes
-    report.md and report.json too. Exit codes: 0 good, 1 below --fail-under, 2 usage, 3 trouble.
+    report.md and report.json too. Exit codes: 0 good, 1 below --fail-under, 2 usage, 3 trouble, 4
+    not below it, but more than a tenth of its numbers is missing.
     """
     from proctor import bridge
     from proctor.api import execute
-    from proctor.cli.outcome import check_output, conclude, prints_aside
+    from proctor.cli.outcome import conclude, prints_aside
+    from proctor.cli.outputs import check_reports, refuse_among, reports_in
     from proctor.config import Loaded
     from proctor.engine.start import Conduct
     from proctor.lookback import open_history
@@ -91,12 +93,13 @@ def command(file: Path | None, **options: Any) -> int:
 
     file, resume = _file_and_resume(file, options["resume"])
     file, options["shuffle"] = _file_and_seed(file, options["shuffle"])
-    check_output(options["output"])
+    check_reports(options["output"], options["history"])
     if not resume and (options["retry_errors"] or options["allow_changes"]):
         raise ConfigError("--retry-errors and --allow-changes go with --resume")
     registry = Registry.standard()
     with prints_aside(options["as_json"]):
         found: Loaded = loaded(file, options, registry)
+    refuse_among(found.evaluation.dataset, reports_in(options["output"]))
     quiet = options["quiet"] or options["as_json"]
     with prints_aside(options["as_json"]), _place(found, file, options) as place:
         how = Conduct(

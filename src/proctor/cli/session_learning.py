@@ -17,10 +17,8 @@ from proctor.cli.options import (
     redact_option,
 )
 from proctor.cli.session_scoring import (
-    check_file,
     judged_by,
     judging_options,
-    refuse_what_is_read,
     silent,
     to_go_on,
 )
@@ -40,7 +38,8 @@ PLACE = click.Path(path_type=Path)
               help="Sessions with known scores: [{path, score}, …], JSON or YAML.")  # fmt: skip
 @click.option("--model", required=True, metavar="MODEL", help="Who proposes: provider:model.")
 @judging_options("Who scores the held-out sessions. Default: --model.")
-@click.option("--output", type=PLACE, required=True, metavar="FILE", help="The rubric file.")
+@click.option("--output", type=PLACE, required=True, metavar="FILE",
+              help="The rubric file, which ends in .json.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Write over a rubric file that is there.")
 @click.option("--held-out", type=click.FloatRange(0, 0.9), default=0.3, show_default=True,
               help="The share of sessions that the rubrics are checked with.")  # fmt: skip
@@ -71,7 +70,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.reports.rubric_files import write_json
     from proctor.rubrics.files import load_rubrics
 
-    _check(output, manifest, overwrite=overwrite or options["resume"])
+    _check(output, manifest, options["history"], overwrite=overwrite or options["resume"])
     proposed = load_rubrics(output) if options["resume"] else None
     kept = proposed is not None
 
@@ -104,13 +103,15 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     return 0
 
 
-def _check(output: Path, manifest: Path, *, overwrite: bool) -> None:
+def _check(output: Path, manifest: Path, history: str | None, *, overwrite: bool) -> None:
     """Refuse a rubric file that cannot be written, or that is somebody's work."""
-    check_file(output)
+    from proctor.cli.outputs import RUBRICS, check_file, refuse_what_is_read
+
     refuse_what_is_read(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
         raise ConfigError("rubrics are written as .json", where=str(output))
-    if output.exists() and not overwrite:
+    check_file(output, RUBRICS, "--output", history)
+    if output.exists() and output.stat().st_size and not overwrite:
         raise ConfigError(
             "it is there already",
             where=f"--output {output}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,10 @@ from proctor.cli.options import (
 )
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import (
-    check_file,
-    is_within,
     judge_of,
     judged_by,
     judging_options,
     refuse_other_scale,
-    refuse_what_is_read,
     silent,
     to_go_on,
 )
@@ -39,7 +37,8 @@ if TYPE_CHECKING:
     from proctor.ports import RunView
     from proctor.prepare import Evaluation
     from proctor.records.report import EvalReport
-    from proctor.reports.rubric_files import ResultFiles
+    from proctor.records.sample import Sample
+    from proctor.reports.rubric_files import Names, ResultFiles
 
 NO_VERDICT, INTERRUPTED = 3, 130
 UNFINISHED = "the latest unfinished run"
@@ -131,16 +130,15 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     Writes NAME_result.json as soon as a session is scored, and summary.json when all are.
     """
-    from proctor.cli.outcome import check_output
     from proctor.reports.figures import count
     from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
     from proctor.scoring.runs import ToldSessions, columns_for
 
-    check_output(output_dir, "--output-dir")
-    _refuse_folder(output_dir, sessions_dir)
+    _refuse_folder(output_dir, sessions_dir, options["history"])
     names = Names()
     dataset = ToldSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    _refuse_names(output_dir, dataset, names)
     told = _evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, columns_for(told), names, sessions_dir)
     display = live_display(not silent(options), outcomes=files.words)
@@ -159,9 +157,9 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
 def _check(output: Path | None, session: Path, options: dict[str, Any]) -> None:
     """Refuse a file that cannot be written, or that is read."""
+    from proctor.cli.outputs import RESULT, check_file, refuse_what_is_read
     from proctor.rubrics.files import STARTER
 
-    check_file(output)
     rubrics = options["rubrics"]
     refuse_what_is_read(
         output,
@@ -171,12 +169,16 @@ def _check(output: Path | None, session: Path, options: dict[str, Any]) -> None:
             "--template": options["template"],
         },
     )
+    check_file(output, RESULT, "--output", options["history"])
 
 
-def _refuse_folder(output_dir: Path, sessions_dir: Path) -> None:
+def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
     """Refuse a folder whose results would be lost, or taken for sessions the next time."""
+    from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
+    from proctor.reports.rubric_files import SUMMARY as SUMMARY_FILE
     from proctor.reports.rubric_files import other_sessions_in
 
+    check_folder(output_dir, "--output-dir")
     fix = "write to a folder of its own"
     if is_within(output_dir, sessions_dir):
         same = is_within(sessions_dir, output_dir)
@@ -186,6 +188,19 @@ def _refuse_folder(output_dir: Path, sessions_dir: Path) -> None:
     if other := other_sessions_in(output_dir, sessions_dir):
         what = f"it holds results of other sessions, {other}, that would be written over"
         raise ConfigError(what, where=f"--output-dir {output_dir}", fix=fix)
+    check_file(output_dir / SUMMARY_FILE, SUMMARY, "--output-dir", history)
+
+
+def _refuse_names(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: Names) -> None:
+    """Refuse a folder in which something else has the name of a result to come."""
+    from proctor.cli.outputs import RESULT, check_file
+    from proctor.reports.rubric_files import ENDING
+
+    strange = {path for path in output_dir.glob(f"*{ENDING}") if not RESULT.is_in(path)}
+    for sample in sessions if strange else ():
+        path = output_dir / f"{names.of(sample.id)}{ENDING}"
+        if path in strange:
+            check_file(path, RESULT, "--output-dir")
 
 
 def _tell_of_others(files: ResultFiles, output_dir: Path) -> None:
@@ -241,7 +256,6 @@ def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
     scoring = Scoring(
         parallel=options.get("parallel", 1),
         max_concurrent=options["max_concurrent"],
-        cache=not options["fresh"],
         budget=budget_from(options["budget"]),
         limit=options.get("limit"),
         judged={"template": options["template"], **judged_by(options)},
@@ -257,7 +271,7 @@ def _conduct(options: dict[str, Any], **how: Any) -> Conduct:
     allow, retry = bool(options.get("allow_changes")), bool(options.get("retry_errors"))
     if not options.get("resume") and (allow or retry):
         raise ConfigError("--retry-errors and --allow-changes go with --resume")
-    return Conduct(allow_changes=allow, retry_errors=retry, **how)
+    return Conduct(allow_changes=allow, retry_errors=retry, fresh=options["fresh"], **how)
 
 
 def _run(told: Evaluation, options: dict[str, Any], how: Conduct) -> EvalReport:

@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,39 +97,6 @@ def judge_of(given: str | None) -> str:
             fix=f"--judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists them",
         )
     return found
-
-
-def check_file(output: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is paid for."""
-    from proctor.cli.outcome import check_output
-
-    if output is not None:
-        if output.is_dir():
-            raise ConfigError("it is a folder, not a file", where=str(output))
-        check_output(output.parent)
-
-
-def refuse_what_is_read(output: Path | None, read: Mapping[str, Path | None]) -> None:
-    """Refuse to write over what a command reads, or among it; `read` tells by which option."""
-    for option, path in read.items():
-        if output is not None and path is not None and is_within(output, path):
-            what = f"it is what {option} reads, and would be written over"
-            if path.is_dir():
-                what = f"it lies in the folder that {option} reads, and would be read as well"
-            raise ConfigError(what, where=f"--output {output}", fix="name another file")
-
-
-def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another one, or lies in that folder; links and `..` make no difference.
-
-    >>> is_within(Path("logs/../logs/new"), Path("logs")), is_within(Path("logs2"), Path("logs"))
-    (True, False)
-    """
-    places = (inner.resolve(), *inner.resolve().parents)
-    if not outer.exists():
-        return outer.resolve() in places
-    # By what the disk says, to which capitals or two names of a file may make no difference.
-    return any(place.exists() and place.samefile(outer) for place in places)
 
 
 def silent(options: Mapping[str, Any]) -> bool:

@@ -47,10 +47,12 @@ def command(
     from proctor import codec
     from proctor.cli.comparing import show_beside
     from proctor.cli.outcome import overview, write_reports
+    from proctor.cli.outputs import check_reports
     from proctor.lookback import look_up, open_history, select
     from proctor.reports.console import show
     from proctor.reports.listing import show_results
 
+    check_reports(output, history)
     report = look_up(open_history(history), run)
     if output:
         for path in write_reports(report, output):

@@ -81,18 +81,32 @@ def _as_reply(returned: Any, latency_ms: float) -> Reply:
 
 
 class KeptAnswers:
-    """Answers that judges were given, kept in the history beside the outputs."""
+    """Answers that judges were given, kept in the history beside the outputs.
+
+    With `fresh` none is found: all are asked for, and take the place of older ones.
+    """
 
     def __init__(
         self,
         find: Callable[[str], bytes | None],
         keep: Callable[[str, str, bytes], None],
         clock: Clock,
+        *,
+        fresh: bool = False,
     ) -> None:
-        self.find = find
+        self._find = find
+        self._fresh = fresh
         self._keep = keep
         self._clock = clock
 
+    def find(self, key: str) -> bytes | None:
+        """The answer that is kept under a key, or None."""
+        return None if self._fresh else self._find(key)
+
     def keep(self, key: str, data: bytes) -> None:
         """Keep an answer under its key."""
-        self._keep(key, self._clock.now().isoformat(), data)
+        now = self._clock.now().isoformat()
+        if self._fresh:
+            # First, for this one may hold what must not be kept: then there is none.
+            self._keep(key, now, b"")
+        self._keep(key, now, data)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from proctor import codec
+from proctor.comparison.terms import code_of, terms_apart
 from proctor.errors import Problem, ResumeRefused
 from proctor.records.rubric_scores import RUBRICS_VERSION
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -46,7 +45,7 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
     versions = [run.tags.get(RUBRICS_VERSION) for run in (before, now)]
-    if versions[0] != versions[1]:
+    if versions[0] is not None and versions[0] != versions[1]:
         # Results name it, also those that were scored before.
         told = "was {}, is {}".format(*(version or "none" for version in versions))
         changes.append(Problem(RUBRICS_VERSION, told))
@@ -69,20 +68,20 @@ def _changed(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpe
     alike: dict[str, list[str]] = {}
     for name in sorted(then.keys() & today.keys()):
         if then[name] != today[name]:
-            alike.setdefault(_options(then[name].parameters, today[name].parameters), []).append(
-                name
-            )
-    return ", ".join(
-        ", ".join(names) + (f" ({options})" if options else "") for options, names in alike.items()
-    )
+            alike.setdefault(_how(then[name], today[name]), []).append(name)
+    return ", ".join(f"{', '.join(names)} ({how})" for how, names in alike.items())
 
 
-def _options(then: Mapping[str, Any], today: Mapping[str, Any]) -> str:
-    def of(given: Mapping[str, Any], name: str) -> str:
-        return _short(given[name]) if name in given else "the usual"
+def _how(then: EvaluatorSpec, today: EvaluatorSpec) -> str:
+    apart = terms_apart(then, today)
+    told = (_told(term.path, term.mine, term.theirs) for term in apart)
+    return "; ".join(told) or code_of(today)
 
-    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
-    return "; ".join(f"{name} was {of(then, name)}, is {of(today, name)}" for name in names)
+
+def _told(path: str, then: str, today: str) -> str:
+    """An option with both its values, as far as they can be told apart."""
+    was, now = (said if len(said) <= LONGEST else f"{said[:LONGEST]}…" for said in (then, today))
+    return f"{path} reads otherwise" if was == now else f"{path} was {was}, is {now}"
 
 
 def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
@@ -101,8 +100,3 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
         problems=changes,
         fix=fix,
     )
-
-
-def _short(value: Any) -> str:
-    said = codec.encode(value).decode()
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]}…"

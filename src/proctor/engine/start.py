@@ -59,7 +59,7 @@ class Conduct(msgspec.Struct, frozen=True):
     """How and where a run is carried out and, where one is resumed, what may have changed since.
 
     `decide` may end it before its end: no further trial is begun once it gives a reason. `heard`
-    is given every result as it is stored.
+    is given every result as it is stored. With `fresh`, judges are asked again what is known.
     """
 
     callbacks: Sequence[ProgressCallback] = ()
@@ -69,6 +69,7 @@ class Conduct(msgspec.Struct, frozen=True):
     place: Place | None = None
     decide: Decide | None = None
     heard: Callable[[EvalResult], object] | None = None
+    fresh: bool = False
 
 
 def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
@@ -160,7 +161,7 @@ def rescore(
     @contextlib.asynccontextmanager
     async def open_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
         timeout = metadata.options.evaluator_timeout
-        kept = _kept(metadata, history, writer, clock)
+        kept = _kept(metadata, history, writer, clock, how)
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scoring = Scoring(evaluators, timeout, threads, progress, kept)
@@ -262,7 +263,7 @@ def _sitting(
         cache = None
         if plan.options.cache and plan.target.spec.kind != "recorded":
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
-        kept = _kept(metadata, history, writer, clock)
+        kept = _kept(metadata, history, writer, clock, how)
         try:
             async with telemetry.observing(metadata) as observed:
                 watched = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
@@ -315,9 +316,11 @@ def _before(history: History, run: RunMetadata, *, is_new: bool) -> Before | Non
 
 
 def _kept(
-    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock
+    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock, how: Conduct
 ) -> KeptAnswers | None:
-    return KeptAnswers(history.cached, writer.keep, clock) if run.options.cache else None
+    if not run.options.cache:
+        return None
+    return KeptAnswers(history.cached, writer.keep, clock, fresh=how.fresh)
 
 
 def _progress(

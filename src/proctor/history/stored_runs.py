@@ -315,7 +315,7 @@ class StoredRuns:
         """An output kept under a key, or None; one that is still being written is found, too."""
         # Looked for in this order, it cannot be stored between the two looks and be missed.
         if (waiting := self._on_their_way.get(key)) is not None:
-            return waiting
+            return waiting or None
         found = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(found[0][0]) if found else None
 

@@ -20,6 +20,7 @@ BEHIND_AT = 5_000
 
 INSERT = f"INSERT INTO blocks ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 KEEP = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+FORGET = "DELETE FROM outputs WHERE key = ?"
 
 
 class GroupWriter:
@@ -63,8 +64,12 @@ class GroupWriter:
             self._wake.set()
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Take an output to be reused, under its key; until it is stored it is on its way."""
-        self._on_their_way.setdefault(key, reply)
+        """Take an output to be reused, under its key; until it is stored it is on its way.
+
+        An older one stays; without a byte this one only takes that away.
+        """
+        if not reply or not self._on_their_way.get(key):
+            self._on_their_way[key] = reply
         self._outputs.append((key, created_at, reply))
         self._wake.set()
 
@@ -128,7 +133,22 @@ class GroupWriter:
             self._still_mine()
             with self._connection.transaction():
                 self._connection.executemany(INSERT, rows(self._run_key, results))
-                self._connection.executemany(KEEP, outputs)
-            for key, _, _ in outputs:
-                self._on_their_way.pop(key, None)
+                self._store(outputs)
+            for key, _, reply in outputs:
+                # Another one may have come meanwhile.
+                if self._on_their_way.get(key) is reply:
+                    self._on_their_way.pop(key, None)
         return len(results)
+
+    def _store(self, outputs: list[tuple[str, str, bytes]]) -> None:
+        """Of each key the first that comes after what takes it away."""
+        gone: set[str] = set()
+        kept: dict[str, tuple[str, str, bytes]] = {}
+        for one in outputs:
+            if one[2]:
+                kept.setdefault(one[0], one)
+            else:
+                gone.add(one[0])
+                kept.pop(one[0], None)
+        self._connection.executemany(FORGET, [(key,) for key in sorted(gone)])
+        self._connection.executemany(KEEP, list(kept.values()))

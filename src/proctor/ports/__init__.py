@@ -248,7 +248,7 @@ class ResultWriter(Protocol):
         ...
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Take an output to be reused, under its key."""
+        """Take an output to be reused, if its key has none; b"" takes an older one away."""
         ...
 
     def behind(self) -> bool:

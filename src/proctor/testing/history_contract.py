@@ -193,6 +193,24 @@ class HistoryContract(HistoryQueries, HistoryRestoring):
             assert history.cached("key") == b"\x00\xff{}"
             assert history.cached("other") is None
 
+    def test_an_output_can_be_taken_away(self) -> None:
+        """By one without a byte; then another may take its place, at once or later."""
+        when = "2026-01-01T00:00:00+00:00"
+        with self.history() as history:
+            history.begin(a_run("r"))
+            for kept, left in (
+                ((b"old",), b"old"),
+                ((b"",), None),
+                ((b"one", b"", b"two"), b"two"),
+                ((b"", b"three", b"four"), b"three"),
+                ((b"five", b""), None),
+            ):
+                with history.writer("r") as writer:
+                    for reply in kept:
+                        writer.keep("key", when, reply)
+                    assert history.cached("key") == left
+                assert history.cached("key") == left
+
     def test_an_output_is_found_as_soon_as_it_is_kept(self) -> None:
         """Not only when it is stored, or who asks at once would pay a second time."""
         with self.history() as history:

@@ -1,0 +1,212 @@
+"""Outputs take the place of nothing but earlier outputs of the same kind, by whichever door."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.outputs import EXPORTS, RESULT, check_file
+from proctor.errors import ConfigError
+from tests.cli.project import Project
+
+CHAT = [{"role": "user", "content": 'Say "rubric_scores"'}, {"role": "assistant", "content": "No"}]
+JUDGE = """
+import pathlib
+from proctor import ModelRequest, ModelResponse
+
+async def mine(request: ModelRequest) -> ModelResponse:
+    pathlib.Path("asked").touch()
+    line = request.messages[-1].content.rpartition("\\n")[2].partition("<")[0]
+    return ModelResponse(f"Fine.\\n{line}4")
+"""
+GATE = ("gate", "eval.yaml", "--fail-under", "0.1")
+ONE = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/a.json")
+BATCH = ("sessions", "evaluate-batch", "--rubrics", "starter", "--sessions-dir", "logs")
+JUDGED = ("--judge", "judges:mine")
+# By every door: what comes before the path.
+DOORS = [
+    (*ONE, *JUDGED, "--output"),
+    (*GATE, "--junit"),
+    (*GATE, "--markdown"),
+    ("compare", "latest", "first", "--markdown"),
+    ("history", "trend", "pass_rate", "--svg"),
+    *(("history", "export", "--format", form) for form in ("jsonl", "csv", "parquet")),
+]
+FOLDERS = [
+    ("run", "eval.yaml", "--output"),
+    (*GATE, "--output"),
+    ("rescore", "latest", "-e", "exact_match", "--output"),
+    ("show", "latest", "--output"),
+    ("demo", "--output"),
+]
+
+
+@pytest.fixture
+def kept(project: Project) -> Project:
+    """A project with a run, two logs and a judge."""
+    (project.folder / "logs").mkdir()
+    for name in ("a", "b"):
+        project.write(f"logs/{name}.json", json.dumps(CHAT))
+    project.write("judges.py", JUDGE)
+    for command in (("run", "eval.yaml"), ("baseline", "set", "first", "latest")):
+        assert project.proctor(*command).code == 0
+    assert project.proctor("run", "eval.yaml").code == 0
+    return project
+
+
+def contents(project: Project) -> dict[str, bytes]:
+    """Every file of the project but the history, which changes when its connection is closed."""
+    found = (project.folder / name for name in project.files() if ".proctor" not in name)
+    return {str(one): one.read_bytes() for one in found if one.is_file()}
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
+@pytest.mark.parametrize(
+    ("path", "taken_for"),
+    [
+        ("eval.yaml", "a YAML file is there already"),
+        ("judges.py", "a Python file is there already"),
+        ("logs/b.json", "a JSON file is there already"),
+        (".proctor/history.db", "the history of runs is in it"),
+        ("copy.db", "a database is there already"),
+        ("data.jsonl", "a JSON Lines file is there already"),
+    ],
+)
+def test_nothing_else_is_written_over(
+    kept: Project, door: tuple[str, ...], path: str, taken_for: str
+) -> None:
+    """Refused before anything is asked or run, with what it is taken for and what to do."""
+    kept.write("copy.db", (kept.folder / ".proctor/history.db").read_bytes())
+    before = contents(kept)
+    told = kept.proctor(*door, path)
+    assert (told.code, told.out) == (2, "")
+    assert taken_for in told.err
+    assert "name another file" in told.err
+    assert contents(kept) == before
+    assert len(kept.proctor("runs", "--json").json) == 2
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
+def test_an_earlier_output_of_the_same_kind_is_written_over(
+    kept: Project, door: tuple[str, ...]
+) -> None:
+    """An empty file too, as mktemp makes it; but no output of another kind."""
+    kept.write("new.out", "")
+    for _ in range(2):
+        told = kept.proctor(*door, "new.out")
+        assert told.code == 0, told.err
+        assert (kept.folder / "new.out").stat().st_size
+    others = [other for other in DOORS if other != door]
+    assert {kept.proctor(*other, "new.out").code for other in others} == {2}
+
+
+def test_the_history_is_not_written_over_before_it_is_there(project: Project) -> None:
+    """Nor are the files beside it, in which its last changes are; wherever it is said to be."""
+    project.write("a.json", json.dumps(CHAT))
+    project.write("judges.py", JUDGE)
+    one = ("sessions", "evaluate", "--rubrics", "starter", "--session", "a.json", *JUDGED)
+    for history, output in (
+        ((), ".proctor/history.db"),
+        ((), ".proctor/../.proctor/history.db-wal"),
+        (("--history", "mine.db"), "mine.db"),
+    ):
+        told = project.proctor(*one, *history, "--output", output)
+        assert told.code == 2
+        assert "the history of runs is in it" in told.err
+    assert not (project.folder / "asked").exists()
+
+
+@pytest.mark.parametrize("door", FOLDERS, ids=lambda door: door[0])
+def test_reports_take_the_place_of_reports_only(kept: Project, door: tuple[str, ...]) -> None:
+    """A folder may hold other things, but no report.md or report.json of somebody else's."""
+    (kept.folder / "out").mkdir()
+    for name in ("report.md", "report.json", "notes.md"):
+        kept.write(f"out/{name}", "Mine")
+        told = kept.proctor(*door, "out")
+        refused = name != "notes.md"
+        assert (told.code == 2) is refused, told.err
+        assert ("which is no report and not written over" in told.err) is refused
+        assert (kept.folder / f"out/{name}").read_text() == "Mine"
+        if refused:
+            (kept.folder / f"out/{name}").unlink()
+    assert kept.proctor(*door, "out").code == 0
+
+
+def test_two_outputs_do_not_go_to_one_file(kept: Project) -> None:
+    """The second would take the place of the first."""
+    for args in (
+        ("--junit", "x", "--markdown", "./x"),
+        ("--markdown", "out/report.md", "--output", "out"),
+    ):
+        told = kept.proctor(*GATE, *args)
+        assert (told.code, "two outputs would go to it" in told.err) == (2, True)
+    assert not {"x", "out"} & kept.files()
+
+
+def test_reports_do_not_go_among_the_sessions_that_are_read(kept: Project) -> None:
+    """The next run would read them; a pattern that leaves them out, or another file, is no harm."""
+    evaluated = "dataset: {path: logs%s}\nevaluators: [{all_tools_succeeded: {}}]\n"
+    kept.write("chats.yaml", evaluated % "")
+    before = contents(kept)
+    for args in (
+        ("run", "chats.yaml", "--output", "logs/../logs"),
+        ("gate", "chats.yaml", "--fail-under", "0", "--output", "logs/deep"),
+        ("gate", "chats.yaml", "--fail-under", "0", "--markdown", "logs/c.json"),
+    ):
+        told = kept.proctor(*args)
+        assert told.code == 2
+        assert "it would lie among the sessions of the dataset" in told.err
+        assert contents(kept) == before
+    kept.write("chats.yaml", evaluated % ', pattern: "?.json"')
+    assert kept.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)
+    assert (kept.folder / "logs/report.json").exists()
+
+
+def test_a_batch_takes_the_place_of_its_own_files_only(kept: Project) -> None:
+    """Neither of a summary nor of a result that is something else; what else is there may stay."""
+    (kept.folder / "out").mkdir()
+    for name, kind in (("summary", "summary of a batch"), ("b_result", "result of a session")):
+        path = kept.write(f"out/{name}.json", '{"mine": 1}')
+        told = kept.proctor(*BATCH, *JUDGED, "--output-dir", "out")
+        assert (told.code, path.read_text()) == (2, '{"mine": 1}')
+        assert f"which is no {kind}" in told.err
+        path.unlink()
+    assert not (kept.folder / "asked").exists()
+    kept.write("out/other_result.json", "{}")
+    for _ in range(2):
+        assert kept.proctor(*BATCH, *JUDGED, "--output-dir", "out").code == 0
+
+
+def test_what_is_not_a_file_can_be_written_to(kept: Project, tmp_path: Path) -> None:
+    """Standard output goes on after what is in it, be it a pipe or a file; so does a pipe."""
+    command = [sys.executable, "-m", "proctor", "compare", "latest", "first", "--markdown"]
+    told = subprocess.run([*command, "/dev/stdout"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("## ")
+    assert told.stdout.endswith("wrote /dev/stdout\n")
+    log = tmp_path / "log.txt"
+    log.write_text("before\n")
+    with log.open("a") as file:
+        subprocess.run([*command, "/dev/stdout"], stdout=file, check=True)
+    assert log.read_text() == f"before\n{told.stdout}"
+    read, write = os.pipe()
+    assert kept.proctor("compare", "latest", "first", "--markdown", f"/dev/fd/{write}").code == 0
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        assert pipe.read().startswith("## ")
+
+
+@pytest.mark.parametrize(
+    "data", [b"PAR1", b"PAR1PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"{", b"9"]
+)
+def test_what_is_cut_off_is_no_earlier_output(tmp_path: Path, data: bytes) -> None:
+    """Whatever a file begins with, nothing but a whole one is taken for one's own."""
+    path = tmp_path / "x.db"
+    path.write_bytes(data)
+    for kind in (EXPORTS["parquet"], RESULT):
+        with pytest.raises(ConfigError, match="a database is there already"):
+            check_file(path, kind, "FILE")
