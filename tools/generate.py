@@ -52,7 +52,8 @@ EXIT_CODES = """
 | 2 | something you can mend: an option, a file, a name, a dataset, a run that is not there |
 | 3 | trouble: not one sample got a verdict, the history cannot be written, or the run \
 was stopped by `--on-error`, `--max-errors` or a budget |
-| 4 | `proctor gate` is inconclusive: the samples cannot tell |
+| 4 | inconclusive: the samples cannot tell (`proctor gate`), or a threshold is reached and more \
+than a tenth of its numbers is missing |
 | 130 | interrupted with Ctrl-C; what was finished is kept and can be resumed |
 
 Failing samples do not change the exit code: they are results. Only a threshold makes them count.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proctor import importing
-from proctor.datasets.formats import TABLE_ENDINGS
+from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
 from proctor.datasets.source import as_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, Problem, nearest
@@ -126,14 +127,14 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
         try:
             good[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
-            problems.append(Problem(where, f"{key}: {explain(error)}"))
+            problems.append(Problem(where, f"{key}: {_explained(error, key)}"))
     problems += [
         Problem(str(path), f"{name} is missing")
         for name, field in fields.items()
         if field.required and name not in data
     ]
-    if "target" not in data and not data.get("fields") and not _of_sessions(good, path):
-        problems.append(Problem(str(path), f"target is missing{_unless(good, problems)}"))
+    if "target" not in data and not data.get("fields"):
+        problems += _without_target(data, good, problems, lines, path)
     if not problems and not says_what_to_evaluate(good):
         at = f"{path}:{lines['evaluators']}" if "evaluators" in lines else str(path)
         problems.append(Problem(at, NOTHING_TO_EVALUATE))
@@ -145,6 +146,46 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             fix="correct the lines above; docs/eval-files.md lists every key",
         )
     return EvalFile(**good)
+
+
+def _explained(error: msgspec.ValidationError, key: str) -> str:
+    """What is wrong with an entry; a key in it that means nothing, with those that do."""
+    what, named = explain(error), _UNKNOWN.search(str(error))
+    known = _INSIDE.get(key)
+    if named is None or known is None:
+        return what
+    return f"{what}; {nearest(named[1], known.__struct_fields__)}"
+
+
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_INSIDE: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
+
+
+def _without_target(
+    data: Mapping[str, Any],
+    good: Mapping[str, Any],
+    problems: Sequence[Problem],
+    lines: Mapping[str, int],
+    path: Path,
+) -> Iterator[Problem]:
+    """What is wrong where no target is named, which only recorded sessions do not need."""
+    entry = good.get("dataset")
+    entry = DatasetEntry(entry) if isinstance(entry, str) else entry
+    if isinstance(entry, DatasetEntry) and not _names_samples(entry):
+        where = path.parent / entry.path
+        if not where.exists():
+            at, what = f"{path}:{lines.get('dataset', 1)}", "there is no such file or folder"
+            yield Problem(at, f"dataset: {what} {entry.path!r}; {_look_alike(where)}")
+            return
+    # Whether a dataset is of sessions nobody knows as long as its entry is wrong.
+    is_open = isinstance(data.get("dataset"), dict) and entry is None
+    if not is_open and not _of_sessions(good, path):
+        yield Problem(str(path), f"target is missing{_unless(good, problems)}")
+
+
+def _names_samples(entry: DatasetEntry) -> bool:
+    ending = Path(entry.path).suffix.lower()
+    return entry.format is None and ending in (*JSONL_ENDINGS, *TABLE_ENDINGS)
 
 
 def _unless(good: Mapping[str, Any], problems: Sequence[Problem]) -> str:

@@ -18,7 +18,7 @@ from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
 from proctor.fields.path import compiled
 from proctor.fields.view import RECORDED
-from proctor.gates.thresholds import refuse_unknown, refuse_unreachable
+from proctor.gates.thresholds import in_own_unit, refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.fields import FIELD
@@ -27,10 +27,11 @@ from proctor.metrics.rubrics import RubricTotalMetric
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
 from proctor.records.retention import Retention
-from proctor.records.rubric_scores import columns_of
+from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import OnError, Redact, RunOptions
 from proctor.records.trial import Configuration
-from proctor.registry import Registry
+from proctor.registry import Registry, parameters_of
+from proctor.rubrics.files import STARTER, load_rubrics
 from proctor.session_dataset import SessionDataset
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
 from proctor.targets.resolve import as_target
@@ -110,7 +111,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         configurations=configurations,
         metrics=metrics,
         options=options,
-        tags=dict(evaluation.tags),
+        tags=_tags(evaluation),
         baseline=evaluation.baseline,
         fields=fields,
     )
@@ -249,6 +250,15 @@ def _fields(given: Mapping[str, str]) -> dict[str, str]:
     return dict(given)
 
 
+def _tags(evaluation: Evaluation) -> dict[str, str]:
+    """What is known of the run, with the version of the rubrics that a file or a set names."""
+    given = parameters_of(RUBRIC, evaluation.evaluators)
+    named = [one for one in given if isinstance(one.get("rubric", ""), str)]
+    versions = dict.fromkeys(load_rubrics(one.get("rubrics") or STARTER).version for one in named)
+    told = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
+    return {**told, **evaluation.tags}
+
+
 def _check_baseline(baseline: str | None, configurations: Sequence[Configuration]) -> None:
     names = [configuration.name for configuration in configurations]
     if baseline is not None and baseline not in names:
@@ -338,7 +348,9 @@ def check_thresholds(
     if not thresholds:
         return
     refuse_unreachable(thresholds)
-    standard = MetricRegistry.of_run([one.spec for one in evaluators], {})
+    specs = [one.spec for one in evaluators]
+    in_own_unit(thresholds, columns_of(specs, ""))
+    standard = MetricRegistry.of_run(specs, {})
     # What a field's numbers will be called is known, whether there are any only afterwards.
     custom = [*map(name_of, metrics), *(f"{FIELD}.{name}" for name in fields or ())]
     refuse_unknown(thresholds, standard.compute_all(ResultList(())), custom)

@@ -225,6 +225,9 @@ class Registry:
         if written is None or written.bare or marking is None or marking.spread is None:
             return (spec,)
         each = marking.spread(written.parameters)
+        if written.name and len(each) > 1:
+            what = f"{written.name!r} cannot be the name of {len(each)} evaluators"
+            raise EvaluatorError(what, fix="leave `name` out: each has a name of its own")
         return [written._replace(parameters=parameters) for parameters in each]
 
     def _find(self, uses: str) -> Registered:
@@ -298,6 +301,14 @@ def _read(spec: Any) -> Written | None:
         f"cannot tell which evaluator is meant by the keys {', '.join(map(repr, spec))}",
         fix="write {name: {parameters}} or {uses: name, …parameters}",
     )
+
+
+def parameters_of(uses: str, specs: Any) -> list[Mapping[str, Any]]:
+    """What those entries for evaluators say that use one of a name."""
+    several = isinstance(specs, list | tuple)
+    given = specs.values() if isinstance(specs, Mapping) else specs if several else [specs]
+    written = map(_read, given)
+    return [one.parameters for one in written if one is not None and one.uses == uses]
 
 
 def _read_uses(spec: Mapping[str, Any]) -> Written:

@@ -94,6 +94,10 @@ class SessionDataset:
     def __repr__(self) -> str:
         return f"SessionDataset({str(self._files.path)!r})"
 
+    def reads(self, file: Path) -> bool:
+        """True if a file, there or not yet, is one of those in the folder that are read."""
+        return self._files.reads(file)
+
     @property
     def problems(self) -> list[Problem]:
         """What the last pass could not read, with its place; at most the first thousand."""

@@ -55,7 +55,7 @@ main      r2   exam  completed        2     50.0 %
 def test_programs_get_json(project: Project, history: SQLiteHistory) -> None:
     """From every step."""
     told = project.proctor("baseline", "set", "main", "r1", "--json").json
-    assert told == {"name": "main", "run_id": "r1", "before": None}
+    assert told == {"name": "main", "run_id": "r1", "before": None, "missing": 0}
     assert project.proctor("baseline", "set", "main", "r2", "--json").json["before"] == "r1"
     assert project.proctor("baseline", "list", "--json").json["main"]["run_id"] == "r2"
     dropped = project.proctor("baseline", "drop", "main", "--json").json

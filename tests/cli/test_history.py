@@ -379,7 +379,7 @@ def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHisto
         rest = project.proctor("history", "export", "out.csv")
         assert rest.out == "wrote 4 runs to out.csv\n"
     told = project.proctor("history", "export", "out.csv/x.csv")
-    assert (told.code, "the export cannot be written" in told.err) == (2, True)
+    assert (told.code, "is no file that can be written" in told.err) == (2, True)
 
 
 def test_what_cannot_be_imported_is_refused(project: Project, month: SQLiteHistory) -> None:

@@ -76,11 +76,32 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
 
 
 def test_sessions_taken_for_samples_are_told_how_to_be_read(project: Project) -> None:
-    """Also where the eval file of the folder has no target, for its own dataset needs none."""
+    """Also where the eval file of the folder has no target: it gives nothing, and asks nothing."""
     folder(project, a=CLAUDE)
-    project.write("eval.yaml", "dataset: logs\nevaluators: [all_tools_succeeded]\n")
+    asks = "evaluators: [all_tools_succeeded]\nfail_under: {all_tools_succeeded.pass_rate: 0.9}\n"
+    project.write("eval.yaml", "dataset: logs\n" + asks)
     told = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert told.code == 2
-    assert "error: there is no target" in told.err
+    assert "error: nothing to run: give an eval file, or --target" in told.err
     assert "--format auto" in told.err
+    assert "fail_under" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("dataset", "told"),
+    [
+        ("logz", "s.yaml:1: dataset: there is no such file or folder 'logz'; did you mean 'logs'?"),
+        ("{path: logs, fromat: openai}", "unknown field fromat; did you mean 'format'?"),
+    ],
+)
+def test_a_misspelt_dataset_is_told_and_no_target_is_missed(
+    project: Project, dataset: str, told: str
+) -> None:
+    """What is meant may be sessions, which need none."""
+    folder(project, a=CLAUDE)
+    path = project.write("s.yaml", f"dataset: {dataset}\nevaluators: [all_tools_succeeded]\n")
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert told in str(caught.value)
+    assert "target" not in str(caught.value)

@@ -33,6 +33,11 @@ async def four(request: ModelRequest, score: int = 4) -> ModelResponse:
 def garbage(prompt: str) -> str:
     return "Lovely."
 
+async def broken(request: ModelRequest) -> ModelResponse:
+    if os.environ.get("MOOD") and "## Rubric: Safety" in str(request.messages):
+        raise RuntimeError("overloaded")
+    return await four(request)
+
 async def moody(request: ModelRequest) -> ModelResponse:
     if os.environ.get("MOOD") and "## Rubric: Safety" in str(request.messages):
         return ModelResponse("Hm.", "judge")

@@ -146,6 +146,22 @@ def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
     assert len(calls()) == 18
 
 
+def test_calls_that_failed_were_asked(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all answers were known, but not all that was asked was answered, both are told."""
+    command = (*BATCH, "--judge", "judge:broken")
+    monkeypatch.setenv("MOOD", "bad")
+    told = batch.proctor(*command, "--output-dir", "one")
+    assert "judge: 1,650 tokens, 0.0150 USD, 3 calls failed" in told.out
+    told = batch.proctor(*command, "--output-dir", "two")
+    assert "judge: 15 of 15 answers known already, 3 calls failed" in told.out
+    asked = json.loads(Path("two/summary.json").read_text())["details"]["judging"]
+    assert asked == {"answers": 15, "from_history": 15, "failed": 3}
+    monkeypatch.delenv("MOOD")
+    batch.proctor(*command, "--output-dir", "three")
+    told = batch.proctor(*command, "--output-dir", "four")
+    assert "judge: 18 answers, all known already: nothing was asked" in told.out
+
+
 def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
     """Not only which evaluators have changed, but what of them; a spent budget is why it ended."""
     command = (*BATCH, "--output-dir", "out", "--budget", "calls=7")

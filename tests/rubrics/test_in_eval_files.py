@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,45 @@ def test_a_batch_scored_again_has_a_total_and_a_name_of_its_own(batch: Project) 
     assert ("rubrics_version" in before.tags, "rubrics_version" in after.tags) == (True, False)
     assert look_up(history, after.run_id).metrics["total_score"].value == 4
     assert "total_score" in batch.proctor("compare", "again", "batch").out
+
+
+def test_the_version_of_a_set_is_kept_and_another_is_a_change(batch: Project) -> None:
+    """As in a batch: else results of the old version would be told as those of the new one."""
+    rubrics = batch.proctor("sessions", "rubrics", "--json").json
+    Path("eval.yaml").write_text(WHOLE.replace("starter", "mine.json"))
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
+    batch.proctor("run", "eval.yaml", "--budget", "calls=8", "--concurrency", "1")
+    assert open_history(None).find("latest").tags == {"rubrics_version": "1.0"}
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "2.0"}))
+    told = batch.proctor("run", "eval.yaml", "--resume")
+    assert told.code == 2
+    assert "rubrics_version: was 1.0, is 2.0" in told.err
+    first, *others = rubrics["rubrics"]
+    changed = [{**first, "weight": 3.0, "description": first["description"] + "!"}, *others]
+    Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0", "rubrics": changed}))
+    told = batch.proctor("run", "eval.yaml", "--resume")
+    assert "changed: task_completion (rubric.description reads otherwise; " in told.err
+    assert f"rubric.weight was {first['weight']}, is 3.0)" in told.err
+
+
+def test_a_function_as_judge_that_is_another_is_named(batch: Project) -> None:
+    """Of a function the run knows the name and the code, so it is told that the code differs."""
+    Path("eval.yaml").write_text(WHOLE)
+    assert batch.proctor("run", "eval.yaml", "--name", "old").code == 0
+    Path("other.py").write_text(Path("judge.py").read_text().replace("score: int = 4", "score=5"))
+    Path("eval.yaml").write_text(WHOLE.replace("judge:four", "other:four"))
+    assert batch.proctor("run", "eval.yaml", "--name", "new").code == 0
+    told = " ".join(batch.proctor("compare", "new", "old").out.split())
+    assert "not the same in both runs: the code of python:four, or what it uses" in told
+
+
+def test_a_name_is_not_for_a_whole_set(batch: Project) -> None:
+    """Each rubric has its own, and it is told so."""
+    named = {"uses": "rubric", "name": "quality", "adapter": "judge:four", "rubrics": "starter"}
+    with pytest.raises(
+        EvaluatorError, match="'quality' cannot be the name of 6 evaluators"
+    ) as told:
+        Registry.standard().build_all([named])
+    assert "leave `name` out" in str(told.value)
+    one = {**named, "rubric": "safety"}
+    assert [built.spec.name for built in Registry.standard().build_all([one])] == ["quality"]

@@ -159,6 +159,20 @@ def report(*results: EvalResult, specs: tuple[EvaluatorSpec, ...] = (spec(1), sp
     return EvalReport(list(results), run(*specs))
 
 
+def test_sessions_that_were_skipped_did_not_fail() -> None:
+    """Both are without a total, and each is counted by its own name; part of a total is told."""
+    nothing = Score.skipped("it is empty")
+    parts = result("p", 4, FAILED)
+    found = batch_summary(
+        report(
+            result("a", 4, 4), result("s", nothing, nothing), result("f", nothing, FAILED), parts
+        )
+    )
+    counted = found["batch_summary"]["score_distribution"]
+    assert (counted["4"], counted["skipped"], counted["evaluation_failed"]) == (2, 1, 1)
+    assert found["details"]["sessions_partly_scored"] == 1
+
+
 def test_the_summary_has_the_keys_of_the_spec() -> None:
     """Totals 4.5, 3, 1: mean 2.83, median 3, deviation 1.76; 4.5 rounds up to 5."""
     found = batch_summary(
@@ -345,15 +359,19 @@ def test_what_a_run_warns_of_stands_in_its_summary() -> None:
 
 
 def test_answers_from_the_history_are_told() -> None:
-    """They cost nothing this time; where there are no others, nothing was asked."""
+    """They cost nothing this time; where there are only such, and none failed, none was asked."""
     known = ModelCall("m", Usage(), details={"cached": True})
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     lost = ModelCall("m", details={"error": "given up"})
     part = EvalResult(result("s", 4).trial, result("s", 4).scores, {"r": Session([known, asked])})
-    whole = EvalResult(part.trial, part.scores, {"r": Session([known, lost])})
+    whole = EvalResult(part.trial, part.scores, {"r": Session([known])})
+    failed = EvalResult(part.trial, part.scores, {"r": Session([known, lost])})
+    none = EvalResult(part.trial, part.scores, {"r": Session([lost, lost])})
     for one, said in (
         (part, "judge: 15 tokens, 0.0100 USD, 1 of 2 answers known already"),
         (whole, "judge: 1 answer, all known already: nothing was asked"),
+        (failed, "judge: 1 of 1 answer known already, 1 call failed"),
+        (none, "judge: 2 calls failed"),
     ):
         told = report(one, specs=(spec(1),))
         assert said in in_words(told, batch_summary(told)).splitlines()
@@ -388,6 +406,6 @@ def test_in_words() -> None:
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",
-        "total: 4 on average over 1",
+        "total: 4 on average over 1; 1 of 1 totals lack a rubric that failed",
         "sessions by score: 1: 0, 2: 0, 3: 0, 4: 1, 5: 0",
     ]

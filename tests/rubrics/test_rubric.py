@@ -14,6 +14,7 @@ from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
 from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.records.model import ModelRequest
 from proctor.records.rubric import ChatSession
+from proctor.records.session import CustomEvent
 from proctor.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
 
@@ -142,8 +143,10 @@ def test_waiting_for_a_place_is_not_the_judges_time() -> None:
 def test_an_empty_session_is_skipped() -> None:
     """There is nothing to score, and nobody is asked."""
     judge = scores(4)
-    score = asyncio.run(rubric(judge, TONE)(None, None, Session()))
-    assert (score.status, judge.asked) == ("skipped", [])
+    blank = Session([Message("user", " "), Message("assistant", [{"type": "text", "text": ""}])])
+    for empty in (Session(), blank, Session([Message("user", ""), CustomEvent("meta", {"a": 1})])):
+        score = asyncio.run(rubric(judge, TONE)(None, None, empty))
+        assert (score.status, judge.asked) == ("skipped", [])
 
 
 def test_scores_are_kept_under_the_rubrics_id() -> None:

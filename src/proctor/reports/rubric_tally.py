@@ -10,11 +10,19 @@ from typing import Any
 from proctor import codec
 from proctor.records.report import EvalReport
 from proctor.records.results import cluster_of, shared_clusters
-from proctor.records.rubric_scores import Column, Columns, Ends, columns_in, total_of
+from proctor.records.rubric_scores import (
+    Column,
+    Columns,
+    Ends,
+    columns_in,
+    has_failed,
+    total_of,
+)
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports.rubrics import (
     FAILED,
+    SKIPPED,
     Judging,
     half_up,
     judging_of,
@@ -98,7 +106,7 @@ class Tally:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._totals = _Scores()
-        self._sessions = 0
+        self._sessions = self._partial = self._skipped = 0
         self._scores = {column.name: _Scores() for column in columns.columns}
         self._failures = _Failures()
         self._judging = Judging()
@@ -108,8 +116,12 @@ class Tally:
         self._sessions += 1
         cluster = cluster_of(result)
         total = total_of(result.scores, self._columns)
+        failed = has_failed(result.scores, self._columns)
         if total is not None:
             self._totals.add(total.score, cluster)
+            self._partial += failed
+        elif result.success and not failed:
+            self._skipped += 1
         for column in self._columns.columns:
             score = score_in(result, column)
             if score.value is None:
@@ -154,6 +166,7 @@ class Tally:
             "scale": [float(low), float(high)],
             "sessions_scored": scored,
             "sessions_not_scored": self._sessions - scored,
+            **({"sessions_partly_scored": self._partial} if self._partial else {}),
             "average_interval": self._totals.interval(self._columns.scale),
             **self._totals.together(),
             "average_percentage": None if average is None else percentage(average, high),
@@ -186,8 +199,9 @@ class Tally:
                 found[str(int(half_up(total, 0)))] += 1
         else:
             found = _in_ranges(self._totals.values, low, high)
-        missing = self._sessions - len(self._totals.values)
-        return {**found, FAILED: missing} if missing else found
+        failed = self._sessions - len(self._totals.values) - self._skipped
+        without = {FAILED: failed, SKIPPED: self._skipped}
+        return found | {why: number for why, number in without.items() if number}
 
 
 def _in_ranges(totals: Iterable[float], low: float, high: float) -> dict[str, int]:

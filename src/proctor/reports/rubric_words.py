@@ -26,8 +26,9 @@ def in_words(report: EvalReport, content: Mapping[str, Any]) -> str:
 def asked_in(content: Mapping[str, Any]) -> Judging:
     """What judges were asked, as the content of a file tells it."""
     told = dict(content["details"]["judging"])
-    answers, known = told.pop("answers", 0), told.pop("from_history", 0)
-    return Judging(Usage(**told), answers, known)
+    counts = (told.pop(name, 0) for name in ("answers", "from_history", "failed"))
+    answers, known, failed = counts
+    return Judging(Usage(**told), answers, known, failed)
 
 
 def warnings_of(report: EvalReport) -> list[str]:
@@ -61,7 +62,11 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
         yield f"{told['name']}: {_averaged(told['average'], beside)}"
     scored = {"interval": details["average_interval"], "scored": details["sessions_scored"]}
     scored["not_scored"] = details["sessions_not_scored"]
-    yield f"total: {_averaged(batch['average_score'], scored)}"
+    partly = details.get("sessions_partly_scored")
+    lack = (
+        f"; {partly:,} of {scored['scored']:,} totals lack a rubric that failed" if partly else ""
+    )
+    yield f"total: {_averaged(batch['average_score'], scored)}{lack}"
     if clusters := details.get("clusters"):
         why = details.get("no_interval")
         told = f"there are no intervals ({why})" if why else "the intervals allow for that"
@@ -134,6 +139,7 @@ def asked_in_words(asked: Judging, unknown: int = 0) -> str:
         paid += f" (the price of {unknown} is not known)"
     known, answers = asked.from_history, asked.answers
     found = f"{known:,} of {count(answers, 'answer')} known already" if known else ""
-    if known and known == answers:
+    failed = f"{count(asked.failed, 'call')} failed" if asked.failed else ""
+    if known and known == answers and not failed:
         found = f"{count(answers, 'answer')}, all known already: nothing was asked"
-    return ", ".join(part for part in (used, paid, found) if part)
+    return ", ".join(part for part in (used, paid, found, failed) if part)

@@ -29,18 +29,20 @@ _WHOLE = 1e15
 class Judging(msgspec.Struct, frozen=True):
     """What judges were asked: tokens and cost, how many answers, and how many of them were known.
 
-    Answers that were found in the history cost nothing this time.
+    Answers that were found in the history cost nothing this time. `failed` calls gave none.
     """
 
     usage: Usage = Usage()
     answers: int = 0
     from_history: int = 0
+    failed: int = 0
 
     def __add__(self, other: Judging) -> Judging:
         return Judging(
             self.usage + other.usage,
             self.answers + other.answers,
             self.from_history + other.from_history,
+            self.failed + other.failed,
         )
 
     def content(self) -> dict[str, Any]:
@@ -48,6 +50,8 @@ class Judging(msgspec.Struct, frozen=True):
         told: dict[str, Any] = dict(codec.plain(self.usage))
         if self.answers:
             told |= {"answers": self.answers, "from_history": self.from_history}
+        if self.failed:
+            told["failed"] = self.failed
         return told
 
 
@@ -58,9 +62,10 @@ def judging_of(result: EvalResult) -> Judging:
 
 def judging_in(session: Session) -> Judging:
     """What was asked in one exchange with a model."""
-    answered = [call for call in session[ModelCall] if "error" not in call.details]
+    calls = session[ModelCall]
+    answered = [call for call in calls if "error" not in call.details]
     known = sum(bool(call.details.get("cached")) for call in answered)
-    return Judging(session.usage, len(answered), known)
+    return Judging(session.usage, len(answered), known, len(calls) - len(answered))
 
 
 def session_result(result: EvalResult, columns: Columns) -> dict[str, Any]:
