@@ -43,3 +43,15 @@ def test_swapping_turns_the_interval(up: int, down: int, same: int) -> None:
         return
     assert -1 <= found[0] < found[1] <= 1
     assert found == pytest.approx((-back[1], -back[0]))
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 1000))
+def test_pairs_may_weigh_any_number(up: int, down: int, weight: float) -> None:
+    """All pairs differ, and each counts as more or less than one: rounding is no reason to stop."""
+    n = up + down
+    if not n:
+        return
+    whole = weight * n
+    found = paired_interval(whole * (up / n), whole * (down / n), whole)
+    assert found is not None
+    assert -1 <= found[0] < found[1] <= 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from proctor.statistics.distributions import normal_quantile
-from proctor.statistics.intervals import Interval, wilson_interval
+from proctor.statistics.intervals import ROUNDING, Interval, wilson_interval
 
 
 def difference_interval(
@@ -40,7 +40,8 @@ def paired_interval(up: float, down: float, n: float, confidence: float = 0.95) 
     >>> round(low, 3), round(high, 3)
     (-0.293, 0.043)
     """
-    if up < 0 or down < 0 or up + down > n:
+    # All of a number that is not whole, as of clusters that count for less, may be rounded.
+    if up < 0 or down < 0 or up + down > n * (1 + ROUNDING):
         raise ValueError(f"{up!r} and {down!r} of {n!r} cannot be pairs that differ")
     if n == 0:
         return None
