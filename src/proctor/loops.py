@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
@@ -29,14 +29,26 @@ from proctor.records.mail import EvalRequest
 from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
-from proctor.records.sample import ExpectedT, InputT
 from proctor.records.trial import Configuration, EvalResult
 from proctor.registry import Registry
 
 _log = logging.getLogger("proctor.worker")
 
 
-class EvalLoop(Generic[InputT, ExpectedT]):
+if TYPE_CHECKING:
+    # Only type checkers know defaults on Python 3.11; the output's type cannot be inferred.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    LoopInputT = TypeVarWithDefault("LoopInputT", default=Any)
+    LoopOutputT = TypeVarWithDefault("LoopOutputT", default=Any)
+    LoopExpectedT = TypeVarWithDefault("LoopExpectedT", default=Any)
+else:
+    LoopInputT = TypeVar("LoopInputT")
+    LoopOutputT = TypeVar("LoopOutputT")
+    LoopExpectedT = TypeVar("LoopExpectedT")
+
+
+class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     """Answers requests out of a mailbox: runs each sample, scores it, and sends the result.
 
     `loop` is a main loop or any other target; `evaluator` one evaluator or several. Results go
@@ -60,7 +72,7 @@ class EvalLoop(Generic[InputT, ExpectedT]):
         *,
         loop: Any,
         evaluator: Any,
-        requests: Mailbox[EvalRequest[InputT, ExpectedT]],
+        requests: Mailbox[EvalRequest[LoopInputT, LoopExpectedT]],
         results: Mailbox[EvalResult] | None = None,
         lease_seconds: float = 30.0,
         batch_size: int = 1_000,

@@ -184,7 +184,9 @@ def test_a_pattern_that_runs_away_leaves_no_verdict() -> None:
 
     found, turns = asyncio.run(beside())
     assert (found.status, turns > 20) == ("error", True)
-    assert "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
+    assert (
+        "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
+    )
 
 
 def claim_judge(verdict: str, evidence: str) -> Scripted:

@@ -99,7 +99,7 @@ def boxes(
 
 def loop_for(
     target: Any, requests: Any, results: Any = None, evaluator: Any = exact_match, **options: Any
-) -> EvalLoop[Any, Any]:
+) -> EvalLoop[Any, Any, Any]:
     """A loop that waits only a moment for requests."""
     how = {"wait_seconds": 0.05, "name": "w1", **options}
     return EvalLoop(loop=target, evaluator=evaluator, requests=requests, results=results, **how)
@@ -137,7 +137,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def at_work(*loops: EvalLoop[Any, Any]) -> Iterator[None]:
+def at_work(*loops: EvalLoop[Any, Any, Any]) -> Iterator[None]:
     """Loops that answer in threads while the block lasts."""
     threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
     for thread in threads:

@@ -324,7 +324,7 @@ def test_what_was_lost_twice_is_run_with_nothing_beside_it() -> None:
         under_way.remove(text)
         return text
 
-    loop: EvalLoop[str, Any] = EvalLoop(
+    loop: EvalLoop[str, Any, Any] = EvalLoop(
         loop=target, evaluator=length, requests=requests, results=results, concurrency=CONCURRENCY
     )
     tally = loop.run(until_empty=True)

@@ -88,16 +88,27 @@ class Target(Protocol):
         ...
 
 
-class Evaluator(Protocol):
-    """A function of (output, expected) that gives a score."""
+if TYPE_CHECKING:
+    # Only type checkers know defaults on Python 3.11, so that `Evaluator` alone can be written.
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-    def __call__(self, output: Any, expected: Any, /) -> Score: ...
+    JudgedT = TypeVarWithDefault("JudgedT", contravariant=True, default=Any)
+    ReferenceT = TypeVarWithDefault("ReferenceT", contravariant=True, default=Any)
+else:
+    JudgedT = TypeVar("JudgedT", contravariant=True)
+    ReferenceT = TypeVar("ReferenceT", contravariant=True)
 
 
-class SessionEvaluator(Protocol):
-    """A function of (output, expected, session) that gives a score."""
+class Evaluator(Protocol[JudgedT, ReferenceT]):
+    """A function of (output, expected) that returns a score: `Evaluator[str, str]`."""
 
-    def __call__(self, output: Any, expected: Any, session: SessionView, /) -> Score: ...
+    def __call__(self, output: JudgedT, expected: ReferenceT, /) -> Score: ...
+
+
+class SessionEvaluator(Protocol[JudgedT, ReferenceT]):
+    """A function of (output, expected, session) that returns a score."""
+
+    def __call__(self, output: JudgedT, expected: ReferenceT, session: SessionView, /) -> Score: ...
 
 
 class AttachedEvaluator(Protocol):
