@@ -93,11 +93,11 @@ def test_there_is_no_circle() -> None:
 
 
 def test_files_and_functions_stay_small() -> None:
-    """Files have fewer than 400 lines and functions fewer than 60."""
+    """Files have fewer than 600 lines and functions fewer than 60."""
     too_long = []
     for name, file in modules().items():
         text = file.read_text()
-        if text.count("\n") >= 400:
+        if text.count("\n") >= 600:
             too_long.append(f"{name}: {text.count(chr(10))} lines")
         for node in nodes(file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -18,9 +18,10 @@ from proctor.records.rubric import (
     NUMBERS_OF_EVALUATORS,
     NUMBERS_OF_RUNS,
     faults_of_set,
+    further_keys,
     scale_of,
 )
-from proctor.rubrics.files import one_rubric
+from proctor.rubrics.files import load_rubrics, one_rubric
 from proctor.rubrics.schema import SCHEMA_FILE
 
 ONE: dict[str, Any] = {"id": "a", "name": "A", "description": "What?", "scoring_criteria": "1: no"}
@@ -73,13 +74,8 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
 }"""
     assert faults(tmp_path, text) == [
         "rubrics.json:2, version: it is empty",
-        "rubrics.json:3, rubrcs: this key means nothing; did you mean 'rubrics'?",
         "rubrics.json:5, rubrics[0].name: it is empty",
         "rubrics.json:6, rubrics[0].weight: a weight is a number above 0, got 0",
-        (
-            "rubrics.json:7, rubrics[1].descripton: this key means nothing; did you mean "
-            "'description'?"
-        ),
         "rubrics.json:7, rubrics[1]: 'description' is missing",
         "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
         (
@@ -212,15 +208,32 @@ def test_the_starter_set_is_whole() -> None:
 
 
 def test_the_schema_knows_what_the_reader_knows() -> None:
-    """The starter set fits it, an unknown key and a weight of 0 do not."""
+    """The starter set fits it, also with a further key; a weight of 0 does not."""
     import jsonschema_rs
     import yaml
 
     validator = jsonschema_rs.validator_for(json.loads(resources.text("schemas", SCHEMA_FILE)))
     starter = yaml.safe_load(resources.text("rubrics", "starter.yaml"))
     assert validator.is_valid(starter)
-    assert not validator.is_valid({**starter, "rubrcs": []})
+    assert validator.is_valid({**starter, "author": "Ada"})
     assert not validator.is_valid({"version": "1", "rubrics": [{**ONE, "weight": 0}]})
+
+
+def test_further_keys_are_kept_in_the_metadata_and_listed(tmp_path: Path) -> None:
+    """Keys that mean nothing here are kept, with a sentence that names them and a likely slip."""
+    path = tmp_path / "rubrics.yaml"
+    data = {"version": "1", "author": "Ada", "rubrics": [{**ONE, "wieght": 3, "tags": ["a"]}]}
+    path.write_text(json.dumps(data))
+    rubrics = load_rubrics(path)
+    (rubric,) = rubrics
+    assert rubrics.metadata["author"] == "Ada"
+    assert (rubric.metadata["wieght"], rubric.metadata["tags"]) == (3, ["a"])
+    assert rubric.weight == 1.0
+    assert further_keys(rubrics) == (
+        "rubric file: 'author' is not a key of rubrics and is kept in its metadata"
+    )
+    assert further_keys(rubric).startswith("rubric 'a': 'wieght', 'tags' are not keys of rubrics")
+    assert further_keys(rubric).endswith("(did you mean 'weight'?)")
 
 
 JSON_VALUES = st.recursive(

@@ -230,10 +230,13 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     proctor sessions rubrics --text > mine.yaml
     """
     from proctor import codec
-    from proctor.records.rubric import USUAL_SCALE, scale_of
+    from proctor.records.rubric import USUAL_SCALE, further_keys, scale_of
     from proctor.rubrics.files import STARTER, load_rubrics, text_of
 
     found = load_rubrics(file or STARTER)
+    for part in (found, *found):
+        if warning := further_keys(part):
+            complain(f"warning: {warning}")
     if as_text:
         click.echo(text_of(file or STARTER), nl=False)
     elif as_json:
@@ -248,10 +251,13 @@ SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)
 
 
 def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
+    from proctor.records.rubric import further_keys
     from proctor.rubrics.files import load_rubrics
     from proctor.scoring.runs import Scoring, scoring_of
 
     rubrics = load_rubrics(options["rubrics"])
+    if warning := further_keys(rubrics):
+        complain(f"warning: {warning}")
     refuse_other_scale(rubrics, options["scale"])
     scoring = Scoring(
         parallel=options.get("parallel", 1),

@@ -20,6 +20,8 @@ Path = tuple[str | int, ...]
 Fault = tuple[Path, str]
 _TEXTS = ("id", "name", "description", "scoring_criteria")
 LONGEST_ID = 100
+# Where the metadata lists the keys of a file that mean nothing here and are only kept.
+FURTHER_KEYS = "further_keys"
 # What a run's own numbers are called, and those of a single evaluator behind its name.
 NUMBERS_OF_RUNS = (
     "pass_rate",
@@ -129,14 +131,50 @@ def scale_of(rubric: Rubric, usual: tuple[float, float] = USUAL_SCALE) -> tuple[
 
 def rubric_from(data: Mapping[str, Any]) -> Rubric:
     """A rubric out of plain data that has no faults."""
-    return msgspec.convert(_plain(data), Rubric, strict=False)
+    return msgspec.convert(_plain(_keep_further_keys(data, Rubric)), Rubric, strict=False)
 
 
 def set_from(data: Mapping[str, Any]) -> RubricSet:
     """A set of rubrics out of plain data that has no faults."""
-    rubrics = [_plain(one) for one in data["rubrics"]]
+    data = _keep_further_keys(data, RubricSet)
+    rubrics = [_plain(_keep_further_keys(one, Rubric)) for one in data["rubrics"]]
     version = str(data["version"]).strip()
     return msgspec.convert({**_plain(data), "version": version, "rubrics": rubrics}, RubricSet)
+
+
+def further_keys(part: Rubric | RubricSet) -> str:
+    """A sentence on the keys of a file that are only kept in the metadata; "" if there are none.
+
+    >>> further_keys(rubric_from({"id": "a", "name": "A", "description": "…",
+    ...     "scoring_criteria": "…", "wieght": 3}))
+    "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean \
+'weight'?)"
+    """
+    names = part.metadata.get(FURTHER_KEYS)
+    if not isinstance(names, list) or not names:
+        return ""
+    whose = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
+    listed = ", ".join(repr(name) for name in names)
+    is_one = len(names) == 1
+    meant = [nearest(name, part.__struct_fields__) for name in names]
+    hints = [hint.rstrip("?") for hint in meant if hint.startswith("did you mean")]
+    hint = f" ({'; '.join(hints)}?)" if hints else ""
+    return (
+        f"{whose}: {listed} {'is not a key' if is_one else 'are not keys'} of rubrics and "
+        f"{'is' if is_one else 'are'} kept in its metadata{hint}"
+    )
+
+
+def _keep_further_keys(data: Mapping[str, Any], kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Move the keys that a file has beside the known ones into its metadata, and list them."""
+    names = [key for key in data if key not in kind.__struct_fields__]
+    if not names:
+        return data
+    kept = {key: value for key, value in data.items() if key not in names}
+    own = dict(data.get("metadata") or {})
+    listed = [*own.get(FURTHER_KEYS, ()), *map(str, names)]
+    further = {str(name): data[name] for name in names}
+    return {**kept, "metadata": {**further, **own, FURTHER_KEYS: listed}}
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +199,6 @@ def faults_of_set(data: Any) -> Iterator[Fault]:
     if not isinstance(data, Mapping):
         yield (), "a rubric file is a mapping {version, rubrics: [{id, name, …}]}"
         return
-    yield from _unknown(data, RubricSet, ())
     version = data.get("version")
     if version is None:
         yield (), "'version' is missing: results name it, so write one, such as \"1.0\""
@@ -193,7 +230,6 @@ def faults_of_rubric(data: Any, at: Path = ()) -> Iterator[Fault]:
     if not isinstance(data, Mapping):
         yield at, f"a rubric is a mapping with id, name and description, got {_kind(data)}"
         return
-    yield from _unknown(data, Rubric, at)
     for key in _TEXTS:
         yield from _text_faults(data, key, at)
     weight = data.get("weight", 1.0)
@@ -254,13 +290,6 @@ def _scale_faults(scale: Any, at: Path) -> Iterator[Fault]:
 def _metadata_faults(metadata: Any, at: Path) -> Iterator[Fault]:
     if not isinstance(metadata, Mapping | None):
         yield at, f"it is a mapping, got {_kind(metadata)}"
-
-
-def _unknown(data: Mapping[str, Any], kind: type[msgspec.Struct], at: Path) -> Iterator[Fault]:
-    known = kind.__struct_fields__
-    for key in data:
-        if key not in known:
-            yield (*at, str(key)), f"this key means nothing; {nearest(str(key), known)}"
 
 
 def _kind(value: Any) -> str:

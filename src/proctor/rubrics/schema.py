@@ -31,5 +31,7 @@ def _tidied(part: Any) -> Any:
             if key == "description" and isinstance(value, str)
             else _tidied(value)
             for key, value in part.items()
+            # Further keys are kept in the metadata.
+            if (key, value) != ("additionalProperties", False)
         }
     return [_tidied(one) for one in part] if isinstance(part, list) else part

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from proctor import sessions
 from proctor.asking.conditions import conditions
 from proctor.errors import CallFailed, ConfigError, EvaluatorError, StopRun
 from proctor.evaluators.judging.braces import judge_template
@@ -21,7 +22,7 @@ from proctor.evaluators.judging.transcript import Shown
 from proctor.ports import ProviderAdapter
 from proctor.prompts import PromptTemplate
 from proctor.records.numbers import is_number
-from proctor.records.rubric import Rubric, RubricSet, scale_of
+from proctor.records.rubric import Rubric, RubricSet, further_keys, scale_of
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
@@ -101,9 +102,12 @@ class SessionRubric(NamedTuple):
     shown: Shown
     time: Time
     places: Places
+    warning: str = ""
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
         """The score of a session; without a verdict an error, whose details say so."""
+        if self.warning:
+            sessions.warn(self.warning)
         asked = sample.input if isinstance(sample, Sample) else None
         fence = self.shown.of(session or SessionView(), asked, output)
         if fence is None:
@@ -189,7 +193,8 @@ def session_rubric(
         "max_score": high,
     }
     prompt = judge_template(template).filled(words)
-    return SessionRubric(adapter, prompt, taken, how, shown, Time(timeout), places)
+    warning = further_keys(rubric)
+    return SessionRubric(adapter, prompt, taken, how, shown, Time(timeout), places, warning)
 
 
 def shown_as(content: Any, session: Any, where: str) -> Shown:
