@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from proctor.evaluators.session import token_usage_under
 from proctor.importers.conversation import Conversation, add_missing, read_conversation
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from tests.importers.conversations import ANSWER, QUESTION, SHAPES, SYSTEM, chat
@@ -233,3 +234,16 @@ def test_two_calls_of_one_tool_are_not_taken_for_one() -> None:
     """A recorded call without an id stands for one call of that name, not for all."""
     calls = Session([ToolCall("search", call_id="c1"), ToolCall("search", call_id="c2")])
     assert len(add_missing(Session([ToolCall("search")]), calls)[ToolCall]) == 2
+
+
+def test_tokens_that_one_answer_does_not_tell_are_unknown() -> None:
+    """A sum of some of the calls must not pass for the sum of all."""
+    partly: list[Any] = chat()
+    del partly[2]["usage"]
+    found = read(partly).session
+    assert [call.usage for call in found[ModelCall]] == [Usage(20, 3), Usage()]
+    assert token_usage_under(1_000)("", None, found).status == "error"
+    assert token_usage_under(22)("", None, found).passed is False
+    whole = {"messages": [{**one, "usage": None} for one in chat()], "usage": {"input_tokens": 9}}
+    assert read(whole).session.usage == Usage(9)
+    assert read([{**one, "usage": None} for one in chat()]).session[ModelCall] == ()

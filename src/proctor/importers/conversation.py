@@ -34,6 +34,8 @@ _LANGCHAIN = ("human", "ai", "system", "tool", "function", "chat")
 _SAYS = ("content", "parts", "tool_calls", "function_call", "refusal")
 # An object without any of these is neither a message nor a response.
 _SIGNS = ("role", "type", "lc", "choices", "object")
+# LangGraph marks answers with it that it wrote itself.
+_HANDOFF = "__is_handoff_back"
 # What a mapping with messages may tell of all of them.
 _AROUND = ("system", "usage", "model")
 
@@ -86,8 +88,8 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
     session = chronicle.imported("", "", "").session
     if not any(map(_is_act, session)):
         return None
-    if (total := _total_usage(session, found.around)) is not None:
-        session.append(total)
+    for call in _other_model_calls(session, found):
+        session.append(call)
     last = _last_message(found)
     ends = last is not None and last.role == "assistant" and not last.tool_calls
     answer = _text_of(last.content) if ends and last is not None else None
@@ -296,12 +298,26 @@ def _history(found: _Found, end: int) -> list[Message]:
     return [msgspec.structs.replace(message, tool_calls=()) for message in earlier]
 
 
-def _total_usage(session: Session, around: Mapping[str, Any]) -> ModelCall | None:
-    """What stands beside the messages of tokens, where no message tells any."""
-    used = usage_of(mapping(around.get("usage")))
-    if used == Usage() or session[ModelCall]:
-        return None
-    return ModelCall(text(around.get("model")) or UNKNOWN_MODEL, used)
+def _other_model_calls(session: Session, found: _Found) -> list[ModelCall]:
+    """Model calls that no message tells of: all of them in one sum, or those without a usage.
+
+    Where one answer tells its tokens and another does not, the sum of both is not known.
+    """
+    counted = len(session[ModelCall])
+    if counted and found.response is None:
+        answers = sum(message.role == "assistant" for message in session[Message])
+        silent = answers - counted - sum(map(_is_handoff, found.messages))
+        return [ModelCall(UNKNOWN_MODEL)] * silent
+    used = usage_of(mapping(found.around.get("usage")))
+    if counted or used == Usage():
+        return []
+    return [ModelCall(text(found.around.get("model")) or UNKNOWN_MODEL, used)]
+
+
+def _is_handoff(message: Mapping[str, Any]) -> bool:
+    """True for an answer that no model gave: LangGraph wrote it."""
+    fields = mapping(message.get("data")) or mapping(message.get("kwargs"))
+    return _HANDOFF in mapping(fields.get("response_metadata"))
 
 
 def _last_message(found: _Found) -> Message | None:
