@@ -12,6 +12,7 @@ from proctor.records.trial import Reply
 
 # Outputs of these types hold no messages.
 _PLAIN = frozenset((int, float, bool, bytes, type(None)))
+_JSON = ("[", "{")
 
 
 def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
@@ -26,11 +27,15 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     >>> reply.output, len(reply.session), reply.raw_output == {"messages": chat}
     ('Hello!', 2, True)
     """
-    output = returned.output if isinstance(returned, Reply) else returned
-    kind = type(output)
-    if kind in _PLAIN or (kind is str and '"lc"' not in output[:200]):
-        return returned
-    if isinstance(returned, Reply) and returned.session is not None:
+    kind = type(returned)
+    output = returned
+    if kind is not str and isinstance(returned, Reply):
+        if returned.session is not None:
+            return returned
+        output = returned.output
+        kind = type(output)
+    # Of texts, only the JSON that LangChain writes is looked at.
+    if (kind is str and output[:1] not in _JSON) or kind in _PLAIN:
         return returned
     try:
         return _with_conversation(returned, output, sample)

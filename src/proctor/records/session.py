@@ -190,6 +190,10 @@ class Session(
 
     def __post_init__(self) -> None:
         events: Any = self._events
+        if not events and type(events) is list:
+            # Every trial begins with one: this must cost nothing.
+            self._events = []
+            return
         if type(events) is not list and (
             isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable)
         ):
