@@ -141,11 +141,11 @@ def test_the_session_can_be_read_but_not_added_to() -> None:
 
 
 def test_what_is_missing_has_a_stand_in() -> None:
-    """No session is an empty one; an optional expected value keeps its default."""
+    """An optional expected value keeps its default; a session that is missing has no stand-in."""
     seen: list[Any] = []
-    attach(lambda output, expected="none", session=None: seen.append((expected, session))).score(
-        trial("out")
-    )
+    look = attach(lambda output, expected="none", session=None: seen.append((expected, session)))
+    assert look.score(trial("out")).status == "skipped"
+    look.score(Trial(Sample("1", None), "out", session=Session()))
     assert seen == [("none", SessionView())]
 
 

@@ -282,7 +282,7 @@ session/rubric
     timeout: float | None = None
     max_content_chars: int = 4000
     max_session_chars: int = 100000
-    needs nothing
+    needs: session
 session/slice_contains
     Passes if the session has at least so many events of a type that a condition holds for.
     type: any
@@ -305,7 +305,7 @@ session/tool_called
     name: str
     needs: session
 session/tool_not_called
-    Passes if the tool was never called; also where no tool was called, or nothing recorded.
+    Passes if the tool was never called; also where no tool was called.
     name: str
     needs: session
 session/tool_sequence

@@ -100,12 +100,13 @@ def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, exam
 
 
 def test_combinations_work_with_and_without_a_session() -> None:
-    """Ruling: the session reaches the parts that want it; without one they see an empty one."""
+    """Ruling: the session reaches the parts that want it; without one these are skipped."""
     session = Session()
     session.append(ToolCall("search"))
     both = all_of(exact_match, searched)
     assert both("a", "a", session).passed is True
-    assert both("a", "a").passed is False
+    assert both("b", "a").passed is False
+    assert both("a", "a").details["parts"]["searched"].value is None
 
 
 def test_parts_may_want_the_whole_sample() -> None:

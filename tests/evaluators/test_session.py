@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from proctor.api import evaluate, rescore
 from proctor.errors import EvaluatorError
 from proctor.evaluators.attach import attach
 from proctor.evaluators.combination import all_of, any_of, negate, weighted
+from proctor.evaluators.marking import evaluator, needs_session
 from proctor.evaluators.matching import contains, exact_match
 from proctor.evaluators.session import (
     all_tools_succeeded,
@@ -113,10 +115,68 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
 def test_each_says_what_it_is_named_for(
     check: Callable[..., Score], searched: Any, nothing: Any
 ) -> None:
-    """On a session with calls, and on one that is empty or not there."""
+    """On a session with calls, and on one that is empty."""
     assert says(check) == searched
     assert says(check, NOTHING) == nothing
-    assert says(check, None) == nothing
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        tool_called("search"),
+        tool_not_called("search"),
+        tool_call_count(max_count=3),
+        all_tools_succeeded(),
+        token_usage_under(100),
+        slice_contains(ToolCall),
+        tool_sequence(["search"]),
+        tool_sequence([], "exact"),
+    ],
+)
+def test_without_a_recorded_session_nothing_is_judged(check: Callable[..., Score]) -> None:
+    """No session is not "no tool was called": the verdict is skipped, and says how to record."""
+    score = check("out", None, None)
+    assert (score.status, score.value) == ("skipped", None)
+    assert "no session was recorded" in score.reason
+    assert "Fix: return the agent's messages" in score.reason
+    attached = attach(check)
+    assert attached.score(Trial(Sample("1", None, "x"), "out")) == score
+    assert attached("out") == score
+    assert attached("out", None, SessionView(recorded=False)) == score
+
+
+def test_a_session_evaluator_of_ones_own_is_skipped_without_a_session() -> None:
+    """Functions, async functions, objects, classes, marked ones and factories alike."""
+
+    def quiet(output: Any, expected: Any, session: SessionView) -> bool:
+        return not session[ToolCall]
+
+    def lenient(output: Any, expected: Any = None, session: Any = None) -> bool:
+        return not session or not session[ToolCall]
+
+    async def later(output: Any, session: SessionView) -> bool:
+        return not session[ToolCall]
+
+    @needs_session
+    def marked(*evidence: Any) -> bool:
+        return not evidence[2]
+
+    @evaluator(factory=True)
+    def made_quiet() -> Any:
+        return lambda output, expected, session: not session[ToolCall]
+
+    class Quiet:
+        def evaluate(self, output: Any, expected: Any, session: SessionView) -> bool:
+            return not session[ToolCall]
+
+    for own in (quiet, lenient, later, marked, made_quiet, Quiet, Quiet()):
+        attached = attach(own)
+        for session, status in ((None, "skipped"), (Session(), "ok")):
+            given = attached.score(Trial(Sample("1", None, "x"), "out", session=session))
+            score = asyncio.run(given) if attached.mode == "async" else given
+            assert (score.status, score.passed is True) == (status, status == "ok"), own
+    together = all_of(quiet, lenient)("out", "x")
+    assert together.status == "skipped"
 
 
 def test_reasons_tell_what_was_seen() -> None:
@@ -144,7 +204,7 @@ def test_reasons_tell_what_was_seen() -> None:
         ]
     )
     empty = [tool_called("a"), all_tools_succeeded(), tool_call_count("a", max_count=1)]
-    assert [check("out").reason for check in empty] == snapshot(
+    assert [check("out", None, NOTHING).reason for check in empty] == snapshot(
         ["'a' was not called; no tool was called", "no tool was called", "'a' was called 0 times"]
     )
 

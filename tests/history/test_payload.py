@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.api import evaluate
+from proctor.evaluators.session import tool_called
 from proctor.history.payload import read, written
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import EvalResult, Failure, Trial
+from proctor.sessions import record
 from tests.records.examples import run_of, scored
 
 
@@ -165,3 +168,45 @@ def test_a_sound_result_is_written_unchanged(name: str, output: str) -> None:
     data, kept = written(result)
     assert kept is result
     assert read(data) == result
+
+
+@pytest.mark.parametrize("part", ODD_PARTS[:4], ids=range(4))
+def test_an_event_that_cannot_be_stored_costs_only_itself(part: dict[str, Any]) -> None:
+    """The other events stay as they are, and what the odd one holds is kept as far as it goes."""
+    (odd,) = part["session"]
+    sound = ToolCall("open", {"page": 1}, result="ok")
+    session = Session([sound, odd, Message("user", "hi")])
+    data, kept = written(EvalResult(Trial(Sample("s", "?"), "!", session=session)))
+    back = read(data).trial.session
+    assert back is not None
+    assert back == kept.trial.session
+    assert (back.events[0], back.events[2]) == (sound, Message("user", "hi"))
+    stored = back.events[1]
+    assert isinstance(stored, CustomEvent)
+    assert stored.kind == (odd.kind if isinstance(odd, CustomEvent) else type(odd).__name__)
+    if isinstance(odd, ToolCall):
+        assert stored.data["name"] == "search"
+
+
+@pytest.mark.parametrize("length", [10, 200_000])
+@pytest.mark.parametrize("secret", ["", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"])
+def test_a_session_that_cannot_be_stored_is_a_warning_of_the_run(
+    length: int, secret: str, tmp_path: Path
+) -> None:
+    """Neither silence nor a lost sample; also where the result is looked at in a thread."""
+
+    def target(text: str) -> str:
+        record(ToolCall("search", "not a mapping"))  # type: ignore[arg-type]
+        record(ToolCall("open"))
+        return "x" * length + " " + secret
+
+    history = SQLiteHistory(tmp_path / "h.db")
+    report = evaluate(target, [{"id": "1", "input": "?"}], tool_called("open"), history=history)
+    assert report.metadata is not None
+    (warning,) = [one for one in report.metadata.warnings if "cannot be stored" in one]
+    assert "ToolCall" in warning
+    assert report.results[0].scores["tool_called"].passed is True
+    (stored,) = history.results(report.run_id)
+    assert stored.trial.session is not None
+    assert [call.name for call in stored.trial.session[ToolCall]] == ["open"]
+    history.close()

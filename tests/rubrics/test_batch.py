@@ -166,7 +166,10 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
 
     judge = Counting()
     report = evaluate(
-        lambda question: "An answer.",
+        lambda question: [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": "An answer."},
+        ],
         [{"id": str(number), "input": "Why?"} for number in range(10)],
         list(rubric_evaluators(judge, "starter", at_once=4)),
         history=False,

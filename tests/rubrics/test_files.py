@@ -21,7 +21,7 @@ from proctor.records.rubric import (
     further_keys,
     scale_of,
 )
-from proctor.rubrics.files import load_rubrics, one_rubric
+from proctor.rubrics.files import one_rubric
 from proctor.rubrics.schema import SCHEMA_FILE
 
 ONE: dict[str, Any] = {"id": "a", "name": "A", "description": "What?", "scoring_criteria": "1: no"}

@@ -10,13 +10,14 @@ from langchain_core.language_models.fake_chat_models import (
     GenericFakeChatModel,
 )
 from langchain_core.load import Serializable
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from proctor.api import evaluate
 from proctor.records.sample import Sample
-from proctor.records.session import Usage
+from proctor.records.session import Message, Usage
 from proctor.records.trial import Reply
 from proctor.targets.runnable import from_runnable
 
@@ -41,7 +42,7 @@ def test_a_runnable_is_awaited_by_ainvoke() -> None:
 
 
 def test_a_chat_model_gives_content_and_usage() -> None:
-    """A message gives its content as the output and its token counts as usage."""
+    """A message gives its text as the output, its token counts as usage, and a session."""
     told: Any = {
         "input_tokens": 12,
         "output_tokens": 3,
@@ -49,14 +50,23 @@ def test_a_chat_model_gives_content_and_usage() -> None:
         "input_token_details": {"cache_read": 4},
     }
     model = GenericFakeChatModel(messages=iter([AIMessage("Paris", usage_metadata=told)]))
-    reply = asyncio.run(from_runnable(model, "model").call(SAMPLE, {}))
-    assert reply == Reply("Paris", Usage(12, 3, 4))
+    (result,) = evaluate(model, [SAMPLE], lambda output: True, history=None).results
+    assert (result.output, result.trial.usage) == ("Paris", Usage(12, 3, 4))
+    assert result.trial.session is not None
+    assert result.trial.session[Message] == (Message("assistant", "Paris"),)
 
 
 def test_a_message_without_usage_leaves_it_unknown() -> None:
     """Usage that was not told is None and not zero."""
     model = FakeListChatModel(responses=["Paris"])
-    assert asyncio.run(from_runnable(model, "model").call(SAMPLE, {})) == Reply("Paris")
+    (result,) = evaluate(model, [SAMPLE], lambda output: True, history=None).results
+    assert (result.output, result.trial.usage) == ("Paris", None)
+
+
+def test_a_message_that_is_no_answer_of_a_model_gives_its_content() -> None:
+    """A chain may end with a message of the user's, or of a tool's."""
+    target = from_runnable(RunnableLambda(lambda text: HumanMessage(text)), "it")
+    assert asyncio.run(target.call(SAMPLE, {})) == Reply("hello")
 
 
 def test_a_chain_runs_from_prompt_to_text() -> None:

@@ -231,9 +231,9 @@ def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(
         lingering.append(api.get_tracer("x").start_span("chat small", attributes=attributes))
         return question
 
-    def end_them(output: Any, expected: Any, session: SessionView) -> bool:
+    def end_them(output: Any, expected: Any) -> bool:
         lingering.pop().end()
-        return len(session) == 0
+        return True
 
     watched = observe(agent, ["a", "b"], [end_them], concurrency=1)
     assert [result.trial.session for result in watched.results] == [None, None]

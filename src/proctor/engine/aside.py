@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections import deque
 from collections.abc import Callable
@@ -23,12 +24,14 @@ class Aside:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        # Warnings of the run are found by it, also from the thread.
+        self._context = contextvars.copy_context()
         self._thread = ThreadPoolExecutor(1, "proctor-redaction")
         self._waiting: deque[tuple[int, Future[Callable[[], None]]]] = deque()
 
     def do(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
         """Take work of a size; returns at once."""
-        future = self._thread.submit(work, *args)
+        future = self._thread.submit(self._context.copy().run, work, *args)
         self._waiting.append((size, future))
         future.add_done_callback(self._tell)
 
@@ -43,7 +46,8 @@ class Aside:
         self._hand_on(failed=True)
 
     def _tell(self, _: object) -> None:
-        self._loop.call_soon_threadsafe(functools.partial(self._hand_on, failed=False))
+        hand_on = functools.partial(self._hand_on, failed=False)
+        self._loop.call_soon_threadsafe(hand_on, context=self._context)
 
     def _hand_on(self, *, failed: bool) -> None:
         """Call what is done, in the order in which it came, and raise what went wrong if asked."""

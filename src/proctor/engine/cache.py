@@ -11,6 +11,7 @@ import msgspec
 
 from proctor import codec, sessions
 from proctor.clock import Clock
+from proctor.engine.replies import read_reply
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
@@ -53,7 +54,7 @@ class OutputCache:
             if found is not None:
                 return msgspec.json.decode(found, type=CachedReply)
             began = clock.monotonic()
-            returned = await call(sample, options, epoch)
+            returned = read_reply(await call(sample, options, epoch), sample)
             latency = (clock.monotonic() - began) * 1000.0
             reply = _as_reply(returned, latency)
             with contextlib.suppress(*codec.UNWRITABLE):
@@ -75,8 +76,9 @@ def _as_reply(returned: Any, latency_ms: float) -> Reply:
     return Reply(
         reply.output,
         reply.usage or (None if known is None else known.known_usage()),
-        reply.session or known,
+        reply.session or known or reply.session,
         latency_ms if reply.latency_ms is None else reply.latency_ms,
+        reply.raw_output,
     )
 
 

@@ -17,6 +17,7 @@ from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
+from proctor.engine.replies import read_reply
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
@@ -117,10 +118,12 @@ class TrialRunner:
             slot.resting = False
             attempt += 1
         sessions.current.set(None)
-        cached = False
+        cached, raw = False, None
+        recorded = session if len(session) else None
         if isinstance(reply, Reply):
-            cached = type(reply) is CachedReply
-            spent, session = reply.usage or spent, reply.session or session
+            cached, raw = type(reply) is CachedReply, reply.raw_output
+            # An empty session was recorded, too; but live events tell more than it does.
+            spent, recorded = reply.usage or spent, reply.session or recorded or reply.session
             latency = self._told(reply, latency)
             reply = reply.output
         return Trial(
@@ -133,8 +136,9 @@ class TrialRunner:
             epoch,
             attempt,
             spent,
-            session if len(session) else None,
+            recorded,
             cached,
+            raw,
         )
 
     def _told(self, reply: Reply, measured: float) -> float | None:
@@ -161,6 +165,7 @@ class TrialRunner:
             reply = await self._call(sample, configuration.options, epoch)
             if isinstance(reply, Reply):
                 _check(reply)
+            reply = read_reply(reply, sample)
         except asyncio.CancelledError as error:
             if slot.abandoned or (not slot.expired and _is_cancelled()):
                 raise

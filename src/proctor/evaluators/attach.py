@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.errors import EvaluatorError, Problem
 from proctor.evaluators.calling import Way, async_score, plain_score, reader, score_of_two
-from proctor.evaluators.evidence import Shape, shape_of, signature_of
+from proctor.evaluators.evidence import SESSION_OPTIONAL, Shape, shape_of, signature_of
 from proctor.evaluators.marking import (
     EvaluatorInfo,
     Marking,
@@ -75,7 +75,8 @@ class Attached:
     ) -> Any:
         usage = None
         if isinstance(session, SessionView):
-            usage, session = session.told, Session(list(session))
+            usage = session.told
+            session = Session(list(session)) if session.recorded else None
         return self.score(Trial(Sample("", None, expected), output, usage=usage, session=session))
 
     def __repr__(self) -> str:
@@ -255,6 +256,7 @@ def _settled(thing: Any, terms: Terms) -> Attached:
         shape.expects,
         threshold,
         "epochs" in needs,
+        "session" in shape.kinds and not getattr(call, SESSION_OPTIONAL, False),
     )
     if _is_async(call):
         return Attached(spec, "async", async_score(call, way), needs)

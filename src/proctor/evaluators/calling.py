@@ -10,10 +10,15 @@ from proctor.evaluators.evidence import Evidence
 from proctor.evaluators.verdict import as_error, as_score
 from proctor.fields.view import Field, SeenTrial, context_of
 from proctor.records.score import NOT_LAST, Score
-from proctor.records.session import Session
+from proctor.records.session import SessionView
 from proctor.records.trial import Trial
 
 NO_EXPECTED = "the sample has no expected value"
+NO_SESSION = (
+    "no session was recorded, so nothing is known of what the target did. Fix: return the agent's "
+    "messages, call record(...) in its tools, return Reply(output, session=...), or record spans "
+    "with OpenTelemetry"
+)
 
 
 class Way(NamedTuple):
@@ -23,11 +28,14 @@ class Way(NamedTuple):
     expects: bool
     threshold: float
     once: bool
+    needs_session: bool = False
 
     def nothing_to_say(self, trial: Trial) -> Score | None:
         """Why it is not asked about this trial, if it is not."""
         if self.expects and trial.sample.expected is None:
             return Score.skipped(NO_EXPECTED)
+        if self.needs_session and trial.session is None:
+            return Score.skipped(NO_SESSION)
         if self.once and isinstance(trial, SeenTrial) and trial.epochs is None:
             return Score.skipped(NOT_LAST)
         return None
@@ -96,8 +104,14 @@ def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:
         "output": lambda trial: trial.output,
         "expected": expected,
         "sample": lambda trial: trial.sample,
-        "session": lambda trial: (trial.session or Session()).view(trial.usage),
+        "session": _view_of,
         "context": lambda trial: context_of(trial, own_field),
         "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
     }
     return readers[piece.kind]
+
+
+def _view_of(trial: Trial) -> SessionView:
+    if trial.session is None:
+        return SessionView((), trial.usage, recorded=False)
+    return trial.session.view(trial.usage)

@@ -14,6 +14,8 @@ from proctor.errors import EvaluatorError
 EvidenceKind = Literal["output", "expected", "sample", "session", "context", "nothing"]
 
 SESSION_MARK = "__needs_session__"
+# Carried by evaluators that decide themselves what to say without a recorded session.
+SESSION_OPTIONAL = "__session_optional__"
 # The names that frameworks give to a session in annotations.
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
 SHAPES_TAKEN = (

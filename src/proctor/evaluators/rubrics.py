@@ -32,7 +32,7 @@ def _of_the_set(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [{**parameters, "rubric": one.id} for one in known] or [parameters]
 
 
-@evaluator(category="session", factory=True, needs=(), spread=_of_the_set)
+@evaluator(category="session", factory=True, needs=("session",), spread=_of_the_set)
 def rubric(
     adapter: Model,
     rubric: Any,
@@ -53,13 +53,17 @@ def rubric(
     or an id among those of `rubrics`: a rubric file, or "starter", the set that ships; an entry
     of an eval file without it stands for all of them. Scores are kept under the rubric's id. The
     judge sees the turns, tool calls and results, long ones cut in the middle; `template` is one of
-    your own. The `timeout` is for both calls, where an unreadable answer is asked for again.
+    your own. A trial without a recorded session is skipped. The `timeout` is for both calls, where
+    an unreadable answer is asked for again.
 
     >>> import asyncio
+    >>> from proctor.records.session import Message, Session
     >>> def kind(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
-    >>> asyncio.run(rubric(kind, "communication")("Good morning!")).details["score"]
+    >>> session = Session([Message("user", "Hello"), Message("assistant", "Good morning!")])
+    >>> judge = rubric(kind, "communication")
+    >>> asyncio.run(judge("Good morning!", None, session)).details["score"]
     4
     """
     from proctor.evaluators.judging.session_rubric import shown_as

@@ -8,24 +8,31 @@ from typing import Any, Literal, get_args
 
 from proctor import importing
 from proctor.errors import EvaluatorError, UsageError
+from proctor.evaluators.calling import NO_SESSION
+from proctor.evaluators.evidence import SESSION_OPTIONAL
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.matching import json_subset
 from proctor.evaluators.sequences import ArgumentRule, SequenceMode, Terms, compared, wanted_of
-from proctor.evaluators.tool_calls import calls_of, names_of, read
+from proctor.evaluators.tool_calls import (
+    Seen,
+    SessionCheck,
+    calls_of,
+    if_recorded,
+    names_of,
+    read,
+    view_of,
+)
 from proctor.evaluators.verdict import shown
 from proctor.records.score import Score
 from proctor.records.session import (
     CustomEvent,
     Message,
     ModelCall,
-    Session,
     SessionView,
     ToolCall,
 )
 
 Unknown = Literal["error", "skip", "fail", "pass"]
-SessionCheck = Callable[..., Score]
-Seen = Session | SessionView | None
 
 _OWN_TYPES: dict[str, type] = {
     "ToolCall": ToolCall,
@@ -48,19 +55,19 @@ def tool_called(name: str) -> SessionCheck:
     """
     _check_name(name, "tool_called")
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        calls = calls_of(_seen(session))
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
+        calls = calls_of(session)
         count = sum(call.name == name for call in calls)
         if count:
             return Score(1.0, True, f"called {_times(count)}")
         return Score(0.0, False, f"{name!r} was not called; {names_of(calls)}")
 
-    return made(evaluate, by=tool_called, name=name)
+    return made(if_recorded(evaluate), by=tool_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def tool_not_called(name: str) -> SessionCheck:
-    """Passes if the tool was never called; also where no tool was called, or nothing recorded.
+    """Passes if the tool was never called; also where no tool was called.
 
     >>> session = Session([ToolCall("delete_all")])
     >>> tool_not_called("delete_all")("Done.", None, session).reason
@@ -68,13 +75,13 @@ def tool_not_called(name: str) -> SessionCheck:
     """
     _check_name(name, "tool_not_called")
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        found = [call for call in calls_of(_seen(session)) if call.name == name]
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
+        found = [call for call in calls_of(session) if call.name == name]
         if not found:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_times(len(found))}: {found[0]}")
 
-    return made(evaluate, by=tool_not_called, name=name)
+    return made(if_recorded(evaluate), by=tool_not_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -96,8 +103,8 @@ def tool_call_count(
     _check_counts(min_count, max_count)
     what = "a tool" if name is None else repr(name)
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        calls = calls_of(_seen(session))
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
+        calls = calls_of(session)
         count = sum(name in (None, call.name) for call in calls)
         told = f"{what} was called {_times(count)}"
         if count < min_count:
@@ -107,7 +114,7 @@ def tool_call_count(
         return Score(1.0, True, told, {"count": count})
 
     given = {"name": name, "min_count": min_count, "max_count": max_count}
-    return made(evaluate, by=tool_call_count, **given)
+    return made(if_recorded(evaluate), by=tool_call_count, **given)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -127,8 +134,8 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     "1 of 2 tool calls failed: open() ('404 Not Found')"
     """
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        calls = calls_of(_seen(session), words=words)
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
+        calls = calls_of(session, words=words)
         failed = [f"{call} ({call.why})" for call in calls if call.went_well is False]
         silent = [str(call) for call in calls if call.went_well is None]
         if failed:
@@ -138,7 +145,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
             return Score.error(f"nothing tells how these calls went: {', '.join(silent)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return made(evaluate, by=all_tools_succeeded, words=words)
+    return made(if_recorded(evaluate), by=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -148,7 +155,7 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
     Counted is what the target told, or else all model calls of the session. Where no call was
     recorded, or one did not tell its usage, it is unknown whether the limit was kept (unless the
     others are above it by themselves); `unknown` says what to make of that: "error", "skip",
-    "fail" or "pass".
+    "fail" or "pass". Without a recorded session an "error" is a "skip".
 
     >>> from proctor.records.session import Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
@@ -161,16 +168,19 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
     _check_choice(unknown, Unknown, "unknown", "token_usage_under")
 
     def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        view = _seen(session)
+        view = view_of(session)
         used, silent = view.usage.total_tokens, _silent(view)
         told = f"{used or 0:,} tokens were used, {max_tokens:,} are allowed"
         details = {"tokens": used}
         if used is not None and used > max_tokens:
             return Score(0.0, False, told, details)
+        if used is None and not view.recorded and unknown in ("error", "skip"):
+            return Score.skipped(NO_SESSION)
         if used is None or silent:
             return _not_known(unknown, silent, len(view[ModelCall]))
         return Score(1.0, True, told, details)
 
+    setattr(evaluate, SESSION_OPTIONAL, True)
     return made(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
 
 
@@ -196,20 +206,19 @@ def slice_contains(
     kind, holds = _kind(type), _predicate(predicate)
     name = kind if isinstance(kind, str) else kind.__name__
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        view = _seen(session)
-        events = _named(view, kind) if isinstance(kind, str) else view[kind]
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
+        events = _named(session, kind) if isinstance(kind, str) else session[kind]
         count = sum(bool(holds(event)) for event in events)
         details = {"count": count, "of": len(events)}
         told = f"{count} of {len(events)} events of type {name} are as wanted"
         if count >= min_count:
             return Score(1.0, True, told, details)
-        if _is_lost(view, kind, len(events)):
+        if _is_lost(session, kind, len(events)):
             return Score.error(f"some events of type {name} cannot be read back from the file")
         return Score(0.0, False, f"{told}, at least {min_count} must be", details)
 
     given = {"type": type, "predicate": predicate, "min_count": min_count}
-    return made(evaluate, by=slice_contains, **given)
+    return made(if_recorded(evaluate), by=slice_contains, **given)
 
 
 @evaluator(category="session", factory=True, needs=("session",))
@@ -252,7 +261,7 @@ def tool_sequence(
             fix='name the tools, or use mode="exact" to allow none',
         )
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
+    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if own is None and expected is None:
             return Score.skipped("no tools are given, and the sample has no expected value")
         try:
@@ -261,18 +270,11 @@ def tool_sequence(
             return Score.error(str(error))
         if not wanted and not terms.complete:
             return Score.skipped("there is nothing to look for: no tool is expected")
-        return compared(wanted, calls_of(_seen(session)), terms)
+        return compared(wanted, calls_of(session), terms)
 
     given = {"expected": expected, "mode": mode, "arguments": arguments}
     more = {"allow_extra": allow_extra, "compare": compare}
-    return made(evaluate, by=tool_sequence, **given, **more)
-
-
-def _seen(session: Seen) -> SessionView:
-    """What is called by hand may be given a session, or none."""
-    if session is None:
-        return SessionView()
-    return session.view() if isinstance(session, Session) else session
+    return made(if_recorded(evaluate), by=tool_sequence, **given, **more)
 
 
 def _times(count: int) -> str:

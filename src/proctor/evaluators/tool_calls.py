@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor import codec
+from proctor.evaluators.calling import NO_SESSION
 from proctor.evaluators.verdict import shown
-from proctor.records.session import CustomEvent, Event, Message, SessionView, ToolCall
+from proctor.records.score import Score
+from proctor.records.session import (
+    CustomEvent,
+    Event,
+    Message,
+    Session,
+    SessionView,
+    ToolCall,
+)
 
 _MISSING = object()
 _TOOL_NAMES = ("tool_name", "tool")
@@ -29,6 +38,29 @@ _FAILURES = (
     "an error occurred while running the tool",
     "traceback (most recent call last)",
 )
+
+
+SessionCheck = Callable[..., Score]
+Seen = Session | SessionView | None
+
+
+def view_of(session: Seen) -> SessionView:
+    """The session to look at; who calls an evaluator by hand may pass a session, or none."""
+    if session is None:
+        return SessionView(recorded=False)
+    return session.view() if isinstance(session, Session) else session
+
+
+def if_recorded(evaluate: SessionCheck) -> SessionCheck:
+    """The check, skipped where no session was recorded: then nothing is known of the calls."""
+
+    def checked(output: Any, expected: Any = None, session: Seen = None) -> Score:
+        view = view_of(session)
+        if not view.recorded:
+            return Score.skipped(NO_SESSION)
+        return evaluate(output, expected, view)
+
+    return checked
 
 
 class Call(NamedTuple):

@@ -14,6 +14,7 @@ import msgspec
 from proctor.errors import ConfigError, FieldMissing, nearest
 
 EVERY = "*"
+OUTPUT, RAW_OUTPUT = "output", "raw_output"
 _KEYS_SHOWN = 20
 _LONGEST_INDEX = 18
 _DOT = re.compile(r"(?<!\\)\.")
@@ -30,13 +31,16 @@ class Path(NamedTuple):
         """The value at the end of the path; `FieldMissing` says which key is not there.
 
         Mappings, lists, dataclasses, structs and models are all walked through alike; null is a
-        value. A `*` gives a list of what is found in every item.
+        value. A `*` gives a list of what is found in every item. Where the output is the last
+        answer of the messages that a target returned, `output.…` looks into what it returned.
 
         >>> compiled("usage.total_tokens").find({"usage": {"total_tokens": 12}})
         12
         >>> compiled("items.*.name").find({"items": [{"name": "a"}, {"name": "b"}]})
         ['a', 'b']
         """
+        if len(self.keys) > 1 and self.keys[0] == OUTPUT and _is_key(thing, RAW_OUTPUT):
+            thing = {OUTPUT: thing[RAW_OUTPUT]}
         for place, key in enumerate(self.keys):
             if type(thing) is dict and key in thing:
                 thing = thing[key]

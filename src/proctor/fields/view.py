@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.fields.context import Delta, FieldContext
-from proctor.fields.path import compiled
+from proctor.fields.path import OUTPUT, RAW_OUTPUT, compiled
 from proctor.records.session import Usage
 from proctor.records.trial import Trial
 
-RECORDED, OUTPUT = "recorded", "output"
+RECORDED = "recorded"
 
 
 class Field(NamedTuple):
@@ -111,6 +111,8 @@ def result_of(trial: Trial) -> dict[str, Any]:
         result["usage"] = {**_usage(trial.usage), **(told if isinstance(told, Mapping) else {})}
     if trial.session is not None:
         result["session"] = trial.session
+    if trial.raw_output is not None:
+        result[RAW_OUTPUT] = trial.raw_output
     return result
 
 

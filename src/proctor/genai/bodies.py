@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.genai.turns import Turns, is_message, turns_in
+from proctor.genai.turns import Turns, is_bare, is_message, turns_in
 from proctor.genai.values import decoded, plain
 
 _SYSTEM = ("system", "instructions", "system_instruction", "systemInstruction")
@@ -15,13 +15,30 @@ _GENERATIONS = "generations"
 _SAID = (*_CHOICES, _GENERATIONS, "output", "messages", "message")
 
 
+# Gemini's parts, and what else may stand in one.
+_PART_SAYS: dict[str, Any] = {
+    "text": str,
+    **dict.fromkeys(("functionCall", "function_call", "functionResponse"), Mapping),
+    **dict.fromkeys(("function_response", "inlineData", "inline_data", "fileData"), Mapping),
+}
+_PART_KEYS = frozenset(
+    (
+        *_PART_SAYS,
+        *("type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data"),
+        *("videoMetadata", "video_metadata", "executableCode", "codeExecutionResult"),
+    )
+)
+_CAPITALS = frozenset(("Role", "Parts", "Candidates", "Contents", "Choices", "Messages", "Text"))
+_DATA = ("args", "arguments", "response", "result")
+
+
 def asked_in(body: Any) -> Turns | None:
     """The messages of a request; None if it is none that is known.
 
     >>> asked_in('{"prompt": "Hello", "system": "Be brief."}').messages
     [Message(role='system', content='Be brief.'), Message(role='user', content='Hello')]
     """
-    found = decoded(body)
+    found = _as_message(in_camel_case(decoded(body)), "user")
     if is_message(found):
         return turns_in([found])
     if isinstance(found, Mapping):
@@ -61,7 +78,7 @@ def said_in(body: Any) -> Turns | None:
     >>> said_in({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
     [Message(role='assistant', content='Hi')]
     """
-    found = decoded(body)
+    found = _as_message(in_camel_case(decoded(body)), "assistant")
     if is_message(found):
         return turns_in([found], "assistant")
     if isinstance(found, Mapping):
@@ -112,6 +129,49 @@ def instructions_in(answer: Any) -> list[Any]:
     return turns_in(_system_in(found)).messages if is_response else []
 
 
+def _as_message(found: Any, role: str) -> Any:
+    """Parts without a message around them, as Gemini has them, as a message."""
+    if isinstance(found, Mapping) and isinstance(found.get("parts"), list | tuple):
+        return found if "role" in found else {**found, "role": role}
+    if isinstance(found, list) and found and all(map(_is_bare_part, found)):
+        return {"role": role, "parts": found}
+    return found
+
+
+def _is_bare_part(part: Any) -> bool:
+    """True for a part of Gemini's, and not for any mapping that has a text in it."""
+    if not isinstance(part, Mapping):
+        return False
+    told = {key: value for key, value in part.items() if value is not None}
+    says = any(isinstance(told.get(key), kind) for key, kind in _PART_SAYS.items())
+    return says and told.keys() <= _PART_KEYS
+
+
+def in_camel_case(found: Any) -> Any:
+    """Data with names as C# writes them, which begin with a capital, as the APIs have them.
+
+    >>> in_camel_case({"Role": "model", "Parts": [{"Text": "Hi", "FunctionCall": None}]})
+    {'role': 'model', 'parts': [{'text': 'Hi', 'functionCall': None}]}
+    """
+    first = found[0] if isinstance(found, list) and found else found
+    if not isinstance(first, Mapping) or _CAPITALS.isdisjoint(first):
+        return found
+    return _lowered(found)
+
+
+def _lowered(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_lowered(one) for one in found]
+    if not isinstance(found, Mapping):
+        return found
+    # What a tool is given and gives back has names of its own.
+    return {
+        (name := f"{key[:1].lower()}{key[1:]}"): it if name in _DATA else _lowered(it)
+        for key, it in found.items()
+        if isinstance(key, str)
+    }
+
+
 def _is_answer(found: Mapping[str, Any]) -> bool:
     """ADK's answers have a content with parts, and no role beside it."""
     content = found.get("content")
@@ -125,7 +185,9 @@ def _listed(found: Any) -> Sequence[Any] | None:
     flat: list[Any] = []
     for one in found:
         flat.extend(one if isinstance(one, list | tuple) else [one])
-    return flat if flat and all(is_message(one) or _is_wrapped(one) for one in flat) else None
+    known = [is_message(one) or _is_wrapped(one) for one in flat]
+    is_all = all(told or is_bare(one) for told, one in zip(known, flat, strict=True))
+    return flat if any(known) and is_all else None
 
 
 def _is_wrapped(one: Any) -> bool:

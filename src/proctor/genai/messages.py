@@ -32,6 +32,8 @@ _VERCEL_SAID = ("ai.response.text", "ai.response.object", "ai.response.toolCalls
 _MOST_STEPS = 16
 _MOST_DIGITS = 6
 
+_INSTRUCTIONS = "gen_ai.system_instructions"
+
 # Where messages come from that stand in events, beside the names of attributes.
 EVENTS = "events"
 
@@ -65,13 +67,47 @@ def spoken_in(
     [Message(role='user', content='Hi')]
     """
     spoken = _in_json(attributes)
+    noted = [*events, *_events_in(attributes)]
     if not (spoken.asked and spoken.said):
-        spoken = _both(spoken, _in_events([*events, *_events_in(attributes)]))
+        spoken = _both(spoken, _in_events(noted))
     for read in _others(attributes):
         if (spoken.asked and spoken.said) or spoken.unreadable:
             break
         spoken = _both(spoken, read())
-    return spoken
+    return _with_instructions(spoken, attributes, noted)
+
+
+def instructions_of(attributes: Mapping[str, Any]) -> list[Message]:
+    """The system message of a span that has it beside the messages.
+
+    >>> instructions_of({"gen_ai.system_instructions": '[{"content": "Be brief."}]'})
+    [Message(role='system', content='Be brief.')]
+    """
+    parts = decoded(attributes.get(_INSTRUCTIONS))
+    if not parts:
+        return []
+    parts = parts if isinstance(parts, list | tuple) else [parts]
+    return turns_in([{"role": "system", "parts": parts}]).messages
+
+
+def _with_instructions(
+    spoken: Spoken,
+    attributes: Mapping[str, Any],
+    events: Iterable[tuple[str, Mapping[str, Any]]],
+) -> Spoken:
+    """The messages after the system message that stands beside them, unless it is among them."""
+    system = instructions_of(attributes)
+    source = [_INSTRUCTIONS] if system else []
+    for name, data in events if not system else ():
+        if name.startswith("gen_ai.") and (system := instructions_of(data)):
+            source = [EVENTS]
+            break
+    if not system or all(message in spoken.asked for message in system):
+        return spoken
+    asked_from = spoken.asked_from if spoken.asked else ()
+    return spoken._replace(
+        asked=[*system, *spoken.asked], asked_from=tuple(dict.fromkeys((*source, *asked_from)))
+    )
 
 
 def _others(attributes: Mapping[str, Any]) -> Iterator[Callable[[], Spoken]]:
@@ -133,16 +169,7 @@ def _in_json(attributes: Mapping[str, Any]) -> Spoken:
     said = read("gen_ai.output.messages", "gen_ai.completion", said_in, "assistant")
     asked_from = _present(attributes, "gen_ai.input.messages", "gen_ai.prompt")
     said_from = _present(attributes, "gen_ai.output.messages", "gen_ai.completion")
-    spoken = _spoken(asked, said, asked_from, said_from)._replace(unreadable=tuple(bad))
-    parts = decoded(attributes.get("gen_ai.system_instructions"))
-    if not parts:
-        return spoken
-    parts = parts if isinstance(parts, list | tuple) else [parts]
-    system = turns_in([{"role": "system", "parts": parts}]).messages
-    return spoken._replace(
-        asked=[*system, *spoken.asked],
-        asked_from=("gen_ai.system_instructions", *(spoken.asked_from if spoken.asked else ())),
-    )
+    return _spoken(asked, said, asked_from, said_from)._replace(unreadable=tuple(bad))
 
 
 def _present(attributes: Mapping[str, Any], *given: str) -> list[str]:

@@ -39,7 +39,7 @@ class Transcript:
         if best >= 0 and reached == self._known[best].length:
             del self._known[best]
         if asked or said:
-            atoms = [atom for message in (*asked, *said) for atom in _atoms(message)]
+            atoms = [atom for message in (*asked, *said) for atom in atoms_of(message)]
             self._known.append(_Conversation(atoms))
             del self._known[:-REMEMBERED]
         return [*new, *said]
@@ -66,7 +66,7 @@ def _compared(known: _Conversation, asked: Sequence[Message]) -> tuple[list[Mess
     lacking: list[Message] = []
     place = count = 0
     for message in asked:
-        atoms = _atoms(message)
+        atoms = atoms_of(message)
         end = _found(known, atoms, place)
         if end is None:
             lacking.append(message)
@@ -85,7 +85,7 @@ def _found(known: _Conversation, atoms: Sequence[Atom], place: int) -> int | Non
     return place
 
 
-def _atoms(message: Message) -> list[Atom]:
+def atoms_of(message: Message) -> list[Atom]:
     """What a message is made of: what it says, and each tool that it asks for.
 
     Some clients repeat an answer with several tool calls as several messages, or leave out its

@@ -6,9 +6,10 @@ AI SDK and the conventions of OpenTelemetry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from proctor.genai.fragments import join_fragments
 from proctor.genai.server_tools import (
     answer_in,
     arguments_of,
@@ -31,10 +32,13 @@ _OTHER_ROLES: dict[str, Role] = {
     **dict.fromkeys(("bot", "chatbot", "agent"), "assistant"),
     **dict.fromkeys(("customer", "client"), "user"),
 }
-_ASKS_FOR_TOOL = ("tool_call", "tool_use", "function_call", "tool-call", "custom_tool_call")
+_ASKS_FOR_TOOL = (
+    *("tool_call", "tool_use", "function_call", "tool-call", "custom_tool_call"),
+    "functionCall",
+)
 _TELLS_RESULT = (
     *("tool_call_response", "tool_result", "tool-result"),
-    *("function_call_output", "custom_tool_call_output"),
+    *("function_call_output", "custom_tool_call_output", "functionResult"),
 )
 _THOUGHT = ("reasoning", "thinking", "redacted_thinking")
 _TEXTS = ("text", "output_text", "input_text")
@@ -70,12 +74,14 @@ def turns_in(given: Sequence[Any], otherwise: str = "user") -> Turns:
     [Message(role='assistant', content='Hi')]
     """
     turns = Turns([], [], [], [], set(), [])
-    for one in given:
-        message = _unwrapped(one)
+    asked: set[str] = set()
+    for one in join_fragments(given) if otherwise == "assistant" else given:
+        message = _as_result(_unwrapped(one), asked)
         for read, is_failure in _read(message, otherwise, turns):
             if is_failure:
                 turns.failed.add(len(turns.messages))
             turns.messages.append(read)
+            asked.update(call.name for call in read.tool_calls)
         ended = message.get("finish_reason") or message.get("finishReason")
         if isinstance(ended, str):
             turns.endings.append(ended)
@@ -116,6 +122,30 @@ def _unwrapped(thing: Any) -> Mapping[str, Any]:
     if isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple):
         given = {key: value for key, value in given.items() if key != "content"} | dict(content)
     return given
+
+
+def _as_result(given: Mapping[str, Any], asked: Collection[str]) -> Mapping[str, Any]:
+    """A message as that of a tool if its role is the name of a tool that was asked for.
+
+    Langfuse's handler for LangChain.js writes the results of tools like that.
+    """
+    role = given.get("role")
+    if role is None and asked and is_bare(given):
+        return {**given, "role": "tool"}
+    if not isinstance(role, str) or role not in asked or role_of(role) is not None:
+        return given
+    return {"name": role, **given, "role": "tool"}
+
+
+def is_bare(given: Any) -> bool:
+    """True for a message of LangChain's whose role got lost: that of a tool without a name.
+
+    >>> is_bare({"content": "sunny", "additional_kwargs": {}}), is_bare({"content": "sunny"})
+    (True, False)
+    """
+    if not isinstance(given, Mapping) or given.get("role") is not None:
+        return False
+    return {"content", "additional_kwargs"} <= given.keys() and _type_as_role(given) is None
 
 
 def _read(given: Mapping[str, Any], otherwise: str, turns: Turns) -> Iterator[tuple[Message, bool]]:
@@ -252,7 +282,7 @@ def _kind(part: Any) -> Literal["call", "result", "thought"] | None:
     """Whether a part asks for a tool, tells a result or was only thought."""
     if not isinstance(part, Mapping):
         return None
-    kind = part.get("type")
+    kind = part.get("type", part.get("$type"))
     if (
         kind in _TELLS_RESULT
         or tells_result(kind)
@@ -324,14 +354,18 @@ def _call(given: Any) -> ToolCall:
         return ToolCall(given) if isinstance(given, str) else ToolCall("", arguments_in(given))
     around = (given.get(key) for key in _INSIDE)
     inside = next((inner for inner in around if isinstance(inner, Mapping)), given)
-    ids = (given.get("call_id"), given.get("toolCallId"), given.get("id"), inside.get("id"))
+    ids = (*(given.get(key) for key in ("call_id", "toolCallId", "callId", "id")), inside.get("id"))
     names = ("arguments", "input", "args")
     arguments = next((inside[name] for name in names if name in inside), arguments_of(given))
     return ToolCall(
-        str(inside.get("name") or inside.get("toolName") or name_of(given)),
+        str(_tool_name(inside) or name_of(given)),
         arguments_in(arguments),
         call_id=next((str(found) for found in ids if text_or_none(found)), None),
     )
+
+
+def _tool_name(given: Mapping[str, Any]) -> Any:
+    return next((given[key] for key in ("name", "toolName", "tool_name") if given.get(key)), None)
 
 
 def _tells_failure(given: Mapping[str, Any]) -> bool:
@@ -353,8 +387,9 @@ def _result(part: Mapping[str, Any]) -> Message:
         given = given["value"]
     if isinstance(given, list | tuple):
         given = _content(given)
-    ids = (inside.get(key) for key in ("call_id", "tool_use_id", "toolCallId", "id"))
-    name = inside.get("name") or inside.get("toolName")
+    names = ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "callId", "id")
+    ids = (inside.get(key) for key in names)
+    name = _tool_name(inside)
     return Message(
         "tool",
         plain(given),

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import codec
+from proctor import codec, sessions
 from proctor.codec import UNWRITABLE
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session, Usage
+from proctor.records.session import CustomEvent, Event, Session, Usage
 from proctor.records.trial import EvalResult, Failure
 
 T = TypeVar("T")
@@ -42,7 +42,8 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
     """A result as JSON, and the result that this JSON holds.
 
     Both come back as they went in, but for parts that JSON cannot hold or that are not of their
-    type: such an output is kept as its repr, such a session or usage is left out.
+    type: such an output is kept as its repr, and so is such an event of a session, of which the
+    run warns; such a usage is left out.
     """
     try:
         trial = result.trial
@@ -77,12 +78,33 @@ def _sound(result: EvalResult) -> EvalResult:
         error=None if trial.error is None else _failure(trial.error),
         latency_ms=_finite(trial.latency_ms),
         usage=_kept(trial.usage, Usage),
-        session=_kept(trial.session, Session),
+        session=None if trial.session is None else _session(trial.session),
+        raw_output=_value(trial.raw_output),
     )
     scores = {name: _score(score) for name, score in result.scores.items()}
-    told = {name: _kept(session, Session) for name, session in result.sessions.items()}
-    heard = {name: kept for name, kept in told.items() if kept}
+    heard = {name: _session(session) for name, session in result.sessions.items()}
     return EvalResult(trial, scores, heard, result.delivery)
+
+
+def _session(session: Session) -> Session:
+    """The same session; an event that cannot be written is kept as far as it can be."""
+    if _kept(session, Session) is not None:
+        return session
+    return Session([_event(event) for event in session])
+
+
+def _event(event: Event) -> Event:
+    if _kept(Session([event]), Session) is not None:
+        return event
+    kind = event.kind if isinstance(event, CustomEvent) else type(event).__name__
+    sessions.warn(
+        f"an event of a session cannot be stored as it is ({_text(kind)}): the history keeps it as "
+        "text. Fix: give its fields the documented types, with values that JSON can hold"
+    )
+    if isinstance(event, CustomEvent):
+        return CustomEvent(_text(kind), _value(event.data))
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    return CustomEvent(kind, msgspec.json.decode(codec.encode(_mapping(fields))))
 
 
 def _score(score: Score) -> Score:

@@ -37,12 +37,12 @@ _LISTS = ("messages", "chat_history", "history", "input", "output")
 def looks_like(values: Sequence[Any]) -> bool:
     """True for messages in one of the two shapes, or for objects that hold a list of them."""
     return any(
-        _kind(item) is not None or _list_in(mapping(item)) is not None or _is_list(item)
+        kind_of_message(item) is not None or _list_in(mapping(item)) is not None or _is_list(item)
         for _, item in unrolled((0, value) for value in values)
     )
 
 
-def _kind(value: Any) -> str | None:
+def kind_of_message(value: Any) -> str | None:
     """Which message it is: "human", "ai", …; None for what is no message of LangChain."""
     found = mapping(value)
     if isinstance(found.get("data"), dict) and "content" in found["data"]:
@@ -65,7 +65,7 @@ def _fields(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _list_in(found: Mapping[str, Any]) -> str | None:
     for key in _LISTS:
-        if any(_kind(item) is not None for item in items(found.get(key))):
+        if any(kind_of_message(item) is not None for item in items(found.get(key))):
             return key
     return None
 
@@ -82,7 +82,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
     for item, place in _items(values, source):
         key = _list_in(mapping(item))
         if key is None and not _is_list(item):
-            (bare if _kind(item) is not None else strays).append(item)
+            (bare if kind_of_message(item) is not None else strays).append(item)
             continue
         if held is not None:
             is_only = False
@@ -117,7 +117,7 @@ def _items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any
 
 
 def _is_list(item: Any) -> bool:
-    return any(_kind(one) is not None for one in items(item))
+    return any(kind_of_message(one) is not None for one in items(item))
 
 
 def _imported(given: _Found) -> Imported:
@@ -126,7 +126,7 @@ def _imported(given: _Found) -> Imported:
     about = {} if key is None else without(found, key)
     told.recorded |= about
     for number, message in enumerate(value if key is None else found[key], start=1):
-        _tell(told, number, message)
+        tell_message(told, number, message)
     for stray in strays:
         told.pass_over(None, stray)
     own = next(
@@ -135,8 +135,9 @@ def _imported(given: _Found) -> Imported:
     return told.imported(own or stem(place), NAME, place)
 
 
-def _tell(told: Chronicle, number: int, message: Any) -> None:
-    kind, fields = _kind(message), _fields(mapping(message))
+def tell_message(told: Chronicle, number: int, message: Any) -> None:
+    """Add one message to a session: its text, its tool calls, or the result of a tool."""
+    kind, fields = kind_of_message(message), _fields(mapping(message))
     role, known = kind, kind in _KINDS
     if kind == "chat":
         role = text(fields.get("role"))

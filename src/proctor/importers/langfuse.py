@@ -24,6 +24,7 @@ from proctor.importers.langfuse_rows import TYPES, Rows, looks_like_rows, sort
 from proctor.importers.langfuse_sessions import joined, without_traces
 from proctor.importers.otlp_wire import as_it_was
 from proctor.importers.shapes import amount, mapping, moment, stem, text, without
+from proctor.importers.steps import fold_moments, moment_in, with_instructions
 from proctor.importers.trace import (
     Step,
     assemble,
@@ -105,7 +106,8 @@ class _Telling:
     def imported(self, source: str, strays: Iterable[tuple[str, Any]]) -> Imported:
         """The session, with everything that was recorded beside it."""
         rows = list(self._rows.observations.items())
-        steps = [_step(name, row) for name, row in rows]
+        steps = fold_moments([_step(name, row) for name, row in rows])
+        steps = with_instructions(steps, (attributes_of(row) for _, row in rows))
         parts, places, own, asked = assemble(steps)
         ends = self._ends(steps, parts)
         before = len(ends.before)
@@ -224,6 +226,7 @@ def _step(name: str | int, row: Mapping[str, Any]) -> Step:
         f"observation: {_type(row).lower()[:60]}",
         told.reading,
         told.is_plain,
+        moment_in(text(row.get("name")) or "", attributes_of(row)),
     )
 
 

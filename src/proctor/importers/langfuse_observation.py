@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.genai.bodies import asked_in, instructions_in, said_in
-from proctor.genai.messages import Spoken, spoken_in
+from proctor.genai.messages import Spoken, instructions_of, spoken_in
 from proctor.genai.names import Kind
 from proctor.genai.spans import Reading, SpanData, kind_of, reading_of
 from proctor.genai.values import arguments_in, decoded, plain, text_or_none
@@ -77,17 +77,22 @@ def _said(observation: Mapping[str, Any], attributes: Mapping[str, Any]) -> tupl
     inputs = other.asked if asked is None else asked.messages
     outputs = other.said if said is None else said.messages
     is_plain = not (inputs or outputs)
+    if not inputs:
+        inputs = _as_text(given, "user")
+    asked_from = other.asked_from if asked is None and other.asked else ("input",)
     if not any(message.role == "system" for message in inputs):
-        inputs = [*instructions_in(answer), *inputs]
+        beside = instructions_of(attributes)
+        inputs = [*(beside or instructions_in(answer)), *inputs]
+        asked_from = (*asked_from, "gen_ai.system_instructions") if beside else asked_from
     endings = [] if said is None else said.endings
     thoughts = [*(asked.thoughts if asked else ()), *(said.thoughts if said else ())]
     return (
         Spoken(
-            inputs or _as_text(given, "user"),
+            inputs,
             outputs or _as_text(answer, "assistant"),
             next(iter(endings), other.finish),
             thoughts=tuple(thoughts) or other.thoughts,
-            asked_from=other.asked_from if asked is None and other.asked else ("input",),
+            asked_from=asked_from,
             said_from=other.said_from if said is None and other.said else ("output",),
         ),
         is_plain,

@@ -22,6 +22,7 @@ from proctor.genai.values import decoded
 from proctor.importers.held import Held
 from proctor.importers.imported import Imported, found_in
 from proctor.importers.otlp_wire import Odd, Record
+from proctor.importers.steps import fold_moments, moment_in, with_instructions
 from proctor.importers.trace import (
     Step,
     assemble,
@@ -81,6 +82,8 @@ class Trace:
             self._step(number, record, told.get(record.id, ()) if record.id else ())
             for number, record in enumerate(records)
         ]
+        steps = fold_moments(steps)
+        steps = with_instructions(steps, (record.attributes for record in records))
         events, places, own, asked = assemble(steps)
         spans = []
         for number, (record, step, place) in enumerate(zip(records, steps, places, strict=True)):
@@ -125,6 +128,7 @@ class Trace:
             began,
             _label(record, reading),
             reading,
+            moment=moment_in(record.name, record.attributes),
         )
 
     def _entry(

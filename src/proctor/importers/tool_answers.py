@@ -101,7 +101,7 @@ class ToolAnswers:
         """The place of the call; `asked` is the call before it in the same conversation."""
         keys: list[Hashable] = []
         if asked is not None:
-            keys.append((answer.call_id, *_given(asked)))
+            keys.append((asked.call_id, *_given(asked)))
         if answer.call_id is None:
             keys.append(("bare",) if answer.name is None else ("name", answer.name))
         elif asked is None or self._asked[answer.call_id] == 1:
@@ -117,19 +117,36 @@ def calls_before(asked: Sequence[Message]) -> list[ToolCall | None]:
     [None, ToolCall(name='weather', call_id='c1')]
     """
     by_id: dict[str, deque[ToolCall]] = {}
+    # Under None all of them: an answer may have neither an id nor a name.
     by_name: defaultdict[str | None, deque[ToolCall]] = defaultdict(deque)
+    answered: set[int] = set()
     found: list[ToolCall | None] = []
     for message in asked:
-        waiting: deque[ToolCall] = deque()
-        if message.role == "tool":
-            known = message.call_id is not None
-            waiting = by_id.get(message.call_id or "", waiting) if known else by_name[message.name]
-        found.append(waiting.popleft() if waiting else None)
+        call = None
+        if message.role == "tool" and message.call_id is not None:
+            waiting = by_id.get(message.call_id)
+            call = waiting.popleft() if waiting else None
+        elif message.role == "tool":
+            call = _first_open(by_name[message.name], answered)
+        if call is not None:
+            answered.add(id(call))
+        found.append(call)
         # Where a later message uses an id again, the answers are its own.
         by_id |= {call.call_id: deque() for call in message.tool_calls if call.call_id is not None}
         for call in message.tool_calls:
-            (by_name[call.name] if call.call_id is None else by_id[call.call_id]).append(call)
+            by_name[call.name].append(call)
+            by_name[None].append(call)
+            if call.call_id is not None:
+                by_id[call.call_id].append(call)
     return found
+
+
+def _first_open(calls: deque[ToolCall], answered: set[int]) -> ToolCall | None:
+    while calls:
+        call = calls.popleft()
+        if id(call) not in answered:
+            return call
+    return None
 
 
 def _given(call: ToolCall) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import msgspec
 from proctor.genai.spans import Reading
 from proctor.genai.transcript import Transcript
 from proctor.importers.chronicle import unanswered
-from proctor.importers.shapes import named, odd_parts
+from proctor.importers.shapes import named, odd_parts, plain
 from proctor.importers.tool_answers import ToolAnswers, ToolSpans, calls_before
 from proctor.naming import NamesApart
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
@@ -31,6 +31,7 @@ class Step(NamedTuple):
 
     `id` is a number where it has none of its own, which nobody can have as a parent.
     `is_plain` if what was said is known as a text only, which messages of a span around it beat.
+    `moment` is set if it may be a moment of a call: see `steps`.
     """
 
     id: str | int
@@ -39,6 +40,7 @@ class Step(NamedTuple):
     label: str
     reading: Reading | None = None
     is_plain: bool = False
+    moment: str = ""
 
 
 class Assembled(NamedTuple):
@@ -363,13 +365,22 @@ def theirs_beside(ours: Collection[str], theirs: Mapping[str, Any]) -> dict[str,
 def first_asked(session: Session) -> Any:
     """What the user said first, or None."""
     said = (e.content for e in session if isinstance(e, Message) and e.role == "user")
-    return next((words for words in said if words), None)
+    return next((_text_of(words) for words in said if words), None)
+
+
+def _text_of(content: Any) -> Any:
+    """The text of the parts of a message; any other content as it is."""
+    is_parts = isinstance(content, list) and all(
+        isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1))
+        for part in content
+    )
+    return (plain(content) or content) if is_parts else content
 
 
 def last_answer(session: Session) -> Any:
     """What the assistant said last, or None."""
     said = [e.content for e in session if isinstance(e, Message) and e.role == "assistant"]
-    return next((words for words in reversed(said) if words), None)
+    return next((_text_of(words) for words in reversed(said) if words), None)
 
 
 def odd_parts_in(session: Session) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -146,7 +146,8 @@ class SessionView(
 ):
     """A session as evaluators get it: to be read in order or by type, not to be added to.
 
-    `told` is what the target said it used, where it said so.
+    `told` is what the target said it used, where it said so. `recorded` is False where the trial
+    has no session at all: an evaluator must not read that as a session without events.
 
     >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
     >>> [call.name for call in view[ToolCall]], len(view)
@@ -155,6 +156,7 @@ class SessionView(
 
     events: tuple[Event, ...] = ()
     told: Usage | None = None
+    recorded: bool = True
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
         return tuple(_of_type(self.events, kind))
@@ -180,9 +182,26 @@ class Session(
     >>> session.append(ToolCall("search", {"q": "capital of France"}, result="Paris"))
     >>> [call.name for call in session[ToolCall]]
     ['search']
+    >>> Session([{"step": 1}]).events
+    (CustomEvent(kind='dict', data={'step': 1}),)
     """
 
     _events: list[Event] = []
+
+    def __post_init__(self) -> None:
+        events: Any = self._events
+        if not events and type(events) is list:
+            # Every trial begins with one: this must cost nothing.
+            self._events = []
+            return
+        if type(events) is not list and (
+            isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable)
+        ):
+            raise TypeError(
+                f"a Session takes a list of events, got {type(events).__name__}. "
+                "Fix: pass a list, as in Session([event])"
+            )
+        self._events = [as_event(event) for event in events]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -191,9 +210,7 @@ class Session(
 
     def append(self, event: Any) -> None:
         """Add an event at the end. Objects of the user's own types are kept as they are."""
-        if not isinstance(event, Message | ToolCall | ModelCall | CustomEvent):
-            event = CustomEvent(type(event).__name__, event)
-        self._events.append(event)
+        self._events.append(as_event(event))
 
     def view(self, told: Usage | None = None) -> SessionView:
         """What there is now, to be read only; `told` is the usage that the target has told."""
@@ -220,6 +237,13 @@ class Session(
         """The same, or None if no model call told anything."""
         total = self.usage
         return None if total == Usage() else total
+
+
+def as_event(event: Any) -> Event:
+    """The event itself if it is of one of our types; any other object inside a `CustomEvent`."""
+    if isinstance(event, Message | ToolCall | ModelCall | CustomEvent):
+        return event
+    return CustomEvent(type(event).__name__, event)
 
 
 def _used(events: Iterable[Event]) -> Usage:

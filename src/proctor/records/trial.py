@@ -30,7 +30,9 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """What a target may return instead of the bare output: the output and what it cost.
 
     `session` and `latency_ms` are for targets that know better than the engine what happened and
-    how long it took, such as recordings.
+    how long it took, such as recordings. With a `session`, an empty one included, the output is
+    used as it is; without one, messages in the output become the session. `raw_output` is what
+    the target returned, where `output` is only the last answer of it.
 
     >>> Reply("Paris", usage=Usage(input_tokens=12, output_tokens=1)).output
     'Paris'
@@ -40,6 +42,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     usage: Usage | None = None
     session: Session | None = None
     latency_ms: float | None = None
+    raw_output: Any = None
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -57,6 +60,9 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """One execution of the target on one sample, in one configuration and epoch.
 
     `latency_ms` is None where nobody measured it, as for a request that no worker could answer.
+    `session` is None where nothing was recorded; an empty session was recorded and had no events.
+    `raw_output` is what the target returned, where that was a list of messages (or held one) and
+    `output` is the last answer in it; else None.
     """
 
     sample: Sample[Any, Any]
@@ -70,6 +76,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     usage: Usage | None = None
     session: Session | None = None
     cached: bool = False
+    raw_output: Any = None
 
 
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from proctor import codec, extras
 from proctor.identity import identity_of
 from proctor.records.run import TargetSpec
-from proctor.records.session import Usage
 from proctor.records.trial import Reply
 from proctor.targets.parameters import parameters_of
 from proctor.targets.python import PythonTarget, is_async, reading
@@ -17,8 +15,9 @@ from proctor.targets.python import PythonTarget, is_async, reading
 def from_runnable(runnable: Any, name: str) -> PythonTarget:
     """A runnable as a target: `ainvoke` if it has one, else `invoke`; options go by keyword.
 
-    A chat message gives its content as the output and its usage; every other result stays as
-    it is.
+    The answer of a chat model is read where all outputs are: its text is the output, its tool
+    calls and its usage are in the session. Any other chat message gives its content; every other
+    result stays as it is.
 
     >>> from proctor.records.sample import Sample
     >>> class Echo:
@@ -39,7 +38,7 @@ def from_runnable(runnable: Any, name: str) -> PythonTarget:
 
 
 def reply_of(result: Any) -> Any:
-    """The content and usage of a chat message; anything else as it is.
+    """The content of a chat message that is no answer of a model; anything else as it is.
 
     >>> reply_of({"answer": 4})
     {'answer': 4}
@@ -47,14 +46,7 @@ def reply_of(result: Any) -> Any:
     messages = extras.loaded("langchain_core.messages")
     if messages is None or not isinstance(result, messages.BaseMessage):
         return result
-    return Reply(result.content, _usage(getattr(result, "usage_metadata", None)))
-
-
-def _usage(told: Mapping[str, Any] | None) -> Usage | None:
-    if not told:
-        return None
-    details = told.get("input_token_details") or {}
-    return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    return result if isinstance(result, messages.AIMessage) else Reply(result.content)
 
 
 def _identity(runnable: Any) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from proctor import sessions
 from proctor.asking.conditions import conditions
 from proctor.errors import CallFailed, ConfigError, EvaluatorError, StopRun
+from proctor.evaluators.calling import NO_SESSION
 from proctor.evaluators.judging.braces import judge_template
 from proctor.evaluators.judging.fence import Fence
 from proctor.evaluators.judging.judge import alone, failed
@@ -106,10 +107,15 @@ class SessionRubric(NamedTuple):
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
         """The score of a session; without a verdict an error, whose details say so."""
+<<<<<<< HEAD
         if self.warning:
             sessions.warn(self.warning)
+=======
+        if session is None or not session.recorded:
+            return Score.skipped(NO_SESSION)
+>>>>>>> sessions
         asked = sample.input if isinstance(sample, Sample) else None
-        fence = self.shown.of(session or SessionView(), asked, output)
+        fence = self.shown.of(session, asked, output)
         if fence is None:
             return Score.skipped("nothing was said and no tool was called in the session")
         async with self.places:

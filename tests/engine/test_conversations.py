@@ -1,0 +1,269 @@
+"""Agents that return their messages: the session, the answer and the verdicts, for every target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from proctor import (
+    EvalLoop,
+    InMemoryMailbox,
+    Message,
+    ModelCall,
+    Reply,
+    Session,
+    SQLiteHistory,
+    ToolCall,
+    Usage,
+    collect_results,
+    define,
+    evaluate,
+    exact_match,
+    record,
+    rescore,
+    submit_dataset,
+    token_usage_under,
+    tool_called,
+    tool_not_called,
+)
+from proctor.fields.path import compiled
+from proctor.fields.view import result_of
+from proctor.records.sample import Sample
+from proctor.records.trial import EvalResult, Trial
+from proctor.targets.command import CommandTarget
+from proctor.targets.http import HttpTarget
+from proctor.targets.recorded import RecordedTarget
+from tests.importers.conversations import ANSWER, QUESTION, SHAPES, chat, langchain
+
+SAMPLES = [{"id": "1", "input": QUESTION, "expected": ANSWER}]
+CHECKS = {
+    "answer": exact_match,
+    "searched": tool_called("search"),
+    "no_search": tool_not_called("search"),
+    "no_delete": tool_not_called("delete"),
+    "thrifty": token_usage_under(38),
+}
+VERDICTS = {
+    "answer": True,
+    "searched": True,
+    "no_search": False,
+    "no_delete": True,
+    "thrifty": True,
+}
+
+
+def agent(question: str) -> Any:
+    return {"messages": langchain()}
+
+
+async def async_agent(question: str) -> Any:
+    return {"messages": langchain()}
+
+
+class Loop:
+    def execute(self, request: str) -> Any:
+        return {"messages": langchain()}
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"output": {"messages": chat()}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def verdicts(result: EvalResult) -> dict[str, bool | None]:
+    return {
+        name: None if score.value is None else score.passed for name, score in result.scores.items()
+    }
+
+
+TARGETS: dict[str, Callable[[], Any]] = {
+    "function": lambda: agent,
+    "async function": lambda: async_agent,
+    "lambda of a Reply": lambda: lambda question: Reply({"messages": langchain()}),
+    "runnable": lambda: RunnableLambda(lambda question: {"messages": langchain()}),
+    "execute": Loop,
+    "recorded": lambda: RecordedTarget({"1": {"messages": chat()}}),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_an_unmodified_agent_is_judged_by_what_it_did(kind: str) -> None:
+    """Whatever the target is: the calls are seen, and the output is the last answer."""
+    (result,) = evaluate(TARGETS[kind](), SAMPLES, CHECKS, history=None).results
+    assert (result.error, result.output) == (None, ANSWER)
+    assert verdicts(result) == VERDICTS
+    assert result.trial.usage == Usage(30, 8)
+
+
+def test_a_program_is_judged_by_what_it_did(tmp_path: Path) -> None:
+    """Messages in the JSON that a program prints are read as those of a function are."""
+    (tmp_path / "answer.json").write_text(json.dumps({"output": chat()}))
+    target = CommandTarget(["sh", "-c", f"cat > /dev/null; cat {tmp_path}/answer.json"])
+    (result,) = evaluate(target, SAMPLES, CHECKS, history=None).results
+    assert (result.error, result.output, verdicts(result)) == (None, ANSWER, VERDICTS)
+
+
+def test_an_endpoint_is_judged_by_what_it_did() -> None:
+    """Messages in the JSON of an answer are read as those of a function are."""
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        target = HttpTarget(f"http://127.0.0.1:{server.server_port}/")
+        (result,) = evaluate(target, SAMPLES, CHECKS, history=None).results
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert (result.output, verdicts(result)) == (ANSWER, VERDICTS)
+
+
+def test_a_worker_and_a_recorded_span_judge_by_the_same_session() -> None:
+    """Trials that run elsewhere, and outputs that stand in the samples."""
+    requests, results = InMemoryMailbox[Any]("requests"), InMemoryMailbox[Any]("results")
+    loop = EvalLoop(loop=agent, evaluator=tool_called("search"), requests=requests, results=results)
+    submit_dataset([Sample("1", QUESTION, ANSWER)], requests)
+    loop.run(max_iterations=1)
+    (worked,) = collect_results(results, 1, timeout_seconds=5).results
+    assert (worked.output, worked.score.passed) == (ANSWER, True)
+    span = {"input": QUESTION, "output": {"messages": chat()}}
+    judged = define("span").evaluate_field("output", exact_match, tool_not_called("search"))
+    (recorded,) = judged.evaluate({**span, "expected": ANSWER}).results
+    passed = recorded.scores["output"].details["parts"]
+    assert recorded.output == ANSWER
+    assert {name: part["passed"] for name, part in passed.items()} == {
+        "exact_match": True,
+        "tool_not_called": False,
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_cache_and_the_history_give_the_same_verdicts(shape: str, tmp_path: Path) -> None:
+    """The first time, from the cache, and scored again from the history."""
+    history = SQLiteHistory(tmp_path / "h.db")
+
+    def target(question: str) -> Any:
+        return SHAPES[shape]()
+
+    checks = {name: CHECKS[name] for name in CHECKS if name != "thrifty"}
+    wanted = {name: VERDICTS[name] for name in checks}
+    fresh = evaluate(target, SAMPLES, checks, history=history)
+    runs = [
+        fresh,
+        evaluate(target, SAMPLES, checks, history=history, cache=True),
+        evaluate(target, SAMPLES, checks, history=history, cache=True),
+        rescore(fresh.run_id, checks, history=history),
+    ]
+    for run in runs:
+        (result,) = run.results
+        assert (result.output, verdicts(result)) == (ANSWER, wanted)
+        assert result.trial.session == fresh.results[0].trial.session
+    assert runs[2].results[0].trial.cached
+
+
+def test_what_the_target_returned_stays_reachable(tmp_path: Path) -> None:
+    """In the trial, after the history too; and paths below `output` look into it."""
+    history = SQLiteHistory(tmp_path / "h.db")
+
+    def target(question: str) -> Any:
+        return {"messages": chat(), "sources": ["a", "b"]}
+
+    (result,) = evaluate(target, SAMPLES, exact_match, history=history).results
+    assert result.trial.raw_output == {"messages": chat(), "sources": ["a", "b"]}
+    paths = {
+        "output.sources.1": "b",
+        "output.messages.1.content": QUESTION,
+        "output": ANSWER,
+        "raw_output.sources": ["a", "b"],
+    }
+    for stored in (result, history.results(history.runs()[0].run_id)[0]):
+        seen = result_of(stored.trial)
+        assert {path: compiled(path).find(seen) for path in paths} == paths
+
+
+def test_where_a_conversation_is_expected_the_messages_are_the_output() -> None:
+    """A target whose product is a conversation is compared as it was; the session is there."""
+
+    def generator(topic: str) -> Any:
+        return {"messages": chat()}
+
+    samples = [{"id": "1", "input": "a chat about Paris", "expected": {"messages": chat()}}]
+    checks = {"same": exact_match, "searched": tool_called("search")}
+    (result,) = evaluate(generator, samples, checks, history=None).results
+    assert verdicts(result) == {"same": True, "searched": True}
+    assert (result.output, result.trial.raw_output) == ({"messages": chat()}, None)
+
+
+def test_a_reply_with_a_session_is_left_alone() -> None:
+    """Who says what happened is believed, also if nothing did; the output stays as it is."""
+    own = Session([ToolCall("delete")])
+    for session, deleted in ((own, True), (Session(), False)):
+
+        def target(question: str, session: Session = session) -> Reply:
+            return Reply({"messages": chat()}, session=session)
+
+        checks = {"deleted": tool_called("delete"), "searched": tool_called("search")}
+        (result,) = evaluate(target, SAMPLES, checks, history=None).results
+        assert verdicts(result) == {"deleted": deleted, "searched": False}
+        assert result.output == {"messages": chat()}
+        assert result.trial.session == session
+
+
+def test_what_the_target_recorded_is_not_there_twice() -> None:
+    """A tool that records itself, and an agent that returns its messages, tell of one call."""
+
+    def target(question: str) -> Any:
+        record(ToolCall("search", {"q": "France"}, result="live"))
+        record(ModelCall("m", Usage(1, 2)))
+        return {"messages": langchain()}
+
+    (result,) = evaluate(target, SAMPLES, exact_match, history=None).results
+    session = result.trial.session
+    assert session is not None
+    assert [call.name for call in session[ToolCall]] == ["search", "open"]
+    assert session[ToolCall][0].result == "live"
+    assert result.trial.usage == session.usage == Usage(1, 2)
+    assert [m.role for m in session[Message]][:2] == ["system", "user"]
+
+
+def test_a_target_that_records_nothing_is_not_judged_by_it() -> None:
+    """The case of old: `tool_called` gave 0.0 and `tool_not_called` passed."""
+    (result,) = evaluate(lambda question: ANSWER, SAMPLES, CHECKS, history=None).results
+    assert verdicts(result) == {**dict.fromkeys(CHECKS), "answer": True}
+    assert result.trial.session is None
+
+
+def test_messages_that_cannot_be_read_are_a_warning() -> None:
+    """An object that fails when it is looked at costs its session, not its sample."""
+
+    class Odd(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            raise RuntimeError("do not look")
+
+    report = evaluate(lambda question: Odd(a=1), SAMPLES, tool_called("x"), history=None)
+    assert [r.scores["tool_called"].status for r in report.results] == ["skipped"]
+    assert report.metadata is not None
+    (warning,) = [w for w in report.metadata.warnings if "could not be read" in w]
+    assert "RuntimeError: do not look" in warning
+
+
+def test_old_trials_have_no_raw_output() -> None:
+    """The field has a default, so that what was stored before can be read."""
+    assert Trial(Sample("1", None), "out").raw_output is None
+    assert Reply("out").raw_output is None
