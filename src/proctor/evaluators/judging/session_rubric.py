@@ -107,13 +107,10 @@ class SessionRubric(NamedTuple):
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
         """The score of a session; without a verdict an error, whose details say so."""
-<<<<<<< HEAD
         if self.warning:
             sessions.warn(self.warning)
-=======
         if session is None or not session.recorded:
             return Score.skipped(NO_SESSION)
->>>>>>> sessions
         asked = sample.input if isinstance(sample, Sample) else None
         fence = self.shown.of(session, asked, output)
         if fence is None:
