@@ -64,9 +64,9 @@ def shape_of(function: Callable[..., Any], label: str) -> Shape:
     Evidence goes by position: the output, the expected value, the session. A parameter called
     `sample` or `example`, or annotated `Sample`, gets the whole sample; one called `session`, or
     annotated `SessionView` or `Session`, a view of the session; one called `field_context`, or
-    annotated `FieldContext`, the field and its surroundings; one called `config` the options of the
-    trial's configuration, a mapping. A parameter with a default of its own that says none of this is
-    an option.
+    annotated `FieldContext`, the field and its surroundings; one called `config` the options
+    of the trial's configuration, a mapping. A parameter with a default of its own that says none
+    of this is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
     >>> shape_of(close_to, "close_to").kinds
