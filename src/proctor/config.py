@@ -126,8 +126,7 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             good[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
             problems.append(Problem(where, f"{key}: {_explained(error, key)}"))
-    if "fail_under" in good:
-        problems += _threshold_faults(good["fail_under"], f"{path}:{lines['fail_under']}")
+    problems += _threshold_faults(good.get("fail_under", {}), lines, path)
     problems += [
         Problem(str(path), f"{name} is missing")
         for name, field in fields.items()
@@ -148,7 +147,8 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
     return EvalFile(**good)
 
 
-def _threshold_faults(given: Any, where: str) -> list[Problem]:
+def _threshold_faults(given: Any, lines: Mapping[str, int], path: Path) -> list[Problem]:
+    where = f"{path}:{lines.get('fail_under', 1)}"
     try:
         read_thresholds(given, "fail_under")
     except ConfigError as error:

@@ -54,8 +54,8 @@ def dataset_options() -> Decorator:
             "form",
             metavar="NAME",
             help="Read the dataset in this format. Samples: jsonl, json, csv, tsv. Logs and "
-            "traces, which need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, "
-            "langfuse, proctor, or auto. Default: what the ending and the content say.",
+            "traces, which need no target: claude-code, gemini, codex, qwen, openai, langchain, "
+            "otlp, langfuse, proctor, or auto. Default: what the ending and the content say.",
         ),
         click.option("--pattern", metavar="GLOB", help="Which files of a folder of logs."),
     )
