@@ -22,7 +22,6 @@ from proctor import (
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import double
 
-HEADING = "2. Dataset Abstraction"
 MAPPING = {
     "query": "input.query",
     "response": "input.response",
@@ -31,34 +30,34 @@ MAPPING = {
 LINE = '{"id": "1", "query": "Q", "response": "R", "expected_followups": ["F"]}\n'
 
 
-@clause("003.DATASET.1", HEADING)
+@clause("003.DATASET.1", "2. Dataset Abstraction")
 def test_a_dataset_can_be_iterated_again() -> None:
     """Iterating over a dataset gives its samples in order, as often as one likes."""
     dataset = Dataset.of([{"id": "1", "input": "a"}, {"id": "2", "input": "b"}])
     assert [sample.id for sample in dataset] == [sample.id for sample in dataset] == ["1", "2"]
 
 
-@clause("003.DATASET.2", HEADING)
+@clause("003.DATASET.2", "2. Dataset Abstraction")
 def test_a_dataset_has_a_length() -> None:
     """The length of a dataset is the number of its samples."""
     assert len(Dataset.of([{"id": "1", "input": "a"}, {"id": "2", "input": "b"}])) == 2
 
 
-@clause("003.DATASET.3", HEADING)
+@clause("003.DATASET.3", "2. Dataset Abstraction")
 def test_a_dataset_describes_itself() -> None:
     """The info of a dataset tells its name, its source and its length."""
     info = Dataset.of([{"id": "1", "input": "a"}], name="sums").info
     assert (info.name, info.source, info.length) == ("sums", "memory", 1)
 
 
-@clause("003.DATASET.4", HEADING, ruling="runner: MemoryDataset is Dataset")
+@clause("003.DATASET.4", "2. Dataset Abstraction", ruling="runner: MemoryDataset is Dataset")
 def test_a_dataset_in_memory_takes_samples_and_mappings() -> None:
     """A dataset in memory is made of samples and mappings, also mixed."""
     dataset = Dataset.of([Sample("1", "a"), {"id": "2", "input": "b", "expected": "c"}])
     assert [(s.id, s.input, s.expected) for s in dataset] == [("1", "a", None), ("2", "b", "c")]
 
 
-@clause("003.DATASET.5", HEADING)
+@clause("003.DATASET.5", "2. Dataset Abstraction")
 def test_a_jsonl_file_is_a_dataset(tmp_path: Path) -> None:
     """A JSON Lines file gives one sample for each line that is not blank."""
     path = tmp_path / "qa.jsonl"
@@ -67,7 +66,7 @@ def test_a_jsonl_file_is_a_dataset(tmp_path: Path) -> None:
     assert len(JSONLDataset(str(path))) == 2
 
 
-@clause("003.DATASET.6", HEADING, ruling="runner: Example is Sample")
+@clause("003.DATASET.6", "2. Dataset Abstraction", ruling="runner: Example is Sample")
 def test_a_file_in_the_format_of_the_spec_can_be_read(tmp_path: Path) -> None:
     """A mapping puts query, response and expected follow-ups where a sample has them."""
     path = tmp_path / "followups.jsonl"
@@ -76,7 +75,7 @@ def test_a_file_in_the_format_of_the_spec_can_be_read(tmp_path: Path) -> None:
     assert sample == Sample("1", {"query": "Q", "response": "R"}, ["F"])
 
 
-@clause("003.DATASET.7", HEADING)
+@clause("003.DATASET.7", "2. Dataset Abstraction")
 def test_a_csv_file_is_a_dataset(tmp_path: Path) -> None:
     """A CSV file whose header names the fields needs no mapping."""
     path = tmp_path / "qa.csv"
@@ -84,7 +83,7 @@ def test_a_csv_file_is_a_dataset(tmp_path: Path) -> None:
     assert list(CSVDataset(path)) == [Sample("1", "a", "b", {"topic": "sums"})]
 
 
-@clause("003.DATASET.8", HEADING, ruling="runner: CSV maps columns to any field")
+@clause("003.DATASET.8", "2. Dataset Abstraction", ruling="runner: CSV maps columns to any field")
 def test_the_columns_of_a_csv_file_can_be_mapped(tmp_path: Path) -> None:
     """A mapping of column to field reaches the id, parts of the input, labels and metadata."""
     path = tmp_path / "qa.csv"
@@ -98,14 +97,14 @@ def test_the_columns_of_a_csv_file_can_be_mapped(tmp_path: Path) -> None:
     assert (sample.labels, sample.metadata["source"]) == ({"quality": "good"}, "web")
 
 
-@clause("003.DATASET.9", HEADING)
+@clause("003.DATASET.9", "2. Dataset Abstraction")
 def test_an_iterator_is_a_dataset() -> None:
     """Samples of a generator are read one after the other and kept nowhere."""
     stream = IteratorDataset({"id": str(n), "input": n} for n in range(3))
     assert [sample.input for sample in stream] == [0, 1, 2]
 
 
-@clause("003.DATASET.10", HEADING, ruling="runner: dataset length is optional")
+@clause("003.DATASET.10", "2. Dataset Abstraction", ruling="runner: dataset length is optional")
 def test_the_length_of_an_iterator_is_optional() -> None:
     """An iterator may declare its length; without one it is unknown before it is read."""
     assert len(IteratorDataset(iter([{"id": "1", "input": "a"}]), length=1)) == 1
@@ -113,7 +112,7 @@ def test_the_length_of_an_iterator_is_optional() -> None:
         len(IteratorDataset(iter([{"id": "1", "input": "a"}])))
 
 
-@clause("003.DATASET.11", HEADING)
+@clause("003.DATASET.11", "2. Dataset Abstraction")
 def test_a_stream_can_be_evaluated() -> None:
     """A run takes an iterator as its dataset and counts what it gave."""
     rows = ({"id": str(n), "input": "a", "expected": "aa"} for n in range(3))

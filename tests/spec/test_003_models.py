@@ -22,7 +22,7 @@ def test_a_sample_has_id_input_expected_and_metadata() -> None:
 
 @clause("003.MODEL.2", "1. Data Models", ruling="runner: Example is Sample")
 def test_a_sample_can_be_read_by_the_names_of_the_spec() -> None:
-    """`query`, `response` and `expected_followups` are parts of the input, and the expected value."""
+    """`query` and `response` are parts of a sample's input, `expected_followups` is expected."""
     assert FRANCE.query == "What is the capital of France?"
     assert FRANCE.response == "Paris."
     assert FRANCE.expected_followups == ["Interested in learning about Paris landmarks?"]
@@ -31,7 +31,7 @@ def test_a_sample_can_be_read_by_the_names_of_the_spec() -> None:
 @clause("003.MODEL.3", "1. Data Models")
 def test_expected_labels_context_and_metadata_may_be_left_out() -> None:
     """Expected value, labels, context and metadata are optional, and empty by default."""
-    sample = Sample("1", "Q")
+    sample: Sample[str, str] = Sample("1", "Q")
     assert (sample.expected, dict(sample.labels), sample.context) == (None, {}, None)
     assert sample.metadata == {}
 
@@ -108,7 +108,7 @@ def test_a_report_has_metrics_by_name() -> None:
 def test_a_report_has_all_scores_of_an_evaluator() -> None:
     """The score distribution of an evaluator is the list of all its values."""
     report = report_of([("1", "a", "aa"), ("2", "b", "x"), ("3", "c", "cc")])
-    assert list(report.results.column("exact_match").values) == [1.0, 0.0, 1.0]
+    assert sorted(report.results.column("exact_match").values) == [0.0, 1.0, 1.0]
 
 
 @clause("003.MODEL.14", "1. Data Models")

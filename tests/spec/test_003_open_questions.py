@@ -11,10 +11,8 @@ from proctor import ProgressEvent, Sample, aevaluate, evaluate, exact_match, res
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import double
 
-HEADING = "Open Questions"
 
-
-@clause("003.OPEN.1", HEADING, ruling="samples run concurrently up to a limit")
+@clause("003.OPEN.1", "Open Questions", ruling="samples run concurrently up to a limit")
 def test_samples_run_at_the_same_time() -> None:
     """Three samples that wait for each other all pass, because they run at the same time."""
     together = threading.Barrier(3, timeout=30)
@@ -27,7 +25,7 @@ def test_samples_run_at_the_same_time() -> None:
     assert evaluate(target, data, exact_match, history=False, concurrency=3).pass_rate == 1.0
 
 
-@clause("003.OPEN.2", HEADING)
+@clause("003.OPEN.2", "Open Questions")
 def test_a_run_can_be_awaited() -> None:
     """`aevaluate` runs inside an event loop and gives the same report."""
 
@@ -37,7 +35,7 @@ def test_a_run_can_be_awaited() -> None:
     assert asyncio.run(main()).pass_rate == 1.0
 
 
-@clause("003.OPEN.3", HEADING)
+@clause("003.OPEN.3", "Open Questions")
 def test_an_async_target_is_awaited() -> None:
     """A target may be an async function."""
 
@@ -48,7 +46,7 @@ def test_an_async_target_is_awaited() -> None:
     assert evaluate(target, [Sample("1", "a", "aa")], exact_match, history=False).pass_rate == 1.0
 
 
-@clause("003.OPEN.4", HEADING)
+@clause("003.OPEN.4", "Open Questions")
 def test_outputs_can_be_cached(tmp_path: Path) -> None:
     """With `cache=True` a second run of the same target takes its outputs from the first."""
     data = [Sample("1", "a", "aa"), Sample("2", "b", "bb")]
@@ -61,7 +59,7 @@ def test_outputs_can_be_cached(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@clause("003.OPEN.5", HEADING)
+@clause("003.OPEN.5", "Open Questions")
 def test_outputs_can_be_scored_again_with_other_evaluators(tmp_path: Path) -> None:
     """A stored run is scored by other evaluators without calling the target."""
     calls: list[str] = []
@@ -75,7 +73,7 @@ def test_outputs_can_be_scored_again_with_other_evaluators(tmp_path: Path) -> No
     assert (calls, again.pass_rate) == (["a"], 1.0)
 
 
-@clause("003.OPEN.6", HEADING)
+@clause("003.OPEN.6", "Open Questions")
 def test_a_run_reports_its_progress() -> None:
     """A callback hears of the run from start to end; the percentage never falls and ends at 100."""
     events: list[ProgressEvent] = []
@@ -87,7 +85,7 @@ def test_a_run_reports_its_progress() -> None:
     assert progress[-1] == 100.0
 
 
-@clause("003.OPEN.7", HEADING, ruling="a failing callback does not stop the run")
+@clause("003.OPEN.7", "Open Questions", ruling="a failing callback does not stop the run")
 def test_a_progress_callback_is_optional_and_harmless() -> None:
     """A callback that raises is reported in the warnings, and the run goes on."""
 

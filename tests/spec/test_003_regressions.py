@@ -23,10 +23,6 @@ from proctor.reports.json import load
 from tests.spec.clauses import clause, not_applicable
 from tests.spec.runner_examples import FRANCE, GOOD, LIGHT, FollowUps, Project, double
 
-USAGE = "Basic Evaluation"
-TRACKING = "Tracking Regressions"
-READING = "Interpreting Results"
-
 not_applicable(
     "003.READING.5",
     "Common Issues and Fixes",
@@ -48,7 +44,7 @@ def rows(rights: int, total: int) -> list[dict[str, str]]:
     ]
 
 
-@clause("003.USAGE.1", USAGE)
+@clause("003.USAGE.1", "Basic Evaluation")
 def test_the_basic_example_of_the_spec_runs(tmp_path: Path) -> None:
     """Load a file, run a target with a judge, save a Markdown report, read the judge's mean."""
 
@@ -94,7 +90,7 @@ def test_a_langchain_runnable_is_a_target() -> None:
     assert result.passed is True
 
 
-@clause("003.REGRESSION.1", TRACKING)
+@clause("003.REGRESSION.1", "Tracking Regressions")
 def test_two_stored_reports_can_be_read_and_compared(tmp_path: Path) -> None:
     """Reports are read back from JSON, and their metrics compared by name."""
     before = FollowUps({**GOOD.questions, "What is light?": "Tell me more."})
@@ -111,7 +107,7 @@ def test_two_stored_reports_can_be_read_and_compared(tmp_path: Path) -> None:
     assert changes == {"exact_match.mean": (0.5, 1.0), "question_format.mean": (0.5, 1.0)}
 
 
-@clause("003.REGRESSION.2", TRACKING, ruling="runner: absolute and relative change")
+@clause("003.REGRESSION.2", "Tracking Regressions", ruling="runner: absolute and relative change")
 def test_a_comparison_gives_the_absolute_and_the_relative_change(tmp_path: Path) -> None:
     """From 4 of 8 to 6 of 8 the pass rate rises by 0.25, which is 50 % of the baseline."""
     history = tmp_path / "h.db"
@@ -122,7 +118,7 @@ def test_a_comparison_gives_the_absolute_and_the_relative_change(tmp_path: Path)
     assert (delta.absolute, delta.percentage) == (0.25, 50.0)
 
 
-@clause("003.REGRESSION.3", TRACKING, ruling="runner: no division by a zero baseline")
+@clause("003.REGRESSION.3", "Tracking Regressions", ruling="runner: no division by a zero baseline")
 def test_a_baseline_of_zero_has_no_relative_change(tmp_path: Path) -> None:
     """Where the baseline is 0 there is an absolute change and no percentage."""
     history = tmp_path / "h.db"
@@ -133,7 +129,9 @@ def test_a_baseline_of_zero_has_no_relative_change(tmp_path: Path) -> None:
     assert (delta.absolute, delta.percentage) == (0.5, None)
 
 
-@clause("003.REGRESSION.4", TRACKING, ruling="runner: new and missing metrics are named")
+@clause(
+    "003.REGRESSION.4", "Tracking Regressions", ruling="runner: new and missing metrics are named"
+)
 def test_metrics_that_only_one_run_has_are_named(tmp_path: Path) -> None:
     """A metric without a partner is neither 0 nor left out in silence: it is listed."""
     history = tmp_path / "h.db"
@@ -149,19 +147,21 @@ def test_metrics_that_only_one_run_has_are_named(tmp_path: Path) -> None:
     assert "new" in str(comparison)
 
 
-@clause("003.REGRESSION.5", TRACKING)
+@clause("003.REGRESSION.5", "Tracking Regressions")
 def test_a_threshold_fails_the_build(tmp_path: Path) -> None:
     """`--fail-under` exits with 1 if the metric is below it, and with 0 if it is reached."""
     project = Project(tmp_path)
-    run = ("run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-e", "exact_match")
-    run += ("--history", "h.db", "--quiet")
+    run = (
+        "run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-e", "exact_match",
+        "--history", "h.db", "--quiet",
+    )  # fmt: skip
     assert project.proctor(*run, "--fail-under", "50%").returncode == 0
     below = project.proctor(*run, "--fail-under", "exact_match.mean=0.6")
     assert below.returncode == 1
     assert "exact_match.mean is 0.5, below 0.6" in below.stdout + below.stderr
 
 
-@clause("003.REGRESSION.6", TRACKING)
+@clause("003.REGRESSION.6", "Tracking Regressions")
 def test_a_threshold_may_stand_in_the_eval_file(tmp_path: Path) -> None:
     """`fail_under: 80%` in an eval file gates every run of it."""
     project = Project(tmp_path)
@@ -174,7 +174,9 @@ def test_a_threshold_may_stand_in_the_eval_file(tmp_path: Path) -> None:
     assert "strict_pass_rate is 0.5, below 0.8" in done.stdout + done.stderr
 
 
-@clause("003.REGRESSION.7", TRACKING, ruling="runner: a baseline gate with exit codes")
+@clause(
+    "003.REGRESSION.7", "Tracking Regressions", ruling="runner: a baseline gate with exit codes"
+)
 def test_a_baseline_gate_fails_a_regression(tmp_path: Path) -> None:
     """A run that lost half of 60 samples fails the gate of 5 points, and equal runs pass it."""
     project = Project(tmp_path)
@@ -197,7 +199,7 @@ def test_a_baseline_gate_fails_a_regression(tmp_path: Path) -> None:
     assert project.proctor("gate", "bad", *gate).returncode == 1
 
 
-@clause("003.READING.1", READING)
+@clause("003.READING.1", "Interpreting Results")
 def test_the_judge_mean_is_a_metric_of_every_run_with_a_judge() -> None:
     """The mean of a judge is kept as `llm_judge.mean`, so that a limit such as 0.7 can be set."""
 
@@ -209,21 +211,21 @@ def test_the_judge_mean_is_a_metric_of_every_run_with_a_judge() -> None:
     assert report.metrics["llm_judge.mean"].value == 1.0
 
 
-@clause("003.READING.2", READING)
+@clause("003.READING.2", "Interpreting Results")
 def test_the_success_rate_shows_timeouts_and_errors() -> None:
     """Every time-out and error lowers the success rate: 9 of 10 is 90 %."""
     data = [{"id": str(n), "input": "a" if n else "bad", "expected": "aa"} for n in range(10)]
     assert evaluate(double, data, exact_match, history=False).metrics["success_rate"].value == 0.9
 
 
-@clause("003.READING.3", READING)
+@clause("003.READING.3", "Interpreting Results")
 def test_the_question_format_rate_is_a_metric() -> None:
     """The share of well-formed questions is kept as `question_format.mean`."""
     report = EvalRunner(GOOD, question_format).run([FRANCE, LIGHT], history=False)
     assert report.metrics["question_format.mean"].value == 1.0
 
 
-@clause("003.READING.4", READING, ruling="pass_rate never stands alone")
+@clause("003.READING.4", "Interpreting Results", ruling="pass_rate never stands alone")
 def test_errors_are_shown_beside_the_pass_rate() -> None:
     """The headline of a report with a pass rate also counts the errors."""
     data = [{"id": "1", "input": "a", "expected": "aa"}, {"id": "2", "input": "bad"}]

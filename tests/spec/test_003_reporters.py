@@ -13,8 +13,6 @@ from proctor.reports.json import load
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import FRANCE, FollowUps, double, report_of
 
-HEADING = "6. Reporters"
-MARKDOWN = "Markdown Report Structure"
 ROWS = [("ex-1", "a", "aa"), ("ex-2", "b", "x"), ("ex-3", "bad", "x"), ("ex-4", "c", "cc")]
 
 
@@ -24,7 +22,7 @@ def sections(report: EvalReport) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@clause("003.REPORTER.1", HEADING)
+@clause("003.REPORTER.1", "6. Reporters")
 def test_save_writes_what_generate_returns(tmp_path: Path) -> None:
     """A reporter's `save` writes the text that its `generate` returns."""
     report = evaluate(str.upper, [{"id": "a", "input": "x", "expected": "X"}], [exact_match])
@@ -33,14 +31,14 @@ def test_save_writes_what_generate_returns(tmp_path: Path) -> None:
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == reporter.generate(report)
 
 
-@clause("003.REPORTER.2", HEADING)
+@clause("003.REPORTER.2", "6. Reporters")
 def test_a_path_may_be_a_text(tmp_path: Path) -> None:
     """`save` takes a path as a text or as a path object."""
     JSONReporter().save(report_of(ROWS), str(tmp_path / "report.json"))
     assert load(tmp_path / "report.json").total == 4
 
 
-@clause("003.REPORTER.3", HEADING)
+@clause("003.REPORTER.3", "6. Reporters")
 def test_the_number_of_failing_samples_can_be_chosen() -> None:
     """`include_examples` is how many failing samples are shown, and 10 if it is not set."""
     report = report_of([(f"ex-{n}", "a", "x") for n in range(12)])
@@ -50,7 +48,7 @@ def test_the_number_of_failing_samples_can_be_chosen() -> None:
     assert "Top Failing" not in MarkdownReporter(include_examples=0).generate(report)
 
 
-@clause("003.REPORTER.4", HEADING)
+@clause("003.REPORTER.4", "6. Reporters")
 def test_the_distribution_can_be_left_out() -> None:
     """`include_distribution` says whether the spread of the scores is shown; by default it is."""
     report = report_of(ROWS)
@@ -59,7 +57,7 @@ def test_the_distribution_can_be_left_out() -> None:
     assert "## Score Distribution" not in plain
 
 
-@clause("003.REPORTER.5", HEADING)
+@clause("003.REPORTER.5", "6. Reporters")
 def test_json_is_indented_by_two() -> None:
     """The JSON report is indented by 2 spaces unless `indent` says otherwise."""
     report = report_of(ROWS[:1])
@@ -67,7 +65,7 @@ def test_json_is_indented_by_two() -> None:
     assert JSONReporter(indent=4).generate(report).splitlines()[1].startswith('    "')
 
 
-@clause("003.REPORTER.6", HEADING)
+@clause("003.REPORTER.6", "6. Reporters")
 def test_the_json_report_holds_everything() -> None:
     """The JSON report has the metadata, the metrics, and every result with its scores."""
     report = report_of(ROWS)
@@ -80,14 +78,14 @@ def test_the_json_report_holds_everything() -> None:
     assert data["results"][0]["scores"]["exact_match"]["value"] == 1.0
 
 
-@clause("003.MARKDOWN.1", MARKDOWN)
+@clause("003.MARKDOWN.1", "Markdown Report Structure")
 def test_the_report_begins_with_a_title() -> None:
     """The Markdown report begins with a heading of the first level."""
     first = MarkdownReporter().generate(report_of(ROWS)).splitlines()[0]
     assert first == "# Proctor Evaluation Report"
 
 
-@clause("003.MARKDOWN.2", MARKDOWN)
+@clause("003.MARKDOWN.2", "Markdown Report Structure")
 def test_the_sections_come_in_the_order_of_the_spec() -> None:
     """Summary, metrics, distribution, failing samples and errors follow in this order."""
     assert list(sections(report_of(ROWS))) == [
@@ -96,7 +94,7 @@ def test_the_sections_come_in_the_order_of_the_spec() -> None:
     ]  # fmt: skip
 
 
-@clause("003.MARKDOWN.3", MARKDOWN)
+@clause("003.MARKDOWN.3", "Markdown Report Structure")
 def test_the_summary_has_the_id_and_the_time_of_the_run() -> None:
     """The run summary names the run and when it began, in UTC."""
     report = report_of(ROWS)
@@ -107,7 +105,7 @@ def test_the_summary_has_the_id_and_the_time_of_the_run() -> None:
     assert f"- **Timestamp**: {began}" in text
 
 
-@clause("003.MARKDOWN.4", MARKDOWN)
+@clause("003.MARKDOWN.4", "Markdown Report Structure")
 def test_the_summary_has_the_version() -> None:
     """The run summary names the version of Proctor."""
     from proctor import __version__
@@ -115,7 +113,7 @@ def test_the_summary_has_the_version() -> None:
     assert f"- **Proctor Version**: {__version__}" in sections(report_of(ROWS))["Run Summary"]
 
 
-@clause("003.MARKDOWN.5", MARKDOWN)
+@clause("003.MARKDOWN.5", "Markdown Report Structure")
 def test_the_summary_has_the_dataset_and_its_size(tmp_path: Path) -> None:
     """The run summary names the dataset and how many samples it has."""
     path = tmp_path / "my_dataset.jsonl"
@@ -124,14 +122,14 @@ def test_the_summary_has_the_dataset_and_its_size(tmp_path: Path) -> None:
     assert re.search(r"- \*\*Dataset\*\*: my\\?_dataset\.jsonl \(2 samples\)", text)
 
 
-@clause("003.MARKDOWN.6", MARKDOWN)
+@clause("003.MARKDOWN.6", "Markdown Report Structure")
 def test_the_summary_has_the_duration() -> None:
     """The run summary says how long the run took."""
     text = sections(report_of(ROWS))["Run Summary"]
     assert re.search(r"- \*\*Duration\*\*: [\d.]+ (ms|s)", text)
 
 
-@clause("003.MARKDOWN.7", MARKDOWN)
+@clause("003.MARKDOWN.7", "Markdown Report Structure")
 def test_the_metrics_are_a_table() -> None:
     """The overall metrics are a table of name and value, the success rate among them."""
     text = sections(report_of(ROWS))["Overall Metrics"]
@@ -140,7 +138,7 @@ def test_the_metrics_are_a_table() -> None:
     assert re.search(r"^\| exact\\?_match\.mean +\| 0\.667 ", text, re.MULTILINE)
 
 
-@clause("003.MARKDOWN.8", MARKDOWN)
+@clause("003.MARKDOWN.8", "Markdown Report Structure")
 def test_the_distribution_lists_the_percentiles() -> None:
     """The score distribution of an evaluator lists P25, the median, P75 and P95."""
     report = report_of([("1", "a", "aa"), ("2", "b", "x"), ("3", "c", "cc")])
@@ -150,14 +148,14 @@ def test_the_distribution_lists_the_percentiles() -> None:
     ]  # fmt: skip
 
 
-@clause("003.MARKDOWN.9", MARKDOWN)
+@clause("003.MARKDOWN.9", "Markdown Report Structure")
 def test_a_failing_sample_is_headed_by_its_id_and_score() -> None:
     """Each failing sample has a heading with its id and its score."""
     text = sections(report_of(ROWS))["Top Failing Examples"]
     assert "### Sample: ex-2 (score 0.00)" in text
 
 
-@clause("003.MARKDOWN.10", MARKDOWN)
+@clause("003.MARKDOWN.10", "Markdown Report Structure")
 def test_a_failing_sample_shows_input_output_and_expected() -> None:
     """A failing sample is shown with its input, the output, and the expected value."""
     target = FollowUps({"What is the capital of France?": "Would you like more?"})
@@ -169,14 +167,14 @@ def test_a_failing_sample_shows_input_output_and_expected() -> None:
     assert [name for name in ("Input", "Output", "Expected") if f"- **{name}**:" not in text] == []
 
 
-@clause("003.MARKDOWN.11", MARKDOWN)
+@clause("003.MARKDOWN.11", "Markdown Report Structure")
 def test_a_failing_sample_shows_its_error() -> None:
     """A sample that failed to run is shown with its error."""
     text = sections(report_of(ROWS))["Top Failing Examples"]
     assert "- **Error**: ValueError: no such word" in text
 
 
-@clause("003.MARKDOWN.12", MARKDOWN)
+@clause("003.MARKDOWN.12", "Markdown Report Structure")
 def test_the_worst_samples_come_first() -> None:
     """Failing samples are shown from the worst score up."""
 
@@ -189,7 +187,7 @@ def test_the_worst_samples_come_first() -> None:
     assert found == ["s1", "s2", "s0"]
 
 
-@clause("003.MARKDOWN.13", MARKDOWN)
+@clause("003.MARKDOWN.13", "Markdown Report Structure")
 def test_errors_are_counted_by_kind() -> None:
     """The error breakdown is a table of error type and count."""
 
@@ -204,7 +202,7 @@ def test_errors_are_counted_by_kind() -> None:
     assert re.search(r"^\| TypeError +\| 1 +\|", text, re.MULTILINE)
 
 
-@clause("003.MARKDOWN.14", MARKDOWN)
+@clause("003.MARKDOWN.14", "Markdown Report Structure")
 def test_a_run_without_errors_has_no_error_breakdown() -> None:
     """Sections with nothing to say are left out."""
     found = sections(report_of(ROWS[:1]))

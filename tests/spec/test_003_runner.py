@@ -12,18 +12,15 @@ from proctor import EvalRunner, ProctorError, Sample, exact_match
 from tests.spec.clauses import clause, not_applicable
 from tests.spec.runner_examples import FRANCE, GOOD, LIGHT, double
 
-HEADING = "5. Eval Runner"
-ERRORS = "Error Handling"
-
 not_applicable(
     "003.RUNNER.9",
-    HEADING,
+    "5. Eval Runner",
     "A runner has the private methods _invoke_compass and _evaluate_example.",
     reason="private names of another program; their behaviour is proved by the other clauses",
 )
 
 
-@clause("003.RUNNER.1", HEADING)
+@clause("003.RUNNER.1", "5. Eval Runner")
 def test_a_runner_takes_a_target_and_evaluators() -> None:
     """A runner is set up with a target and a list of evaluators, and run on datasets."""
     runner = EvalRunner(GOOD, [exact_match])
@@ -31,7 +28,7 @@ def test_a_runner_takes_a_target_and_evaluators() -> None:
     assert runner.run([FRANCE, LIGHT], history=False).total == 2
 
 
-@clause("003.RUNNER.2", HEADING)
+@clause("003.RUNNER.2", "5. Eval Runner")
 def test_every_evaluator_scores_every_output() -> None:
     """All evaluators of a runner are run on the output of each sample."""
     evaluators = {"same": exact_match, "short": lambda output: len(output) < 3}
@@ -43,7 +40,7 @@ def test_every_evaluator_scores_every_output() -> None:
     ]  # fmt: skip
 
 
-@clause("003.RUNNER.3", HEADING)
+@clause("003.RUNNER.3", "5. Eval Runner")
 def test_a_runner_computes_the_default_metrics() -> None:
     """Without metrics a runner computes the built-in ones."""
     report = EvalRunner(double, exact_match).run([Sample("1", "a", "aa")], history=False)
@@ -51,7 +48,7 @@ def test_a_runner_computes_the_default_metrics() -> None:
     assert report.metrics["exact_match.mean"].value == 1.0
 
 
-@clause("003.RUNNER.4", HEADING)
+@clause("003.RUNNER.4", "5. Eval Runner")
 def test_a_runner_computes_the_metrics_it_is_given() -> None:
     """Metrics of the user's own are computed beside the built-in ones."""
 
@@ -63,7 +60,7 @@ def test_a_runner_computes_the_metrics_it_is_given() -> None:
     assert report.metrics["pass_rate"].value == 1.0
 
 
-@clause("003.RUNNER.5", HEADING)
+@clause("003.RUNNER.5", "5. Eval Runner")
 def test_the_timeout_of_a_runner_is_30_seconds() -> None:
     """A sample may take 30 seconds unless `timeout_seconds` says otherwise."""
     data = [Sample("1", "a", "aa")]
@@ -74,7 +71,7 @@ def test_the_timeout_of_a_runner_is_30_seconds() -> None:
     assert (usual.options.timeout, own.options.timeout) == (30.0, 2.5)
 
 
-@clause("003.RUNNER.6", HEADING, ruling="runner: time-outs are real")
+@clause("003.RUNNER.6", "5. Eval Runner", ruling="runner: time-outs are real")
 def test_an_async_target_is_cancelled_at_its_timeout() -> None:
     """An async target that takes too long is cancelled, and its result is a TimeoutError."""
     cancelled: list[str] = []
@@ -96,7 +93,7 @@ def test_an_async_target_is_cancelled_at_its_timeout() -> None:
     assert cancelled == ["a"]
 
 
-@clause("003.RUNNER.7", HEADING, ruling="runner: time-outs are real")
+@clause("003.RUNNER.7", "5. Eval Runner", ruling="runner: time-outs are real")
 def test_a_sync_target_is_left_at_its_timeout() -> None:
     """A sync target that takes too long is left in its thread, and the other samples go on."""
     release = threading.Event()
@@ -118,7 +115,7 @@ def test_a_sync_target_is_left_at_its_timeout() -> None:
     assert (second.error, second.passed) == (None, True)
 
 
-@clause("003.RUNNER.8", HEADING, ruling="runner: config is a configuration")
+@clause("003.RUNNER.8", "5. Eval Runner", ruling="runner: config is a configuration")
 def test_a_run_takes_a_configuration_for_the_target() -> None:
     """The options of a configuration reach the target as keyword arguments."""
 
@@ -131,7 +128,7 @@ def test_a_run_takes_a_configuration_for_the_target() -> None:
     assert report.pass_rate == 1.0
 
 
-@clause("003.ERROR.1", ERRORS)
+@clause("003.ERROR.1", "Error Handling")
 def test_an_error_is_captured_with_its_sample() -> None:
     """A target that raises gives a result with the kind and message of the error."""
     report = EvalRunner(double, exact_match).run([Sample("1", "bad", "x")], history=False)
@@ -139,7 +136,7 @@ def test_an_error_is_captured_with_its_sample() -> None:
     assert (result.sample_id, result.error) == ("1", "ValueError: no such word")
 
 
-@clause("003.ERROR.2", ERRORS)
+@clause("003.ERROR.2", "Error Handling")
 def test_a_failed_sample_has_no_output_and_no_scores() -> None:
     """A result with an error has neither an output nor scores."""
     report = EvalRunner(double, exact_match).run([Sample("1", "bad", "x")], history=False)
@@ -147,7 +144,7 @@ def test_a_failed_sample_has_no_output_and_no_scores() -> None:
     assert (result.output, result.scores) == (None, {})
 
 
-@clause("003.ERROR.3", ERRORS, ruling="latency is measured also for failures")
+@clause("003.ERROR.3", "Error Handling", ruling="latency is measured also for failures")
 def test_a_timeout_has_the_duration_that_it_took() -> None:
     """The latency of a sample that timed out is at least its time limit."""
 
@@ -163,7 +160,7 @@ def test_a_timeout_has_the_duration_that_it_took() -> None:
     assert result.latency_ms >= 50.0
 
 
-@clause("003.ERROR.4", ERRORS, ruling="a bad trial is data")
+@clause("003.ERROR.4", "Error Handling", ruling="a bad trial is data")
 def test_a_run_goes_on_after_an_error() -> None:
     """By default one failing sample neither stops nor alters its neighbours."""
     report = EvalRunner(double, exact_match).run(
@@ -174,7 +171,7 @@ def test_a_run_goes_on_after_an_error() -> None:
     ]  # fmt: skip
 
 
-@clause("003.ERROR.5", ERRORS, ruling="runner: on_error raise stops")
+@clause("003.ERROR.5", "Error Handling", ruling="runner: on_error raise stops")
 def test_a_run_stops_at_an_error_if_asked_to() -> None:
     """With `continue_on_error=False` the first error ends the run with an exception."""
     calls: list[str] = []
@@ -189,7 +186,7 @@ def test_a_run_stops_at_an_error_if_asked_to() -> None:
     assert calls == ["bad"]
 
 
-@clause("003.ERROR.6", ERRORS, ruling="runner: an evaluator's error is its own")
+@clause("003.ERROR.6", "Error Handling", ruling="runner: an evaluator's error is its own")
 def test_the_error_of_an_evaluator_is_its_own() -> None:
     """An evaluator that raises has an error score; the other evaluators keep theirs."""
 
@@ -204,7 +201,7 @@ def test_the_error_of_an_evaluator_is_its_own() -> None:
     assert "RuntimeError: no" in result.scores["broken"].reason
 
 
-@clause("003.ERROR.7", ERRORS, ruling="runner: no expected value is skipped")
+@clause("003.ERROR.7", "Error Handling", ruling="runner: no expected value is skipped")
 def test_a_sample_without_expected_value_is_skipped_not_failed() -> None:
     """A sample that an evaluator has nothing to compare with is skipped and counted as such."""
     report = EvalRunner(double, exact_match).run(
