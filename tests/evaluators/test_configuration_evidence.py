@@ -35,7 +35,7 @@ class Ending:
 
 def by_function(output: str, expected: str, config: Mapping[str, Any]) -> bool:
     """Passes if the output is the expected value with the configured ending."""
-    return output == expected + config.get("suffix", "")
+    return bool(output == expected + config.get("suffix", ""))
 
 
 async def awaited(output: str, example: Sample[Any, Any], config: Mapping[str, Any]) -> bool:

@@ -29,9 +29,10 @@ class RecordedTarget:
 
     `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of
     them, a list of such mappings, or a mapping of id to output; without it every sample's own
-    metadata is the recording, or what its `recorded` holds for the configuration. A recording may also have `configuration`,
-    `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an output. With `each_apart`
-    a sample that was recorded once does not stand for every configuration.
+    metadata is the recording, or what its `recorded` holds for the configuration. A recording
+    may also have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of
+    an output. With `each_apart` a sample that was recorded once does not stand for every
+    configuration.
 
     Where recordings name several configurations, the option `configuration` says whose are
     wanted (those that name none stand for all). The epochs of a run are those of the recordings.
