@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from proctor.comparison.report import FieldReport
     from proctor.datasets.dataset import Dataset
     from proctor.datasets.iterator import IteratorDataset
+    from proctor.datasets.json_document import JSONDataset
     from proctor.datasets.jsonl import JSONLDataset
     from proctor.datasets.table import CSVDataset
     from proctor.definition.definition import Definition, configuration, define
@@ -122,6 +123,7 @@ _HOMES = {
     "asking.ask": ("aask", "ask"),
     "datasets.dataset": ("Dataset",),
     "datasets.iterator": ("IteratorDataset",),
+    "datasets.json_document": ("JSONDataset",),
     "datasets.jsonl": ("JSONLDataset",),
     "datasets.table": ("CSVDataset",),
     "definition.definition": ("Definition", "configuration", "define"),
@@ -245,6 +247,7 @@ __all__ = [
     "HttpTarget",
     "InMemoryMailbox",
     "IteratorDataset",
+    "JSONDataset",
     "JSONLDataset",
     "JSONReporter",
     "JudgeOutput",

@@ -191,8 +191,10 @@ async def score_again(
 ) -> FieldReport:
     """Carry out a rescoring: the one way that every door takes."""
     limit = run_options({"budget": budget}).budget
-    built = (registry or Registry.standard()).build_all(evaluators)
-    plan = Rescoring(built, load_metrics(metrics, built), check_tags(tags or {}), limit, name)
+    registry = registry or Registry.standard()
+    built = registry.build_all(evaluators)
+    own_metrics = load_metrics((*metrics, *registry.metrics), built)
+    plan = Rescoring(built, own_metrics, check_tags(tags or {}), limit, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)

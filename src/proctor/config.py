@@ -11,8 +11,6 @@ import msgspec
 
 from proctor import importing
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
-from proctor.datasets.source import as_source
-from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, Problem, nearest
 from proctor.eval_file import (
     NOTHING_TO_EVALUATE,
@@ -24,10 +22,10 @@ from proctor.eval_file import (
     field_paths,
     says_what_to_evaluate,
 )
-from proctor.gates.thresholds import DEFAULT_METRIC
+from proctor.gates.thresholds import read_thresholds
+from proctor.open_dataset import holds_sessions, open_dataset
 from proctor.prepare import Evaluation, explain, option_faults
 from proctor.records.retention import Retention
-from proctor.session_dataset import SessionDataset
 from proctor.yaml_text import parse_yaml
 
 
@@ -128,6 +126,7 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             good[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
             problems.append(Problem(where, f"{key}: {_explained(error, key)}"))
+    problems += _threshold_faults(good.get("fail_under", {}), lines, path)
     problems += [
         Problem(str(path), f"{name} is missing")
         for name, field in fields.items()
@@ -146,6 +145,15 @@ def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> Eval
             fix="correct the lines above; docs/eval-files.md lists every key",
         )
     return EvalFile(**good)
+
+
+def _threshold_faults(given: Any, lines: Mapping[str, int], path: Path) -> list[Problem]:
+    where = f"{path}:{lines.get('fail_under', 1)}"
+    try:
+        read_thresholds(given, "fail_under")
+    except ConfigError as error:
+        return [Problem(where, str(problem)) for problem in error.problems]
+    return []
 
 
 def _explained(error: msgspec.ValidationError, key: str) -> str:
@@ -216,51 +224,13 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
         name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
         tags=file.tags,
         options=msgspec.to_builtins(file.run),
-        fail_under=thresholds(file.fail_under),
+        fail_under=read_thresholds(file.fail_under, "fail_under"),
         baseline=file.baseline,
         fields=field_paths(file.fields),
         retention=file.history.retention,
     )
     plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
     return Loaded(evaluation, plugins)
-
-
-def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path) -> Any:
-    """A dataset's entry as a dataset; paths are seen from the file's folder."""
-    if isinstance(entry, str):
-        entry = DatasetEntry(entry)
-    if isinstance(entry, list):
-        return entry
-    where, ids = folder / entry.path, entry.generate_ids
-    if holds_sessions(entry, where):
-        if entry.mapping or ids or entry.delimiter is not None:
-            raise ConfigError(
-                "mapping, generate_ids and delimiter are for samples, not for recorded sessions",
-                where=str(where),
-            )
-        return SessionDataset(where, entry.format, pattern=entry.pattern)
-    if entry.delimiter is not None:
-        if where.suffix.lower() not in TABLE_ENDINGS:
-            raise ConfigError(
-                f"a delimiter is for tables ({', '.join(TABLE_ENDINGS)})", where=str(where)
-            )
-        return CSVDataset(where, entry.mapping, generate_ids=ids, delimiter=entry.delimiter)
-    return as_source(where, mapping=entry.mapping, generate_ids=ids)
-
-
-def holds_sessions(entry: DatasetEntry, where: Path) -> bool:
-    """True if a dataset is meant to be logs or traces: its format is named, or its path tells.
-
-    A file of samples ends in .jsonl, .ndjson, .csv or .tsv; no such file is a folder or a .json.
-    """
-    if entry.format is not None or entry.pattern is not None or where.is_dir():
-        return True
-    return where.name.lower().endswith((".json", ".json.gz", ".jsonl.gz", ".ndjson.gz"))
-
-
-def thresholds(given: float | Mapping[str, float]) -> dict[str, float]:
-    """The least value of each metric; a bare number is for the strict pass rate."""
-    return dict(given) if isinstance(given, Mapping) else {DEFAULT_METRIC: float(given)}
 
 
 def _relative(target: str | dict[str, Any] | None, folder: Path) -> Any:
@@ -345,7 +315,7 @@ def _from_module(path: Path) -> Loaded:
         name=found.get("name") or path.stem,
         tags=found.get("tags", {}),
         options=msgspec.to_builtins(options),
-        fail_under=thresholds(found.get("fail_under", {})),
+        fail_under=read_thresholds(found.get("fail_under", {}), "fail_under"),
         baseline=found.get("baseline"),
         fields=field_paths(found.get("fields", {})),
         retention=_retention(found.get("history"), path),

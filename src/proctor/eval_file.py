@@ -21,8 +21,8 @@ class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
     path: Annotated[
         str,
         msgspec.Meta(
-            description="A .jsonl, .ndjson, .csv or .tsv file; or logs and traces, "
-            "as a file or a folder."
+            description="A .jsonl, .ndjson, .json, .csv or .tsv file, compressed (.gz) or not; or "
+            "logs and traces, as a file or a folder."
         ),
     ]
     mapping: Annotated[
@@ -38,9 +38,9 @@ class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
     format: Annotated[
         str | None,
         msgspec.Meta(
-            description="The samples are recorded sessions: the format of the logs or traces, such "
-            "as claude-code or otlp; auto finds it out. A folder or a .json is read like this "
-            "anyway, and needs no target."
+            description="How to read the file, where its ending and content do not tell. Samples: "
+            "jsonl, json, csv, tsv. Recorded sessions, which need no target: the format of the "
+            "logs or traces, such as claude-code or otlp, or auto."
         ),
     ] = None
     pattern: Annotated[
@@ -124,7 +124,8 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
         list[str], msgspec.Meta(description="Your own metrics, as module:attribute.")
     ] = []
     plugins: Annotated[
-        list[str], msgspec.Meta(description="Evaluators to register, as module:attribute.")
+        list[str],
+        msgspec.Meta(description="Evaluators and metrics to register, as module:attribute."),
     ] = []
     run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
         RunOptions()
@@ -139,10 +140,10 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
         ),
     ] = HistoryEntry()
     fail_under: Annotated[
-        float | dict[str, float],
+        float | str | dict[str, float | str],
         msgspec.Meta(
-            description="The least strict pass rate, or the least value of each metric named; "
-            "below it the command exits with 1."
+            description="The least strict pass rate, such as 0.8 or 80%, or the least value of "
+            "each metric named; below it the command exits with 1."
         ),
     ] = {}
 

@@ -15,14 +15,15 @@ from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.run_anew import RunAnew
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan, Setup
-from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
+from proctor.errors import ConfigError, Problem, UsageError, nearest
+from proctor.evaluator_entries import parameters_of
 from proctor.fields.path import compiled
 from proctor.fields.view import RECORDED
 from proctor.gates.thresholds import in_own_unit, refuse_unknown, refuse_unreachable
 from proctor.identity import name_of
 from proctor.importing import load
 from proctor.metrics.fields import FIELD
-from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.registry import MetricRegistry, make_metric
 from proctor.metrics.rubrics import RubricTotalMetric
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
@@ -31,7 +32,7 @@ from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import OnError, Redact, RunOptions
 from proctor.records.tags import check_tags
 from proctor.records.trial import Configuration
-from proctor.registry import Registry, parameters_of
+from proctor.registry import Registry
 from proctor.rubrics.files import STARTER, load_rubrics
 from proctor.session_dataset import SessionDataset
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
@@ -94,7 +95,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     fields = made(lambda: _fields(evaluation.fields))
     if configurations is not None:
         made(lambda: _check_baseline(evaluation.baseline, configurations))
-    metrics = made(lambda: load_metrics(evaluation.metrics, evaluators or (), fields))
+    own_metrics = (*evaluation.metrics, *registry.metrics)
+    metrics = made(lambda: load_metrics(own_metrics, evaluators or (), fields))
     if evaluators is not None and metrics is not None:
         made(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
     if len(faults) == 1:
@@ -184,8 +186,7 @@ def setup_from(recipe: bytes) -> Setup:
     for folder in written.modules:
         importing.add_folder(Path(folder))
     registry = Registry.standard()
-    for plugin in written.plugins:
-        registry.load_plugin(plugin)
+    registry.load_plugins(written.plugins)
     return prepare_setup(written.target, written.evaluators, written.options, registry)
 
 
@@ -329,7 +330,9 @@ def load_metrics(
 
     Where rubrics are among the evaluators, their weighted total is one of them.
     """
-    loaded = tuple(_addressed(metric) if isinstance(metric, str) else metric for metric in given)
+    loaded = tuple(
+        make_metric(load(metric), metric) if isinstance(metric, str) else metric for metric in given
+    )
     specs = [one.spec for one in evaluators]
     if (rubrics := columns_of(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
@@ -355,18 +358,3 @@ def check_thresholds(
     # What a field's numbers will be called is known, whether there are any only afterwards.
     custom = [*map(name_of, metrics), *(f"{FIELD}.{name}" for name in fields or ())]
     refuse_unknown(thresholds, standard.compute_all(ResultList(())), custom)
-
-
-def _addressed(address: str) -> Any:
-    """The metric at an address; a class is made without arguments."""
-    found = load(address)
-    if not isinstance(found, type):
-        return found
-    try:
-        return found()
-    except TypeError as error:
-        raise EvaluatorError(
-            f"the metric cannot be made: {error}",
-            where=address,
-            fix="a class is made without arguments; name an object that is ready instead",
-        ) from None

@@ -11,17 +11,23 @@ import msgspec
 
 from proctor import importing, plugins
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
+from proctor.evaluator_entries import (
+    NEGATED,
+    Written,
+    evaluator_in,
+    parameters_by_name,
+    put_back,
+    read_entry,
+)
 from proctor.evaluators.attach import Attached, attach, name_clashes, problems_of
 from proctor.evaluators.combination import negate
 from proctor.evaluators.evidence import shape_of
 from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as, marking_of
-from proctor.records.run import EvaluatorSpec
+from proctor.metrics.registry import is_metric, make_metric
+from proctor.ports import Metric
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-NEGATED = "not-"
-_OWN_KEYS = ("uses", "name", "parameters", "identity")
 
 
 # What `register_evaluator` was told: known to every registry of this process from then on.
@@ -36,15 +42,6 @@ class Registered(NamedTuple):
     renamed: bool = False
 
 
-class Written(NamedTuple):
-    """An evaluator as an eval file writes it; `bare` is a value without a parameter's name."""
-
-    uses: str
-    name: str | None = None
-    parameters: Mapping[str, Any] = {}
-    bare: tuple[Any, ...] = ()
-
-
 class Registry:
     """Evaluators by name. Built-ins and plugins enter by the same road: entry points.
 
@@ -57,6 +54,8 @@ class Registry:
         self._discover: Callable[[], Iterable[EntryPoint]] | None = discover
         self._found: dict[str, Registered] = {}
         self._warnings: list[str] = []
+        self._loaded: dict[str, tuple[str, ...]] = {}
+        self._metrics: dict[str, Metric] = {}
 
     @classmethod
     def standard(cls) -> Registry:
@@ -129,20 +128,48 @@ class Registry:
         )
         return (name,)
 
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that plugins brought."""
+        return tuple(self._metrics.values())
+
     def load_plugin(self, address: str) -> tuple[str, ...]:
         """Add what is found at `module:attribute`, or all marked functions of a module.
 
-        Gives the names under which they are known now.
+        Returns the names of the evaluators that it brings. A metric is added to `metrics`.
         """
+        if address in self._loaded:
+            return self._loaded[address]
         thing = _load(address) if ":" in address else _load_module(address)
-        names = self.register(thing)
-        if not names:
-            raise EvaluatorError(
-                "the module has no evaluator in it",
-                where=address,
-                fix="mark its functions with @evaluator, or write module:attribute",
-            )
+        names: tuple[str, ...] = ()
+        if is_metric(thing):
+            self._metrics[address] = make_metric(thing, address)
+        else:
+            names = self.register(thing)
+            if not names:
+                raise EvaluatorError(
+                    "the module has no evaluator in it",
+                    where=address,
+                    fix="mark its functions with @evaluator, or write module:attribute",
+                )
+        self._loaded[address] = names
         return names
+
+    def load_plugins(self, addresses: Iterable[str]) -> tuple[str, ...]:
+        """Add several plugins; all that cannot be loaded are named in one error."""
+        names: dict[str, None] = {}
+        failed: list[EvaluatorError] = []
+        for address in addresses:
+            try:
+                names.update(dict.fromkeys(self.load_plugin(address)))
+            except EvaluatorError as error:
+                failed.append(error)
+        if len(failed) == 1:
+            raise failed[0]
+        if failed:
+            problems = [one for error in failed for one in problems_of(error, "plugin")]
+            raise EvaluatorError("some plugins cannot be loaded", problems=problems)
+        return tuple(names)
 
     def evaluators(self) -> tuple[EvaluatorInfo, ...]:
         """The catalogue, by category and name."""
@@ -166,7 +193,7 @@ class Registry:
         >>> registry.build("not-contains")("all is well", "error").passed
         True
         """
-        written = _read(spec)
+        written = read_entry(spec)
         if written is None:
             return attach(spec, name=name)
         name = name or written.name
@@ -219,7 +246,7 @@ class Registry:
 
     def _spread(self, spec: Any) -> Sequence[Any]:
         """The evaluators that one entry stands for, mostly itself alone."""
-        written = _read(spec)
+        written = read_entry(spec)
         uses = "" if written is None else written.uses.removeprefix(NEGATED)
         marking = marking_of(self._find(uses).thing) if uses else None
         if written is None or written.bare or marking is None or marking.spread is None:
@@ -240,16 +267,16 @@ class Registry:
 
     def _with_parts(self, written: Written, info: EvaluatorInfo) -> dict[str, Any]:
         """The parameters, with evaluators among them built."""
-        parameters = _by_name(written, info)
+        parameters = parameters_by_name(written, info)
         if info.parts not in parameters:
             return parameters
         inside = parameters[info.parts]
         several = any(p.name == info.parts and p.type.startswith("list") for p in info.parameters)
         given = list(inside) if isinstance(inside, list | tuple) else [inside]
-        built, problems = self._each(((None, _evaluator_in(part)) for part in given), info.parts)
+        built, problems = self._each(((None, evaluator_in(part)) for part in given), info.parts)
         if problems:
             raise EvaluatorError("its parts cannot be built", where=info.name, problems=problems)
-        whole = [_put_back(part, one) for part, one in zip(given, built, strict=True)]
+        whole = [put_back(part, one) for part, one in zip(given, built, strict=True)]
         return {**parameters, info.parts: whole if several else whole[0]}
 
 
@@ -280,45 +307,6 @@ def _installed() -> Iterable[EntryPoint]:
     return plugins.installed(plugins.EVALUATORS)
 
 
-def _read(spec: Any) -> Written | None:
-    """What an eval file says about one evaluator; None for what is an evaluator itself."""
-    if isinstance(spec, Written):
-        return spec
-    if isinstance(spec, str):
-        return Written(spec)
-    if isinstance(spec, EvaluatorSpec):
-        return Written(spec.uses, spec.name, spec.parameters)
-    if not isinstance(spec, Mapping):
-        return None
-    if "uses" in spec:
-        return _read_uses(spec)
-    if len(spec) == 1:
-        ((uses, parameters),) = spec.items()
-        if parameters is None or isinstance(parameters, Mapping):
-            return Written(str(uses), None, parameters or {})
-        return Written(str(uses), bare=(parameters,))
-    raise EvaluatorError(
-        f"cannot tell which evaluator is meant by the keys {', '.join(map(repr, spec))}",
-        fix="write {name: {parameters}} or {uses: name, …parameters}",
-    )
-
-
-def parameters_of(uses: str, specs: Any) -> list[Mapping[str, Any]]:
-    """What those entries for evaluators say that use one of a name."""
-    several = isinstance(specs, list | tuple)
-    given = specs.values() if isinstance(specs, Mapping) else specs if several else [specs]
-    written = map(_read, given)
-    return [one.parameters for one in written if one is not None and one.uses == uses]
-
-
-def _read_uses(spec: Mapping[str, Any]) -> Written:
-    uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
-    if not isinstance(parameters, Mapping):
-        raise EvaluatorError(f"parameters is a mapping, got {parameters!r}", where=uses)
-    others = {key: value for key, value in spec.items() if key not in _OWN_KEYS}
-    return Written(uses, spec.get("name"), {**parameters, **others})
-
-
 def _takes(entry: Registered, option: str) -> bool:
     """True if an evaluator has such an option, or takes any."""
     if option in (parameter.name for parameter in entry.info.parameters):
@@ -329,37 +317,11 @@ def _takes(entry: Registered, option: str) -> bool:
     return inspect.isfunction(method) and shape_of(method.__get__(entry), option).any_option
 
 
-def _by_name(written: Written, info: EvaluatorInfo) -> dict[str, Any]:
-    """The parameters by name; a bare value is that of the parts, or of the only required one."""
-    if not written.bare:
-        return dict(written.parameters)
-    required = [parameter.name for parameter in info.parameters if parameter.required]
-    name = info.parts or (required[0] if len(required) == 1 else "")
-    if not name:
-        raise EvaluatorError(
-            f"cannot tell which parameter is meant by {written.bare[0]!r}",
-            where=info.name,
-            fix=f"write {{{info.name}: {{parameter: value}}}}",
-        )
-    return {name: written.bare[0]}
-
-
 def _place(spec: Any, name: str | None, position: int, where: str) -> str:
     """Where an evaluator was written, as its writer would say it."""
     if isinstance(spec, Mapping) and spec.get("uses") == "field" and "name" in spec:
         return f"fields.{spec['name']}"
     return f"{where}[{position if name is None else name}]"
-
-
-def _evaluator_in(part: Any) -> Any:
-    """The evaluator of a part, which may stand beside its weight as {evaluator, weight}."""
-    return part["evaluator"] if isinstance(part, Mapping) and "evaluator" in part else part
-
-
-def _put_back(part: Any, built: Attached) -> Any:
-    """The part with its evaluator built."""
-    beside = isinstance(part, Mapping) and "evaluator" in part
-    return {**part, "evaluator": built} if beside else built
 
 
 def _belongs(thing: Any, module: ModuleType) -> bool:

@@ -66,6 +66,7 @@ class SessionDataset:
         only: str | None = None,
     ) -> None:
         self._files = SessionFiles(path, format, pattern=pattern)
+        self.format = format
         self._only = only
         self._info: DatasetInfo | None = None
         self._formats: Counter[str] = Counter()

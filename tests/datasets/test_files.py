@@ -74,9 +74,9 @@ def test_a_path_that_makes_no_sense(name: str, tmp_path: Path) -> None:
         JSONLDataset(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["a.json", "a"])
+@pytest.mark.parametrize("name", ["a.yaml", "a"])
 def test_a_file_of_unknown_kind_lists_what_is_known(name: str, tmp_path: Path) -> None:
     """An unknown ending is answered with the known ones."""
     (tmp_path / name).touch()
-    with pytest.raises(DatasetError, match=r"known: \.jsonl, \.ndjson, \.csv, \.tsv"):
+    with pytest.raises(DatasetError, match=r"known: \.jsonl, \.ndjson, \.json, \.csv, \.tsv"):
         Dataset.load(tmp_path / name)

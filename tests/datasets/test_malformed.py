@@ -43,8 +43,14 @@ BAD: dict[str, Bad] = {
         "a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")
     ),
     "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one whole JSON")),
-    "an object over several lines": Bad("a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1", "a.jsonl:2")),
-    "a list": Bad("a.jsonl", b"[1, 2]", ("expected a mapping (a JSON object), found a list",)),
+    "an object over several lines": Bad(
+        "a.jsonl",
+        b'{\n"id": "1"\n}',
+        ("a.jsonl:1: input: is missing", "JSON objects one after the other"),
+    ),
+    "a list": Bad(
+        "a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")
+    ),
     "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
     "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "found null")),
     "NaN": Bad("a.jsonl", b'{"id": "1", "input": NaN}', ("NaN is not a number", "write null")),
@@ -141,7 +147,10 @@ BAD: dict[str, Bad] = {
     "a mapped key that no line has": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "anwser": 1}',
-        ("a.jsonl: mapping: no line has the key 'answer'", "did you mean 'anwser'?"),
+        (
+            "a.jsonl: mapping: there is no key 'answer'; there are: id, question, anwser",
+            "did you mean 'anwser'?",
+        ),
         MAPPED,
     ),
     "a mapped input that is not there": Bad(
@@ -173,7 +182,7 @@ BAD: dict[str, Bad] = {
     "no column for the id": Bad(
         "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids (--generate-ids)")
     ),
-    "another delimiter": Bad("a.csv", b"id;input\n1;a\n", ("delimiter ';'",)),
+    "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("there is no column for it",)),
     "a column that is nearly a field": Bad(
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),

@@ -137,14 +137,14 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
                 "input.d: expected a whole number, found null",
             ],
         ),
-        (dict[str, Any], {1: 2}, ["a key of input: expected a string, found a whole number"]),
+        (dict[str, Any], {1: 2}, ["a key of input: expected a string, found a number: 1"]),
         (
             list[dict[str, int]],
             [{"a": "b"}],
-            ["input[0][...]: expected a whole number, found a string"],
+            ["input[0].a: expected a whole number, found a string: 'b'"],
         ),
         (tuple[int, int], [1], ["input: expected a list of 2, found 1"]),
-        (Literal["a"], "b", ["input: invalid enum value 'b'"]),
+        (Literal["a"], "b", ["input: expected 'a', found a string: 'b'"]),
         (Point, {}, ["input.x: is missing"]),
         (
             Point,

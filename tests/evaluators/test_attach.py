@@ -121,7 +121,7 @@ def test_the_evidence_reaches_the_evaluator() -> None:
     for thing in things:
         attach(thing).score(trial("out", "exp", session))
     view = session.view()
-    assert seen == ["out", "exp", "exp", "1", view, None, ("out", "exp", view)]
+    assert seen == ["out", "exp", "exp", "1", view, {}, ("out", "exp", view)]
 
 
 def test_the_session_can_be_read_but_not_added_to() -> None:

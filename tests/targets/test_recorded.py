@@ -241,3 +241,21 @@ def test_a_file_and_memory_give_the_same(tmp_path_factory: Any, outputs: dict[st
     held = RecordedTarget(outputs)
     for key, output in outputs.items():
         assert ask(filed, key) == ask(held, key) == Reply(output)
+
+
+def test_recordings_may_be_a_json_list(tmp_path: Path) -> None:
+    """A JSON list of recordings, over one line or several, is read as JSON Lines are."""
+    rows = [{"id": "1", "output": "Paris"}, {"id": 2, "error": "no"}]
+    for indent in (None, 2):
+        path = tmp_path / "outputs.json"
+        path.write_text(json.dumps(rows, indent=indent), encoding="utf-8")
+        target = RecordedTarget(path)
+        assert target.spec.name == "outputs"
+        assert asyncio.run(target.call(Sample("1", "q"), {})).output == "Paris"
+    path.write_text('[{"id": "1"}, {"id": "1", "output": 1, "x": 2}]', encoding="utf-8")
+    with pytest.raises(TargetError) as caught:
+        RecordedTarget(path)
+    assert [problem.where for problem in caught.value.problems] == ["recording 1", "recording 2"]
+    path.write_text('[{"id": "1", "output": "Par', encoding="utf-8")
+    with pytest.raises(TargetError, match="not a JSON list"):
+        RecordedTarget(path)

@@ -84,10 +84,9 @@ def _measures(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict
         return (), wanted
     found = load(file)
     registry = Registry.standard()
-    for address in found.plugins:
-        registry.load_plugin(address)
+    registry.load_plugins(found.plugins)
     evaluators = registry.build_all(found.evaluation.evaluators)
-    metrics = load_metrics(found.evaluation.metrics, evaluators)
+    metrics = load_metrics((*found.evaluation.metrics, *registry.metrics), evaluators)
     wanted = {**found.evaluation.fail_under, **wanted}
     check_thresholds(wanted, evaluators, metrics)
     return metrics, wanted

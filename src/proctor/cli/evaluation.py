@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import Decorator, budget_from, number, pairs, together, value
+from proctor.cli.options import Decorator, budget_from, pairs, together, value
 from proctor.errors import ConfigError
 
 USUAL_FILE = Path("eval.yaml")
@@ -41,7 +41,8 @@ def dataset_options() -> Decorator:
         click.option(
             "--dataset",
             metavar="PATH",
-            help="A .jsonl, .ndjson, .csv or .tsv file; or logs and traces, a file or a folder.",
+            help="A .jsonl, .ndjson, .json, .csv or .tsv file (or .gz); or logs and traces, a file "
+            "or a folder.",
         ),
         click.option(
             "--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column."
@@ -52,8 +53,9 @@ def dataset_options() -> Decorator:
             "--format",
             "form",
             metavar="NAME",
-            help="The dataset is logs or traces: claude-code, gemini, codex, qwen, openai, "
-            "langchain, otlp, langfuse, proctor, or auto. Needs no target.",
+            help="Read the dataset in this format. Samples: jsonl, json, csv, tsv. Logs and "
+            "traces, which need no target: claude-code, gemini, codex, qwen, openai, langchain, "
+            "otlp, langfuse, proctor, or auto. Default: what the ending and the content say.",
         ),
         click.option("--pattern", metavar="GLOB", help="Which files of a folder of logs."),
     )
@@ -73,10 +75,14 @@ def subject_options() -> Decorator:
             "parameters",
             metavar="EVALUATOR.PARAMETER=VALUE",
             multiple=True,
-            help="A parameter of an evaluator.",
+            help="Set a parameter of an evaluator, over what the file says. Example: "
+            "contains.case_sensitive=false. In a field: FIELD.EVALUATOR.PARAMETER.",
         ),
         click.option(
-            "--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator."
+            "--plugin",
+            metavar="MODULE:OBJECT",
+            multiple=True,
+            help="Register an evaluator or a metric; with no evaluator named, use it.",
         ),
     )
 
@@ -111,13 +117,16 @@ def loaded(
 
     from proctor.config import Loaded, load
 
+    found = None if file is None else load(file)
+    registry.load_plugins(found.plugins if found else ())
+    # With no evaluator named, on the command line or in the file, those of the plugins are used.
+    brought = list(registry.load_plugins(options.get("plugin", ())))
     missing = [name for name in needed if not options.get(name)]
+    if "evaluator" in missing and brought:
+        missing.remove("evaluator")
     if "target" in missing and _brings_sessions(options):
         missing.remove("target")
-    found = None
-    if file is not None:
-        found = load(file)
-    elif missing and USUAL_FILE.exists():
+    if file is None and missing and USUAL_FILE.exists():
         found = _with_what_is_missing(load(USUAL_FILE), missing)
     if found is None:
         if missing:
@@ -130,9 +139,8 @@ def loaded(
             )
         from proctor.prepare import Evaluation
 
-        found = Loaded(Evaluation(None, (), None))
-    for address in (*found.plugins, *options.get("plugin", ())):
-        registry.load_plugin(address)
+        found = Loaded(Evaluation(None, (), brought))
+    registry.load_plugins(found.plugins)
     evaluation = _overridden(found.evaluation, options, registry)
     return msgspec.structs.replace(found, evaluation=evaluation)
 
@@ -147,8 +155,8 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     """The evaluation with what the command line says put in the place of what the file says."""
     import dataclasses
 
-    from proctor.config import open_dataset
     from proctor.eval_file import DatasetEntry
+    from proctor.open_dataset import open_dataset
 
     changes: dict[str, Any] = {}
     if options.get("dataset"):
@@ -192,52 +200,58 @@ _OF_A_DATASET = ("mapping", "generate_ids", "delimiter", "form", "pattern")
 
 def _brings_sessions(options: dict[str, Any]) -> bool:
     """True if the dataset is recorded sessions, which hold what would be run."""
-    from proctor.config import holds_sessions
     from proctor.eval_file import DatasetEntry
+    from proctor.open_dataset import holds_sessions
 
     path = options.get("dataset")
     if not path:
         return False
-    entry = DatasetEntry(path, format=options.get("form"), pattern=options.get("pattern"))
+    entry = DatasetEntry(
+        path,
+        pairs(options["mapping"], "--map") or None,
+        options["generate_ids"],
+        format=options.get("form"),
+        pattern=options.get("pattern"),
+    )
     return holds_sessions(entry, Path(path))
 
 
-def with_parameters(evaluators: list[Any], given: tuple[str, ...], registry: Any) -> list[Any]:
+def with_parameters(evaluators: Any, given: tuple[str, ...], registry: Any) -> list[Any]:
     """Evaluators with the parameters of --set put to those they are for."""
-    parameters: dict[str, dict[str, Any]] = {}
-    for path, text in pairs(given, "--set").items():
+    from proctor.errors import EvaluatorError, Problem
+    from proctor.evaluator_entries import Setting, apply_settings
+
+    several = isinstance(evaluators, list | tuple)
+    entries = list(evaluators) if several else [evaluators]
+    settings, problems = [], []
+    for path, text in pairs(given, "--set", "EVALUATOR.PARAMETER=VALUE").items():
         name, dot, parameter = path.rpartition(".")
-        if not dot:
-            raise ConfigError(f"expected EVALUATOR.PARAMETER=VALUE, found {path!r}", where="--set")
-        is_text = name in evaluators and _takes_text(registry, name, parameter)
-        parameters.setdefault(name, {})[parameter] = text if is_text else value(text)
-    made = [
-        {name: parameters.pop(name)} if isinstance(name, str) and name in parameters else name
-        for name in evaluators
-    ]
-    if parameters:
+        if dot and name and parameter:
+            settings.append(Setting(name, parameter, text))
+        else:
+            problems.append(Problem(path, "expected EVALUATOR.PARAMETER=VALUE"))
+    try:
+        changed = apply_settings(entries, settings, registry.describe, value)
+    except EvaluatorError as error:
+        if not error.problems:
+            raise
+        problems += error.problems
+    if problems:
         raise ConfigError(
-            f"--set names {', '.join(sorted(parameters))}, which is not among the evaluators",
-            fix="name the evaluator with --evaluator, or set the parameter in the eval file",
+            "a parameter cannot be set",
+            where="--set",
+            problems=problems,
+            fix="`proctor evaluators NAME` lists the parameters of an evaluator",
         )
-    return made
-
-
-def _takes_text(registry: Any, name: str, parameter: str) -> bool:
-    """True if a parameter is a text: then its value is taken to the letter."""
-    attached = registry.describe(name)
-    kinds = [known.type for known in attached.parameters if known.name == parameter]
-    return any("str" in kind.split(" | ") for kind in kinds)
+    return changed
 
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:
     """What --fail-under says: a bare number is for the strict pass rate."""
-    from proctor.gates.thresholds import DEFAULT_METRIC, Percent
+    from proctor.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
-    found = {}
-    for text in given:
-        metric, equals, least = text.rpartition("=")
-        share = number(least, "--fail-under")
-        told = Percent(share) if least.endswith("%") else share
-        found[metric if equals else DEFAULT_METRIC] = told
-    return found
+    named = (text.rpartition("=") for text in given)
+    return read_thresholds(
+        {metric if equals else DEFAULT_METRIC: least for metric, equals, least in named},
+        "--fail-under",
+    )

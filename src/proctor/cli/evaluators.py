@@ -25,8 +25,7 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     from proctor.registry import Registry
 
     registry = Registry.standard()
-    for address in plugin:
-        registry.load_plugin(address)
+    registry.load_plugins(plugin)
     catalogue = registry.evaluators()
     if name is not None:
         found = [info for info in catalogue if info.name == name]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from proctor.errors import ConfigError, Problem
+from proctor.records.numbers import read_percent
 from proctor.yaml_text import load_yaml
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
@@ -148,9 +149,31 @@ def number(text: str, option: str) -> float:
     >>> number("80%", "--fail-under")
     0.8
     """
+    percent = read_percent(text)
+    if percent is not None:
+        return percent
     try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        return float(text)
     except ValueError:
         raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {text!r}", where=option
+            f"expected a number such as 0.8 or 80%, found {text!r}",
+            where=option,
+            fix="write 0.8 or 80%",
         ) from None
+
+
+class Share(click.ParamType[float]):
+    """A share within bounds: 0.3 or 30%."""
+
+    name = "share"
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low = low
+        self._high = high
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's form
+        """The share that was written."""
+        share = value if isinstance(value, float) else number(str(value), f"--{param.name}")
+        if not self._low <= share <= self._high:
+            self.fail(f"{value} is not in the range {self._low:g} to {self._high:g}", param)
+        return share

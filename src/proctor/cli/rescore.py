@@ -23,10 +23,15 @@ from proctor.cli.options import (
     "parameters",
     metavar="EVALUATOR.PARAMETER=VALUE",
     multiple=True,
-    help="A parameter of an evaluator.",
+    help="Set a parameter of an evaluator. Example: contains.case_sensitive=false.",
 )
 @click.option("--file", type=click.Path(path_type=Path), help="Take the evaluators of a file.")
-@click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Register an evaluator.")
+@click.option(
+    "--plugin",
+    metavar="MODULE:OBJECT",
+    multiple=True,
+    help="Register an evaluator or a metric; with no evaluator named, use it.",
+)
 @click.option("--name", help="The name of the new run; that of the old one if left out.")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the new run.")
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
@@ -70,12 +75,12 @@ def command(
 
     check_reports(output, history)
     loaded = load(file) if file else None
-    chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else [])
-    if not chosen:
-        raise ConfigError("give the evaluators: --evaluator NAME, or --file eval.yaml")
     registry = Registry.standard()
-    for address in (*(loaded.plugins if loaded else ()), *plugin):
-        registry.load_plugin(address)
+    registry.load_plugins(loaded.plugins if loaded else ())
+    brought = registry.load_plugins(plugin)
+    chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else list(brought))
+    if not chosen:
+        raise ConfigError("give the evaluators: --evaluator NAME, --plugin, or --file eval.yaml")
     asked = loaded.evaluation if loaded else None
     least = {**(asked.fail_under if asked else {}), **thresholds(fail_under)}
     with prints_aside(as_json):

@@ -117,6 +117,8 @@ def command(file: Path | None, **options: Any) -> int:
                 registry=registry,
             )
         )
+    if not quiet:
+        _say_recognised(found.evaluation.dataset, report)
     return conclude(
         report,
         thresholds=found.evaluation.fail_under,
@@ -124,6 +126,15 @@ def command(file: Path | None, **options: Any) -> int:
         quiet=options["quiet"],
         as_json=options["as_json"],
     )
+
+
+def _say_recognised(dataset: Any, report: Any) -> None:
+    """Say what a file was read as, where its content decided."""
+    from proctor.open_dataset import recognised
+
+    info = report.metadata.dataset
+    if what := recognised(dataset, info):
+        complain(f"{info.name} is read as {what}; --format reads it as something else", "dataset: ")
 
 
 def _place(found: Any, file: Path | None, options: dict[str, Any]) -> Any:

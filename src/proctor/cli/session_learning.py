@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.options import (
+    Share,
     budget_from,
     budget_option,
     complain,
@@ -41,7 +42,7 @@ PLACE = click.Path(path_type=Path)
 @click.option("--output", type=PLACE, required=True, metavar="FILE",
               help="The rubric file, which ends in .json.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Write over a rubric file that is there.")
-@click.option("--held-out", type=click.FloatRange(0, 0.9), default=0.3, show_default=True,
+@click.option("--held-out", type=Share(0, 0.9), default=0.3, show_default=True,
               help="The share of sessions that the rubrics are checked with.")  # fmt: skip
 @click.option("--most", type=click.IntRange(1), default=6, show_default=True, help="Rubrics.")
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True,

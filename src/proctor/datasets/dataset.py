@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from proctor.datasets.census import Census, duplicate_id
-from proctor.datasets.faults import Fault, many_bad
+from proctor.datasets.faults import WHOLE, Fault, many_bad
 from proctor.datasets.formats import open_file
 from proctor.datasets.record import RecordReader, Rules, item_rows, sample_faults
 from proctor.records.run import DatasetInfo
@@ -31,6 +31,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         self._samples = tuple(samples)
         self._name = name
         self._info: DatasetInfo | None = None
+        self._null_input = False
         faults = list(_faults(self._samples))
         if faults:
             raise many_bad(name, faults)
@@ -44,6 +45,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         *,
         mapping: Mapping[str, str] | None = None,
         generate_ids: bool = False,
+        format: str | None = None,
     ) -> Dataset[LoadedInputT, LoadedExpectedT]: ...
     @overload
     @staticmethod
@@ -54,6 +56,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         *,
         mapping: Mapping[str, str] | None = None,
         generate_ids: bool = False,
+        format: str | None = None,
     ) -> Dataset[Any, Any]: ...
     @staticmethod
     def load(
@@ -63,11 +66,13 @@ class Dataset(Generic[InputT, ExpectedT]):
         *,
         mapping: Mapping[str, str] | None = None,
         generate_ids: bool = False,
+        format: str | None = None,  # noqa: A002 - the word people use
     ) -> Dataset[Any, Any]:
-        """Load a whole .jsonl, .ndjson, .csv or .tsv file; everything wrong in it is one error.
+        """Load a whole JSONL, JSON, CSV or TSV file; everything wrong in it is one error.
 
         Values are read into the given types; `mapping` and `generate_ids` are as in
-        `JSONLDataset`.
+        `JSONLDataset`. The ending and the content tell the format, unless `format` names it:
+        "jsonl", "json", "csv" or "tsv".
         """
         rules = Rules(
             input_type=input_type,
@@ -75,7 +80,7 @@ class Dataset(Generic[InputT, ExpectedT]):
             mapping=mapping,
             generate_ids=generate_ids,
         )
-        return _known(*open_file(path, rules).stream.load())
+        return _known(*open_file(path, rules, format).stream.load())
 
     @staticmethod
     def of(
@@ -121,7 +126,7 @@ class Dataset(Generic[InputT, ExpectedT]):
     def inspect(self) -> DatasetInfo:
         """Check that the content can be kept as JSON, and describe it; done once."""
         if self._info is None:
-            reader = RecordReader(Rules())
+            reader = RecordReader(Rules(null_input=self._null_input))
             census = Census(item_rows(self._samples, reader), reader)
             self._info = census.take(DatasetInfo(self._name), _place)
         return self._info
@@ -140,7 +145,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         self, index: int | slice
     ) -> Sample[InputT, ExpectedT] | Dataset[InputT, ExpectedT]:
         if isinstance(index, slice):
-            return Dataset(self._samples[index], self._name)
+            return _checked_before(self._samples[index], self._name, self._null_input)
         return self._samples[index]
 
     def __eq__(self, other: object) -> bool:
@@ -153,8 +158,19 @@ class Dataset(Generic[InputT, ExpectedT]):
 
 def _known(samples: Iterable[Sample[Any, Any]], info: DatasetInfo) -> Dataset[Any, Any]:
     """A dataset whose description is known, because it was read and checked on the way."""
-    dataset = Dataset(samples, info.name)
+    held = tuple(samples)
+    dataset = _checked_before(held, info.name, any(sample.input is None for sample in held))
     dataset._info = info
+    return dataset
+
+
+def _checked_before(
+    samples: tuple[Sample[Any, Any], ...], name: str, null_input: bool
+) -> Dataset[Any, Any]:
+    """A dataset of samples that were checked; only a declared type lets null be an input."""
+    dataset: Dataset[Any, Any] = Dataset((), name)
+    dataset._samples = samples
+    dataset._null_input = null_input
     return dataset
 
 
@@ -172,4 +188,4 @@ def _faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
 
 
 def _place(index: int) -> str:
-    return f"item {index}"
+    return "all items" if index == WHOLE else f"item {index}"

@@ -10,6 +10,8 @@ from proctor.records.sample import Sample, kind_of
 
 LONGEST_SHOWN = 60
 FIXES_SHOWN = 3
+# The position of a fault that is about items in memory as a whole; in files that is line 0.
+WHOLE = -1
 
 
 class Fault(NamedTuple):

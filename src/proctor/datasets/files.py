@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import gzip
 import stat
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError
@@ -16,6 +18,10 @@ from proctor.errors import DatasetError
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024
 NAMES_LOOKED_AT = 10_000
+GZIP = b"\x1f\x8b"
+# A compressed file is refused when it grows by more than this, beyond this size.
+MOST_COMPRESSED = 200
+LARGEST_DECOMPRESSED = 512 * 1024 * 1024
 
 
 def check_file(path: Path) -> None:
@@ -39,18 +45,70 @@ def check_file(path: Path) -> None:
 
 
 def open_data(path: Path) -> BinaryIO:
-    """Open a UTF-8 data file behind its byte order mark, if it has one."""
+    """Open a UTF-8 data file, decompressed if need be, behind its byte order mark."""
     check_file(path)
     try:
-        file = path.open("rb")
+        file: BinaryIO = path.open("rb")
     except OSError as error:
         raise _unreadable(path, error) from None
-    start = file.read(4)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if file.peek(2).startswith(GZIP) or path.name.lower().endswith(".gz"):  # type: ignore[attr-defined]
         file.close()
-        raise DatasetError("the file is UTF-16", where=str(path), fix="save it as UTF-8")
+        file = cast(BinaryIO, _Decompressed(path))
+    start = file.read(4)
+    if encoding := _other_encoding(start):
+        file.close()
+        raise DatasetError(f"the file is {encoding}", where=str(path), fix="save it as UTF-8")
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
+
+
+def _other_encoding(start: bytes) -> str:
+    """The encoding that the first bytes of a file tell, if it is not UTF-8."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    # No text begins with a null character, so that these are halves of wider ones.
+    if b"\0" not in start[:2]:
+        return ""
+    return "UTF-32" if start.count(0) > 2 else "UTF-16"
+
+
+class _Decompressed(gzip.GzipFile):
+    """A compressed file, read within bounds; every way in which that fails is a `DatasetError`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._path = path
+        self._compressed = path.stat().st_size
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = LARGEST_DECOMPRESSED + 1
+        return self._bounded(super().read, size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            size = MAX_LINE_BYTES
+        return self._bounded(super().readline, size)
+
+    def _bounded(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            data = read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DatasetError(
+                f"it cannot be decompressed: {error}",
+                where=str(self._path),
+                fix="check that the file is complete and compressed with gzip",
+            ) from None
+        position = self.tell()
+        if position > LARGEST_DECOMPRESSED and position > MOST_COMPRESSED * self._compressed:
+            raise DatasetError(
+                f"more than {MOST_COMPRESSED} bytes come out of each compressed byte",
+                where=str(self._path),
+                fix="if the file is meant to be like this, decompress it first",
+            )
+        return data
 
 
 def numbered_lines(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from proctor.datasets.faults import Fault, Unfit, one_bad, refuse_at_once
+from proctor.datasets.faults import WHOLE, Fault, Unfit, one_bad, refuse_at_once
 from proctor.datasets.id_table import IdTable
 from proctor.datasets.record import RecordReader, Rules, item_rows
 from proctor.errors import DatasetError
@@ -95,4 +95,4 @@ class IteratorDataset:
         self._length = count
 
     def _place(self, index: int) -> str:
-        return f"{self._name}, item {index}"
+        return self._name if index == WHOLE else f"{self._name}, item {index}"

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.datasets.faults import Fault, Refuse, Unfit, found
 from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
-from proctor.datasets.mapping import absent_keys
+from proctor.datasets.mapping import MappedKeys
 from proctor.datasets.record import RecordReader, Rules
 from proctor.datasets.stream import FileStream
 from proctor.records.run import DatasetInfo
@@ -78,8 +78,7 @@ class JSONLDataset:
         return self.inspect()
 
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
-        quick, absent = self._quick(), dict(self._reader.paths)
-        record: Mapping[str, Any] = {}
+        quick, keys = self._quick(), MappedKeys(self._reader.paths)
         empty = True
         with open_data(self.stream.path) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
@@ -92,8 +91,8 @@ class JSONLDataset:
                     if not line.strip():
                         continue
                     try:
-                        record = _record(line)
-                        absent = {key: path for key, path in absent.items() if key not in record}
+                        record = read_record(line)
+                        keys.see(number, record)
                         sample = self._reader.sample(record)
                     except Unfit as unfit:
                         empty = False
@@ -105,9 +104,8 @@ class JSONLDataset:
             refuse(
                 0, [Fault("", "no samples: the file is empty", "check that it is the right file")]
             )
-        elif absent:
-            keys = [str(key) for key in record]
-            refuse(0, [_no_such_key(*told) for told in absent_keys(absent, keys)])
+        for number, faults in keys.faults(whole=0):
+            refuse(number, faults)
 
     def _quick(self) -> Callable[[bytes], Sample[Any, Any] | None]:
         """Decodes, in one step, a line that is a sample as it stands; None for any other line."""
@@ -133,11 +131,7 @@ def _checked(sample: Sample[Any, Any]) -> Sample[Any, Any] | None:
     return None if metadata_faults(sample.metadata) else sample
 
 
-def _no_such_key(key: str, likely: str) -> Fault:
-    return Fault("mapping", f"no line has the key {key!r}", likely)
-
-
-def _record(line: bytes) -> Mapping[str, Any]:
+def read_record(line: bytes, fix: str = ONE_ON_A_LINE) -> Mapping[str, Any]:
     """The object on a line, or everything that keeps it from being one."""
     try:
         record = msgspec.json.decode(line)
@@ -145,7 +139,7 @@ def _record(line: bytes) -> Mapping[str, Any]:
         raise Unfit([_bad_json(line)]) from None
     if not isinstance(record, dict):
         what = f"expected a mapping (a JSON object), found {found(record)}"
-        raise Unfit([Fault("", what, ONE_ON_A_LINE)])
+        raise Unfit([Fault("", what, fix)])
     return record
 
 
@@ -156,7 +150,7 @@ def _bad_json(line: bytes) -> Fault:
         return text
     text = text.rstrip(" \t\r\n")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         if error.pos >= len(text) or error.msg.startswith("Unterminated"):
             return Fault("", "the line ends before its JSON does", ONE_ON_A_LINE)
@@ -164,7 +158,7 @@ def _bad_json(line: bytes) -> Fault:
         return Fault("", what, ONE_ON_A_LINE)
     except RecursionError:
         return Fault("", "the JSON is nested too deep")
-    except _NotANumber as error:
+    except NotANumber as error:
         return Fault("", f"not JSON: {error} is not a number", "write null, or leave the key out")
     except ValueError:
         return NUMBER_OUT_OF_RANGE
@@ -182,9 +176,10 @@ def _beyond_text(value: Any) -> Fault:
     return NUMBER_OUT_OF_RANGE
 
 
-class _NotANumber(Exception):
+class NotANumber(Exception):
     """NaN or Infinity, which Python takes in JSON and the standard does not."""
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise _NotANumber(name)
+def refuse_constant(name: str) -> NoReturn:
+    """Called by the standard library's decoder for NaN and Infinity."""
+    raise NotANumber(name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError, Problem, nearest
 from proctor.records.sample import CLUSTER, CONTEXT, LABELS, TAGS
 
@@ -14,6 +15,7 @@ FIELDS = ("id", "input", "expected", "metadata")
 SHORTHANDS = (LABELS, CONTEXT, CLUSTER, TAGS)
 WITH_KEYS = ("input", "expected", "metadata", LABELS)
 NEAR = 0.8
+MOST_SLIPS = 1000
 
 # The steps to a place in a sample: ("input",), ("input", "question"), ("metadata", "labels", "x").
 Steps = tuple[str, ...]
@@ -60,6 +62,68 @@ def absent_keys(paths: Mapping[str, Steps], keys: Collection[str]) -> list[tuple
     [('questoin', "did you mean 'question'?")]
     """
     return [(key, nearest(key, keys)) for key in paths if key not in keys]
+
+
+def no_such_key(key: str, keys: Sequence[str], what: str) -> Fault:
+    """The fault of a mapping that names a key or column which is not there."""
+    there = ", ".join(keys) or "none"
+    return Fault("mapping", f"there is no {what} {key!r}; there are: {there}", nearest(key, keys))
+
+
+class MappedKeys:
+    """Which of the keys that a mapping names were seen in the records of one pass.
+
+    A key that no record has is a fault of the mapping. One that a single record lacks is a missing
+    value, unless the record has a key that looks like it and belongs to nothing else: a slip.
+    """
+
+    def __init__(self, paths: Mapping[str, Steps]) -> None:
+        self._paths = paths
+        self._unseen = set(paths)
+        self._present: dict[str, None] = {}
+        self._slips: list[tuple[int, str, str]] = []
+        self._beside: set[tuple[str, str]] = set()
+
+    def see(self, position: int, record: Mapping[str, Any]) -> None:
+        """Take note of the keys of a record."""
+        if not self._paths:
+            return
+        if self._unseen:
+            self._present.update(dict.fromkeys(map(str, record)))
+            self._unseen.difference_update(record)
+        for key in self._paths:
+            if key not in record:
+                self._note_slip(position, key, record)
+            elif self._slips:
+                self._beside.update((key, str(other)) for other in record)
+
+    def _note_slip(self, position: int, key: str, record: Mapping[str, Any]) -> None:
+        for other in record:
+            if (
+                isinstance(other, str)
+                and other not in self._paths
+                and other not in FIELDS
+                and len(self._slips) < MOST_SLIPS
+                and _look_alike(key, other)
+            ):
+                self._slips.append((position, key, other))
+
+    def faults(self, *, whole: int) -> Iterator[tuple[int, list[Fault]]]:
+        """What is wrong, after the last record; `whole` is the position of the dataset itself."""
+        if not self._present and not self._slips:
+            return
+        keys = list(self._present)
+        if missing := [key for key in self._paths if key in self._unseen]:
+            yield whole, [no_such_key(key, keys, "key") for key in missing]
+        for position, key, other in self._slips:
+            if key not in self._unseen and (key, other) not in self._beside:
+                what = f"is not a known name; did you mean {key!r}?"
+                yield position, [Fault(other, what, f"rename it: {other} to {key}")]
+
+
+@functools.lru_cache(maxsize=4096)
+def _look_alike(key: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio() >= NEAR
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from proctor.datasets.content import generated_id
-from proctor.datasets.faults import Fault, Refuse, Rows, Unfit, found
-from proctor.datasets.mapping import FIELDS, absent_keys, near_field, read_mapping
-from proctor.datasets.typed import Read, reader_of
+from proctor.datasets.faults import WHOLE, Fault, Refuse, Rows, Unfit, found
+from proctor.datasets.mapping import FIELDS, MappedKeys, absent_keys, near_field, read_mapping
+from proctor.datasets.typed import Read, accepts_null, reader_of
 from proctor.records.sample import Sample, kind_of, metadata_faults
 
 GIVE_IDS = "give every sample an id, or have them made: generate_ids (--generate-ids)"
@@ -26,12 +26,16 @@ RECORDED_SESSIONS = (
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How records are read: the types of input and expected, the mapping, and who gives ids."""
+    """How records are read: the types of input and expected, the mapping, and who gives ids.
+
+    `null_input` accepts null as an input where no type is declared; an optional type does it too.
+    """
 
     input_type: Any = Any
     expected_type: Any = Any
     mapping: Any = None
     generate_ids: bool = False
+    null_input: bool = False
 
 
 class RecordReader:
@@ -47,33 +51,38 @@ class RecordReader:
         self._generate_ids = rules.generate_ids
         self._input: Read | None = reader_of(rules.input_type, "input")
         self._expected: Read | None = reader_of(rules.expected_type, "expected")
+        self.null_input = rules.null_input or (
+            self._input is not None and accepts_null(self._input)
+        )
+        self._null_expected = accepts_null(self._expected)
 
     @property
     def types_declared(self) -> bool:
         """True if `typed` has anything to do."""
         return self._input is not None or self._expected is not None
 
-    def item(self, item: Any) -> Sample[Any, Any]:
-        """A sample from a sample, a mapping or an object with fields; raises `Unfit`."""
+    def record(self, item: Any) -> Sample[Any, Any] | Mapping[str, Any]:
+        """A sample as it is, or the fields of a mapping or an object; raises `Unfit`."""
         if isinstance(item, Sample):
-            faults = sample_faults(item)
+            faults = sample_faults(item, null_input=self.null_input)
             if faults:
                 raise Unfit(faults)
             return item
-        return self.sample(item if isinstance(item, Mapping) else _fields_of(item))
+        return item if isinstance(item, Mapping) else _fields_of(item)
 
     def sample(self, record: Mapping[str, Any]) -> Sample[Any, Any]:
         """A sample from a record, its values as they are written; raises `Unfit`."""
         faults: list[Fault] = []
         fields = self._arranged(record, faults)
         value, expected = fields.get("input"), fields.get("expected")
-        name = self._id(fields.get("id"), value, faults)
-        if value is None:
-            faults.append(self._missing_input(record, "input" in fields))
+        has_input = value is not None or ("input" in fields and self.null_input)
+        name = self._id(fields.get("id"), value, has_input, faults)
+        if not has_input:
+            faults += self._missing_input(record, "input" in fields)
         metadata = _metadata(fields, faults)
         if faults:
             # There will be no sample to read into types, so what is wrong there is told here.
-            self._read_values(value, expected, faults)
+            self._read_values(value, expected, faults, has_input)
             raise Unfit(faults)
         return Sample(name, value, expected, metadata)
 
@@ -85,8 +94,17 @@ class RecordReader:
             raise Unfit(faults)
         return Sample(sample.id, value, expected, sample.metadata)
 
-    def _read_values(self, value: Any, expected: Any, faults: list[Fault]) -> tuple[Any, Any]:
-        return _read(self._input, value, faults), _read(self._expected, expected, faults)
+    def _read_values(
+        self, value: Any, expected: Any, faults: list[Fault], has_input: bool = True
+    ) -> tuple[Any, Any]:
+        if self._input is not None and has_input:
+            value = _read(self._input, value, faults)
+        if self._expected is None or (expected is None and self._null_expected):
+            return value, expected
+        if expected is None:
+            faults.append(_missing_expected(self._expected))
+            return value, None
+        return value, _read(self._expected, expected, faults)
 
     def _arranged(self, record: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
         """The values of a record at their places in a sample.
@@ -125,9 +143,16 @@ class RecordReader:
         fix = f"rename it, or map it: {key} to {field}"
         return [Fault(key, f"is not a known name; did you mean {field!r}?", fix)]
 
-    def _missing_input(self, record: Mapping[str, Any], null: bool) -> Fault:
-        if null:
-            return Fault("input", "expected a value, found null")
+    def _missing_input(self, record: Mapping[str, Any], null: bool) -> list[Fault]:
+        if not null:
+            return [self._no_input(record)]
+        if self._input is None:
+            return [Fault("input", "expected a value, found null")]
+        faults: list[Fault] = []
+        _read(self._input, None, faults)
+        return faults
+
+    def _no_input(self, record: Mapping[str, Any]) -> Fault:
         for key, likely in absent_keys(self.paths, [str(key) for key in record]):
             if self.paths[key][0] == "input":
                 return Fault(
@@ -137,11 +162,11 @@ class RecordReader:
             return Fault("input", "is missing", RECORDED_SESSIONS)
         return Fault("input", "is missing", "give every sample an input, or map a key to it")
 
-    def _id(self, name: Any, value: Any, faults: list[Fault]) -> str:
+    def _id(self, name: Any, value: Any, has_input: bool, faults: list[Fault]) -> str:
         if name is None:
             if not self._generate_ids:
                 faults.append(Fault("id", "is missing", GIVE_IDS))
-            elif value is not None:
+            elif has_input:
                 return generated_id(value)
         elif isinstance(name, int) and not isinstance(name, bool):
             return str(name)
@@ -154,18 +179,26 @@ def item_rows(items: Iterable[Any], reader: RecordReader) -> Rows:
     """Passes over items in memory, each read by the reader, with their index from 0."""
 
     def rows(refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        keys = MappedKeys(reader.paths)
         for index, item in enumerate(items):
             try:
-                sample = reader.item(item)
+                record = reader.record(item)
+                if isinstance(record, Sample):
+                    sample = record
+                else:
+                    keys.see(index, record)
+                    sample = reader.sample(record)
             except Unfit as unfit:
                 refuse(index, unfit.faults)
                 continue
             yield index, sample
+        for index, faults in keys.faults(whole=WHOLE):
+            refuse(index, faults)
 
     return rows
 
 
-def sample_faults(sample: Sample[Any, Any]) -> list[Fault]:
+def sample_faults(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Fault]:
     """What is wrong with a sample that was made in code.
 
     >>> [str(fault) for fault in sample_faults(Sample("", None))]
@@ -173,7 +206,7 @@ def sample_faults(sample: Sample[Any, Any]) -> list[Fault]:
     """
     faults = id_faults(sample.id)
     metadata: Any = sample.metadata
-    if sample.input is None:
+    if sample.input is None and not null_input:
         faults.append(Fault("input", "expected a value, found null"))
     if not isinstance(metadata, Mapping):
         faults.append(Fault("metadata", f"expected a mapping, found {found(metadata)}"))
@@ -204,9 +237,19 @@ def _metadata(fields: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
     return metadata
 
 
-def _read(read: Read | None, value: Any, faults: list[Fault]) -> Any:
-    if read is None or value is None:
-        return value
+def _missing_expected(read: Read) -> Fault:
+    """The fault of a sample without the expected value that its type demands."""
+    try:
+        read(None)
+    except Unfit as unfit:
+        wanted = unfit.faults[0].what.removesuffix(", found null")
+    else:
+        wanted = "expected a value"
+    fix = "give every sample an expected value, or declare its type as optional, such as str | None"
+    return Fault("expected", f"{wanted}, but it is missing or null", fix)
+
+
+def _read(read: Read, value: Any, faults: list[Fault]) -> Any:
     try:
         return read(value)
     except Unfit as unfit:

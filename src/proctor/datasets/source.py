@@ -23,6 +23,7 @@ def as_source(
     *,
     mapping: Mapping[str, str] | None = None,
     generate_ids: bool = False,
+    format: str | None = None,  # noqa: A002 - the word people use
 ) -> SampleSource:
     """A dataset from a path, a list of records, an iterator, or an object of the user's own.
 
@@ -39,7 +40,7 @@ def as_source(
     if isinstance(thing, SampleSource) and not isinstance(thing, type):
         return _unchanged(thing, rules)
     if isinstance(thing, str | Path):
-        return open_file(thing, rules)
+        return open_file(thing, rules, format)
     if isinstance(thing, list | tuple):
         return Dataset.of(
             thing, input_type, expected_type, mapping=mapping, generate_ids=generate_ids

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from proctor.datasets.census import Census
 from proctor.datasets.faults import Rows, Unfit, one_bad, refuse_at_once
 from proctor.datasets.files import check_file
 from proctor.datasets.record import RecordReader
+from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
@@ -23,6 +26,8 @@ class FileStream:
         self._rows = rows
         self._reader = reader
         self._inspected: tuple[tuple[int, int], DatasetInfo] | None = None
+        # What the content told about the format; a pass over the file may set it.
+        self.details: dict[str, str] = {}
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         """One pass; the first line that is not a sample ends it with an error."""
@@ -54,7 +59,20 @@ class FileStream:
 
     def _census(self, keep: list[Sample[Any, Any]] | None) -> DatasetInfo:
         info = DatasetInfo(self.path.name, source=str(self.path))
-        return Census(self._rows, self._reader).take(info, self._place, keep)
+        try:
+            counted = Census(self._rows, self._reader).take(info, self._place, keep)
+        except DatasetError as error:
+            recognised = self.details.get("recognised")
+            if recognised is None or recognised in error.what:
+                raise
+            fix = f"{error.fix};\n  " if error.fix else ""
+            raise DatasetError(
+                f"{error.what}, read as {recognised}",
+                where=error.where,
+                fix=f"{fix}to read the file as something else, name its format: --format",
+                problems=error.problems,
+            ) from None
+        return msgspec.structs.replace(counted, details=dict(self.details))
 
     def _state(self) -> tuple[int, int]:
         check_file(self.path)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from proctor.datasets.cells import Cell, cell_reader
 from proctor.datasets.faults import Fault, Refuse, Unfit, shortened
 from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
-from proctor.datasets.mapping import Steps, absent_keys
+from proctor.datasets.mapping import Steps, absent_keys, no_such_key
 from proctor.datasets.record import GIVE_IDS, RecordReader, Rules
 from proctor.datasets.stream import FileStream
 from proctor.errors import DatasetError
@@ -19,6 +19,7 @@ from proctor.records.run import DatasetInfo
 from proctor.records.sample import LABELS, TAGS, Sample
 
 MAX_COLUMNS = 10_000
+LONGEST_HEADER = 64 * 1024
 
 
 class CSVDataset:
@@ -27,7 +28,8 @@ class CSVDataset:
     `mapping` says which column is what: `{"question": "input", "answer": "expected"}`; columns
     that are named like a field need no mapping, and others become metadata. Cells are text; where
     a type is declared they hold JSON. An empty cell is a value that is not there. The delimiter
-    is a tab for .tsv files and a comma for others, unless it is given.
+    is a tab for .tsv files and a comma for others, unless it is given, or the header has none and
+    is separated by semicolons, tabs or bars.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -56,7 +58,7 @@ class CSVDataset:
             generate_ids=generate_ids,
         )
         self._reader = RecordReader(self._rules)
-        self._delimiter = _delimiter(Path(path), delimiter)
+        self._delimiter = _checked_delimiter(Path(path), delimiter)
         self.stream = FileStream(Path(path), self._rows, self._reader)
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
@@ -79,9 +81,10 @@ class CSVDataset:
 
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
         with open_data(self.stream.path) as file:
-            table = _rows_with_lines(file, self._delimiter, refuse)
-            line, header = next(table, (0, []))
-            header = [name.strip() for name in header]
+            delimiter = self._delimiter or self._recognised_delimiter(file)
+            table = _rows_with_lines(file, delimiter, refuse)
+            named = ((n, [name.strip() for name in row]) for n, row in table)
+            line, header = next((row for row in named if row[1] != [""]), (0, []))
             faults = self._header_faults(header)
             if faults:
                 refuse(line, faults)
@@ -91,13 +94,35 @@ class CSVDataset:
             for number, row in table:
                 empty = False
                 try:
-                    sample = self._reader.sample(_record(header, row, cells))
+                    sample = self._reader.sample(self._record(header, row, cells))
                 except Unfit as unfit:
                     refuse(number, unfit.faults)
                     continue
                 yield number, sample
         if empty:
             refuse(0, [Fault("", "no samples: there is a header and nothing below it")])
+
+    def _recognised_delimiter(self, file: BinaryIO) -> str:
+        """The delimiter of the ending, unless the header can only be read with another one."""
+        is_tabs = self.stream.path.name.lower().removesuffix(".gz").endswith(".tsv")
+        usual = "\t" if is_tabs else ","
+        start = file.tell()
+        header = file.readline(LONGEST_HEADER).decode("utf-8", "replace")
+        file.seek(start)
+        found = usual if usual in header else (_other_delimiter(header) or usual)
+        self.stream.details = {} if found == usual else {"delimiter": found}
+        return found
+
+    def _record(
+        self, header: Sequence[str], row: Sequence[str], cells: Mapping[str, Cell]
+    ) -> Mapping[str, Any]:
+        """A row as a record; an empty cell is left out, but for an input that may be null."""
+        record = _record(header, row, cells)
+        if self._reader.null_input:
+            for name in header:
+                if self._reader.paths.get(name, (name,)) == ("input",):
+                    record.setdefault(name, None)
+        return record
 
     def _cells(self, header: Sequence[str]) -> dict[str, Cell]:
         """What reads the cells of each column that holds more than text."""
@@ -118,8 +143,7 @@ class CSVDataset:
             what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
             return [Fault("header", what, "check the delimiter and the ends of lines")]
         faults = [
-            Fault("mapping", f"there is no column {key!r}", likely)
-            for key, likely in absent_keys(self._reader.paths, header)
+            no_such_key(key, header, "column") for key, _ in absent_keys(self._reader.paths, header)
         ]
         counts = Counter(header)
         twice = [name for name, count in counts.items() if name and count > 1]
@@ -149,10 +173,8 @@ class CSVDataset:
         return faults
 
 
-def _delimiter(path: Path, given: str | None) -> str:
-    if given is None:
-        return "\t" if path.suffix.lower() == ".tsv" else ","
-    if len(given) != 1 or given in '"\r\n':
+def _checked_delimiter(path: Path, given: str | None) -> str | None:
+    if given is not None and (len(given) != 1 or given in '"\r\n'):
         raise DatasetError(
             f"delimiter={given!r} cannot part columns", where=str(path), fix="give one character"
         )
@@ -163,9 +185,7 @@ def _other_delimiter(header: str) -> str | None:
     return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
 
 
-def _record(
-    header: Sequence[str], row: Sequence[str], cells: Mapping[str, Cell]
-) -> Mapping[str, Any]:
+def _record(header: Sequence[str], row: Sequence[str], cells: Mapping[str, Cell]) -> dict[str, Any]:
     """A row as a record; an empty cell is left out."""
     if len(row) != len(header):
         fix = "give every row as many cells as the header has; quote cells that hold the delimiter"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,24 +10,10 @@ import msgspec
 
 from proctor import codec, extras
 from proctor.datasets.faults import Fault, Unfit, found
+from proctor.datasets.type_faults import explain, find_faults, is_union
 from proctor.errors import DatasetError
 
 Read = Callable[[Any], Any]
-
-WORDS = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "a boolean",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`, got `(?P<got>[^`]+)`")
-LENGTH = re.compile(r"Expected `array` of length (?P<wanted>.+), got (?P<got>\d+)")
-FIELD = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<name>[^`]+)`")
-AT = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
-STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]|(?P<unknown>\[\.\.\.\])")
 
 
 def reader_of(kind: Any, field: str) -> Read | None:
@@ -65,6 +49,17 @@ def reader_of(kind: Any, field: str) -> Read | None:
     return _plain_reader(kind, field)
 
 
+def accepts_null(read: Read | None) -> bool:
+    """True if a reader takes null: its type is optional, or anything."""
+    if read is None:
+        return True
+    try:
+        read(None)
+    except Unfit:
+        return False
+    return True
+
+
 def part_type(kind: Any, key: str) -> Any:
     """The type that one field of a dataclass, struct, model or mapping is declared to have.
 
@@ -83,8 +78,8 @@ def _plain_reader(kind: Any, field: str) -> Read:
         try:
             return msgspec.convert(value, kind, dec_hook=_foreign)
         except msgspec.ValidationError as error:
-            told = _mapping_faults(kind, value, field) or _explained(error, value, field)
-            raise Unfit(told) from None
+            faults = find_faults(kind, value, field, _convert) or explain(error, value, field)
+            raise Unfit(faults) from None
 
     return read
 
@@ -121,6 +116,13 @@ def _pydantic_reader(kind: Any, field: str) -> Read:
     return read
 
 
+def _convert(value: Any, kind: Any) -> Any:
+    """A value in a type, or msgspec's error; what a pydantic model refuses is `Unfit`."""
+    if _from_pydantic(kind):
+        return _pydantic_reader(kind, "")(value)
+    return msgspec.convert(value, kind, dec_hook=_foreign)
+
+
 def _foreign(kind: Any, value: Any) -> Any:
     """Called for a type that msgspec does not know, somewhere inside one that it knows."""
     if isinstance(value, kind):
@@ -138,58 +140,7 @@ def _from_pydantic(kind: Any) -> bool:
 
 def _members(kind: Any) -> tuple[Any, ...]:
     """The members of a union; nothing for other types."""
-    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
-    return typing.get_args(kind) if union else ()
-
-
-def _mapping_faults(kind: Any, value: Any, field: str) -> list[Fault]:
-    """The faults in the values of a mapping by their keys, which msgspec does not tell."""
-    if typing.get_origin(kind) not in (dict, Mapping) or not isinstance(value, Mapping):
-        return []
-    faults: list[Fault] = []
-    for key, part in value.items():
-        read = reader_of(part_type(kind, key), f"{field}.{key}")
-        try:
-            part if read is None else read(part)
-        except Unfit as unfit:
-            faults += unfit.faults
-    return faults
-
-
-def _explained(error: msgspec.ValidationError, value: Any, field: str) -> list[Fault]:
-    """What msgspec found, in our words: path, expected, found."""
-    text = str(error)
-    at = AT.search(text)
-    steps = at["path"] if at else ""
-    where, message = field + steps, AT.sub("", text)
-    if at and at["key"]:
-        # The key itself is not told, so that there is no value to show.
-        where, steps = f"a key of {where}", "[...]"
-    if isinstance(error.__cause__, Unfit):
-        inner = error.__cause__.faults
-        return [Fault(where + fault.field, fault.what) for fault in inner]
-    if match := FIELD.match(message):
-        missing = match["how"] == "missing required"
-        return [Fault(f"{where}.{match['name']}", "is missing" if missing else "is not known")]
-    if match := LENGTH.match(message):
-        return [Fault(where, f"expected a list of {match['wanted']}, found {match['got']}")]
-    if match := EXPECTED.match(message):
-        wanted = " or ".join(WORDS.get(kind, kind) for kind in match["kinds"].split(" | "))
-        return [Fault(where, f"expected {wanted}, found {_found_at(steps, value, match['got'])}")]
-    return [Fault(where, message[:1].lower() + message[1:])]
-
-
-def _found_at(steps: str, value: Any, got: str) -> str:
-    """The value at a path, in words; only its kind where the path does not lead there."""
-    for step in STEP.finditer(steps):
-        key, index = step["key"], step["index"]
-        if key is not None and isinstance(value, Mapping) and key in value:
-            value = value[key]
-        elif index is not None and isinstance(value, Sequence):
-            value = value[int(index)]
-        else:
-            return WORDS.get(got, got)
-    return found(value)
+    return typing.get_args(kind) if is_union(kind) else ()
 
 
 def _pydantic_faults(error: Any, field: str) -> list[Fault]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor import codec
 from proctor.datasets.census import Census
-from proctor.datasets.faults import Unfit, one_bad, refuse_at_once
+from proctor.datasets.faults import WHOLE, Unfit, one_bad, refuse_at_once
 from proctor.datasets.record import RecordReader, Rules, item_rows
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
@@ -63,4 +63,4 @@ class UserDataset:
         return self.inspect()
 
     def _place(self, index: int) -> str:
-        return f"{self._name}, item {index}"
+        return self._name if index == WHOLE else f"{self._name}, item {index}"

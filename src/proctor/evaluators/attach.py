@@ -27,6 +27,7 @@ from proctor.evaluators.options import (
     make,
     options_of_factory,
     options_of_function,
+    read_option,
 )
 from proctor.fields.view import Field
 from proctor.identity import identity_of
@@ -124,6 +125,7 @@ def attach(
     True
     """
     label = _checked_name(name) or known_as(thing)
+    threshold = read_option("threshold", threshold)
     if threshold is not None and not is_fraction(threshold):
         raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}", where=label)
     if isinstance(thing, Attached):

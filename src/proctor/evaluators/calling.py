@@ -106,7 +106,8 @@ def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:
         "sample": lambda trial: trial.sample,
         "session": _view_of,
         "context": lambda trial: context_of(trial, own_field),
-        "nothing": lambda trial: None,  # noqa: ARG005 - every reader is called alike
+        # A mapping of its own for each call: whatever an evaluator does to it, it stays there.
+        "config": lambda trial: dict(getattr(trial, "options", ())),
     }
     return readers[piece.kind]
 

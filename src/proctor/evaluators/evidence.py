@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from proctor.errors import EvaluatorError
 
-EvidenceKind = Literal["output", "expected", "sample", "session", "context", "nothing"]
+EvidenceKind = Literal["output", "expected", "sample", "session", "context", "config"]
 
 SESSION_MARK = "__needs_session__"
 # Carried by evaluators that decide themselves what to say without a recorded session.
@@ -19,8 +19,8 @@ SESSION_OPTIONAL = "__session_optional__"
 # The names that frameworks give to a session in annotations.
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
 SHAPES_TAKEN = (
-    "write it as (output), (output, expected), (output, sample), (output, expected, session) or "
-    "(field_context), with options as keyword-only parameters"
+    "write it as (output), (output, expected), (output, sample), (output, sample, config), "
+    "(output, expected, session) or (field_context), with options as keyword-only parameters"
 )
 
 
@@ -56,8 +56,8 @@ class Shape(NamedTuple):
 
     @property
     def in_context(self) -> bool:
-        """True if it is given the context of a field."""
-        return "context" in self.kinds
+        """True if it is given the context of a field, or the configuration of the trial."""
+        return "context" in self.kinds or "config" in self.kinds
 
 
 def shape_of(function: Callable[..., Any], label: str) -> Shape:
@@ -66,8 +66,9 @@ def shape_of(function: Callable[..., Any], label: str) -> Shape:
     Evidence goes by position: the output, the expected value, the session. A parameter called
     `sample` or `example`, or annotated `Sample`, gets the whole sample; one called `session`, or
     annotated `SessionView` or `Session`, a view of the session; one called `field_context`, or
-    annotated `FieldContext`, the field and its surroundings; `config` is left alone. A parameter
-    with a default of its own that says none of this is an option.
+    annotated `FieldContext`, the field and its surroundings; one called `config` the options
+    of the trial's configuration, a mapping. A parameter with a default of its own that says none
+    of this is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
     >>> shape_of(close_to, "close_to").kinds
@@ -122,7 +123,9 @@ def wants_session(function: Any) -> bool:
 def _evidence(places: list[Parameter], open_ended: bool, marked: bool) -> tuple[Evidence, ...]:
     in_context = bool(places) and _wants_context(places[0])
     found = [Evidence("context" if in_context else "output")]
-    for position, parameter in enumerate(places[1:3], start=1):
+    for position, parameter in enumerate(places[1:4], start=1):
+        if position == 3 and parameter.name != "config":
+            break
         piece = _piece(parameter, position, marked)
         if piece is None:
             break
@@ -144,7 +147,7 @@ def _piece(parameter: Parameter, position: int, marked: bool) -> Evidence | None
     if name == "session" or _annotated(parameter, SESSION_TYPES):
         return Evidence("session")
     if name == "config":
-        return Evidence("nothing") if bare else None
+        return Evidence("config")
     if position == 1 and (bare or default is None or name == "expected"):
         return Evidence("expected", required=bare, default=None if bare else default)
     return Evidence("session") if position == 2 and (bare or marked) else None

@@ -16,7 +16,11 @@ from proctor import codec
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.evidence import Shape, signature_of
 from proctor.identity import address_in
+from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
+
+# Options that are a share from 0 to 1, whichever evaluator has them.
+SHARES = frozenset(("threshold", "min_score", "at_least", "near", "p_value"))
 
 _PLAIN_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
@@ -70,8 +74,9 @@ class Accepted(typing.NamedTuple):
             if _bare(p) and name not in given
         ]
         fitted: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, written in given.items():
             hint = self.hints.get(name, Any)
+            value = read_option(name, written) if "float" in type_text(hint) else written
             try:
                 fitted[name] = _fitted(value, hint)
             except msgspec.ValidationError:
@@ -92,6 +97,16 @@ class Accepted(typing.NamedTuple):
             for p in self.describe()
         )
         return ", ".join(told) or "no parameters"
+
+
+def read_option(name: str, value: Any) -> Any:
+    """The value of an option; a share may be written as a percentage.
+
+    >>> read_option("threshold", "80%"), read_option("pattern", "80%")
+    (0.8, '80%')
+    """
+    percent = read_percent(value) if name in SHARES else None
+    return value if percent is None else percent
 
 
 def options_of_function(function: Callable[..., Any], shape: Shape) -> Accepted:

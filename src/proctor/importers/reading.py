@@ -195,6 +195,18 @@ class SessionFiles:
         return DatasetError(what, where=where, problems=self.damage.alike, fix=fix)
 
 
+def first_values(path: Path) -> list[Any]:
+    """The first JSON values of a file, as far as they can be read; empty if none can."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return []
+        with _opened(path) as stream:
+            decoded_values = (value for _, (value, why) in _decoded_in(stream) if why is None)
+            return list(islice(decoded_values, LOOKED_AT))
+    except _UNREADABLE:
+        return []
+
+
 def _instead_of(form: Format, first: Iterable[tuple[int, Any]]) -> str:
     """What a file looks like that is not of the format that it was read as."""
     found = detect([value for _, value in first])

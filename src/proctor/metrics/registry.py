@@ -126,6 +126,35 @@ class MetricRegistry:
         return computed
 
 
+def is_metric(thing: Any) -> bool:
+    """True for an object or class with `compute`, and for a function of the results.
+
+    >>> is_metric(PassRateMetric), is_metric(lambda results: 0.0), is_metric(lambda output: True)
+    (True, True, False)
+    """
+    if callable(getattr(thing, "compute", None)):
+        return not callable(getattr(thing, "evaluate", None))
+    if not inspect.isfunction(thing):
+        return False
+    parameters = [*inspect.signature(thing).parameters.values()]
+    needed = [one for one in parameters if one.default is one.empty]
+    return [one.name for one in needed] == ["results"] and parameters[0].name == "results"
+
+
+def make_metric(thing: Any, where: str) -> Any:
+    """A metric from what an address names; a class is made without arguments."""
+    if not isinstance(thing, type):
+        return thing
+    try:
+        return thing()
+    except TypeError as error:
+        raise EvaluatorError(
+            f"the metric cannot be made: {error}",
+            where=where,
+            fix="a class is made without arguments; name an object that is ready instead",
+        ) from None
+
+
 def _refuse_metrics_name(spec: EvaluatorSpec) -> None:
     """An evaluator of a field must not be called what the field's own numbers are."""
     for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD else ():

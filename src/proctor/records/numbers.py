@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,21 @@ def is_number(value: Any) -> bool:
     except OverflowError:
         # An integer that no float can hold.
         return False
+
+
+def read_percent(text: Any) -> float | None:
+    """The share that a percentage means; None for anything that is not one.
+
+    >>> read_percent("80%"), read_percent("12.5 %"), read_percent("0.8")
+    (0.8, 0.125, None)
+    """
+    if not isinstance(text, str) or not text.rstrip().endswith("%"):
+        return None
+    try:
+        share = float(Decimal(text.rstrip()[:-1].strip()) / 100)
+    except InvalidOperation:
+        return None
+    return share if math.isfinite(share) else None
 
 
 def is_fraction(value: Any) -> bool:

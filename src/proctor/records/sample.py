@@ -36,6 +36,32 @@ class Sample(
     metadata: dict[str, Any] = {}
 
     @property
+    def query(self) -> Any:
+        """What the user asked: the input, or its `query` (the runner spec's name for it)."""
+        return self._part("query", self.input)
+
+    @property
+    def response(self) -> Any:
+        """The response that follow-ups are asked for: `response` of the input or the metadata."""
+        return self._part("response")
+
+    @property
+    def expected_followups(self) -> ExpectedT | None:
+        """The expected value (the runner spec's name for it)."""
+        return self.expected
+
+    def _part(self, name: str, *otherwise: Any) -> Any:
+        if isinstance(self.input, Mapping):
+            otherwise = ()
+            if name in self.input:
+                return self.input[name]
+        if name in self.metadata:
+            return self.metadata[name]
+        if otherwise:
+            return otherwise[0]
+        raise AttributeError(f"sample {self.id!r}: neither the input nor the metadata has {name!r}")
+
+    @property
     def labels(self) -> Mapping[str, Any]:
         """Labels for classification, by name."""
         return self.metadata.get(LABELS) or {}

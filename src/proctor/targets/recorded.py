@@ -14,11 +14,11 @@ from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, Reply
 from proctor.targets.recordings import (
-    FiledRecordings,
     HeldRecordings,
     Place,
     Recording,
     Recordings,
+    read_recordings,
 )
 
 CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
@@ -27,11 +27,12 @@ CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 class RecordedTarget:
     """Outputs that are there already: in a JSONL file, in memory, or in the samples themselves.
 
-    `outputs` is the path of a file with one `{"id", "output"}` a line, a list of such mappings,
-    or a mapping of id to output; without it every sample's own metadata is the recording, or
-    what its `recorded` holds for the configuration. A recording may also have `configuration`,
-    `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an output. With `each_apart`
-    a sample that was recorded once does not stand for every configuration.
+    `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of
+    them, a list of such mappings, or a mapping of id to output; without it every sample's own
+    metadata is the recording, or what its `recorded` holds for the configuration. A recording
+    may also have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of
+    an output. With `each_apart` a sample that was recorded once does not stand for every
+    configuration.
 
     Where recordings name several configurations, the option `configuration` says whose are
     wanted (those that name none stand for all). The epochs of a run are those of the recordings.
@@ -173,7 +174,7 @@ def _read(outputs: Any) -> Recordings | None:
     if outputs is None:
         return None
     if isinstance(outputs, str | Path):
-        return FiledRecordings(Path(outputs))
+        return read_recordings(Path(outputs))
     if isinstance(outputs, Iterable) and not isinstance(outputs, bytes):
         return HeldRecordings(outputs)
     raise TargetError(

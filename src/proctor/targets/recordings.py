@@ -17,6 +17,7 @@ from proctor.records.session import Session, Usage
 EntryT = TypeVar("EntryT")
 
 _BOM = b"\xef\xbb\xbf"
+_LOOKED_AT = 4096
 
 
 class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,11 +67,13 @@ class HeldRecordings:
     'Paris'
     """
 
-    def __init__(self, given: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, given: Mapping[str, Any] | Iterable[Mapping[str, Any]], source: str = "the recordings"
+    ) -> None:
         rows: Iterable[Any] = given
         if isinstance(given, Mapping):
             rows = ({"id": key, "output": output} for key, output in given.items())
-        index = _Index[Recording]("the recordings")
+        index = _Index[Recording](source)
         for number, row in enumerate(rows, start=1):
             where = f"recording {number}"
             try:
@@ -122,6 +125,29 @@ class FiledRecordings:
         except OSError as error:
             what = f"the recordings in {self._path} cannot be read any more"
             raise CallFailed(f"{what}: {error.strerror}") from None
+
+
+def read_recordings(path: Path) -> Recordings:
+    """The recordings of a file: JSON Lines, or a JSON list."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_LOOKED_AT).removeprefix(_BOM).lstrip()
+            if not start.startswith(b"["):
+                return FiledRecordings(path)
+            file.seek(0)
+            text = file.read().removeprefix(_BOM)
+    except OSError as error:
+        raise TargetError(
+            f"the recordings cannot be read: {error.strerror}", where=str(path)
+        ) from None
+    try:
+        return HeldRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TargetError(
+            f"the recordings are not a JSON list: {error}",
+            where=str(path),
+            fix='write [{"id": …, "output": …}], or one such object on each line',
+        ) from None
 
 
 class _Index(Generic[EntryT]):

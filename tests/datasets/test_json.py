@@ -1,0 +1,226 @@
+"""JSON documents as datasets, and files whose ending does not tell what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.datasets.dataset import Dataset
+from proctor.datasets.json_document import JSONDataset
+from proctor.datasets.source import as_source
+from proctor.datasets.table import CSVDataset
+from proctor.errors import DatasetError
+
+ROWS = [
+    {"id": "1", "input": "2 + 2", "expected": "4"},
+    {"id": "2", "input": "3 + 3", "expected": "6", "topic": "sums"},
+]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    """Write a file and give its path."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def error_of(path: Path, **options: Any) -> DatasetError:
+    """The error of loading a file."""
+    with pytest.raises(DatasetError) as caught:
+        Dataset.load(path, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_list_of_objects_is_a_dataset(tmp_path: Path, indent: int | None) -> None:
+    """A list of records loads as the same samples that JSON Lines give."""
+    path = write(tmp_path / "qa.json", json.dumps(ROWS, indent=indent))
+    loaded = Dataset.load(path)
+    assert [(s.id, s.input, s.expected) for s in loaded] == [
+        ("1", "2 + 2", "4"),
+        ("2", "3 + 3", "6"),
+    ]
+    assert loaded[1].metadata == {"topic": "sums"}
+    lines = write(tmp_path / "qa.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+    assert loaded.info.fingerprint == Dataset.load(lines).info.fingerprint
+
+
+@pytest.mark.parametrize("key", ["samples", "examples", "data", "rows"])
+def test_the_list_may_be_under_a_key_of_an_object(tmp_path: Path, key: str) -> None:
+    """`samples`, `examples`, `data` and `rows` are where others put their records."""
+    path = write(tmp_path / "qa.json", json.dumps({"version": 1, key: ROWS, "note": "x"}, indent=1))
+    assert [s.id for s in Dataset.load(path)] == ["1", "2"]
+
+
+def test_faults_name_the_line_on_which_a_record_begins(tmp_path: Path) -> None:
+    """Records over several lines are named by their first line; all faults come at once."""
+    text = '[\n  {"id": "1",\n   "input": "a"},\n  {"id": "2"},\n\n  7\n]\n'
+    path = write(tmp_path / "qa.json", text)
+    found = [str(problem) for problem in error_of(path).problems]
+    assert found == [
+        f"{path}:4: input: is missing",
+        f"{path}:6: expected a mapping (a JSON object), found a number: 7",
+    ]
+
+
+def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
+    """What stands before the break is not loaded in silence."""
+    path = write(tmp_path / "qa.json", '[\n  {"id": "1", "input": "a"},\n  {"id": "2" "input"}\n]')
+    (problem,) = error_of(path).problems
+    assert (
+        str(problem) == f"{path}:3: not JSON: expecting ',' delimiter, at character 14 of the line"
+    )
+
+
+@pytest.mark.parametrize(
+    "tail", ['[{"id": "1", "input": "a"}', '[{"id": "1", "input": "a"},', '[{"id": "1", "inp']
+)
+def test_a_list_that_breaks_off_is_refused(tmp_path: Path, tail: str) -> None:
+    """A truncated file is an error, not a shorter dataset."""
+    assert "ends before its JSON does" in str(error_of(write(tmp_path / "qa.json", tail)))
+
+
+def test_text_after_the_list_is_refused(tmp_path: Path) -> None:
+    """A list ends the document."""
+    path = write(tmp_path / "qa.json", '[{"id": "1", "input": "a"}]\n[1]')
+    assert f"{path}:2" in str(error_of(path))
+
+
+def test_values_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
+    """NaN is an error of its record, as it is in JSON Lines."""
+    path = write(tmp_path / "qa.json", '[{"id": "1", "input": NaN}]')
+    assert "NaN is not a number" in str(error_of(path))
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\ufeff"])
+def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
+    """No samples is an error that says so, whatever the ending."""
+    for name in ("a.json", "a.jsonl", "a.csv"):
+        assert "the file is empty" in str(error_of(write(tmp_path / name, text)))
+
+
+def test_an_empty_list_is_refused(tmp_path: Path) -> None:
+    """A list without records is not a dataset."""
+    assert "no samples: the list is empty" in str(error_of(write(tmp_path / "a.json", "[]")))
+    assert "no samples: the list is empty" in str(
+        error_of(write(tmp_path / "b.json", '{"samples": []}'))
+    )
+
+
+def test_an_object_without_a_list_of_records_is_refused(tmp_path: Path) -> None:
+    """The error names the keys that are there and those that may hold records."""
+    path = write(tmp_path / "a.json", '{"version": 1, "sample": [{"id": "1", "input": "a"}]}')
+    text = str(error_of(path))
+    assert "version, sample" in text
+    assert "did you mean 'samples'" in text
+
+
+def test_a_single_record_is_a_dataset_of_one(tmp_path: Path) -> None:
+    """One object with an input is one sample."""
+    path = write(tmp_path / "a.json", '{"id": "1",\n "input": "a"}')
+    assert [s.id for s in Dataset.load(path)] == ["1"]
+
+
+def test_json_lines_with_objects_over_several_lines_are_read(tmp_path: Path) -> None:
+    """Pretty-printed objects one after the other are recognised; faults keep their line."""
+    text = "\n".join(json.dumps(row, indent=2) for row in ROWS)
+    for name in ("a.jsonl", "a.json"):
+        assert [s.id for s in Dataset.load(write(tmp_path / name, text))] == ["1", "2"]
+    bad = write(tmp_path / "bad.jsonl", text + '\n{\n  "id": "3"\n}\n')
+    assert [str(p) for p in error_of(bad).problems] == [f"{bad}:12: input: is missing"]
+
+
+def test_a_json_list_in_a_jsonl_file_is_recognised(tmp_path: Path) -> None:
+    """The content decides, not the ending; the description says what was recognised."""
+    path = write(tmp_path / "a.jsonl", json.dumps(ROWS))
+    assert [s.id for s in as_source(path)] == ["1", "2"]
+    assert as_source(path).inspect().details == {"format": "json", "recognised": "a JSON list"}
+
+
+def test_json_lines_in_a_json_file_are_recognised(tmp_path: Path) -> None:
+    """One object on each line is JSON Lines under any name."""
+    path = write(tmp_path / "a.json", "".join(json.dumps(row) + "\n" for row in ROWS))
+    source = as_source(path)
+    assert [s.id for s in source] == ["1", "2"]
+    assert source.inspect().details == {"format": "jsonl", "recognised": "JSON Lines"}
+
+
+def test_a_broken_line_of_json_lines_stays_a_fault_of_its_line(tmp_path: Path) -> None:
+    """A first line that breaks off is not mistaken for an object over several lines."""
+    path = write(tmp_path / "a.jsonl", '{"id": "1", "input": "a"\n{"id": "2", "input": "b"}\n')
+    (problem,) = error_of(path).problems
+    assert str(problem) == f"{path}:1: the line ends before its JSON does"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json.gz", "a.csv.gz"])
+def test_compressed_files_are_read(tmp_path: Path, name: str) -> None:
+    """A .gz file is read as what is inside it."""
+    inside = {
+        "a.jsonl.gz": '{"id": "1", "input": "a"}\n',
+        "a.json.gz": '[{"id": "1", "input": "a"}]',
+        "a.csv.gz": "id,input\n1,a\n",
+    }[name]
+    path = write(tmp_path / name, gzip.compress(inside.encode()))
+    assert [s.input for s in Dataset.load(path)] == ["a"]
+
+
+def test_a_damaged_gz_file_is_refused(tmp_path: Path) -> None:
+    """A file that breaks off, or is not compressed at all, is an error and not a short dataset."""
+    whole = gzip.compress(b'{"id": "1", "input": "a"}\n' * 1)
+    assert "cannot be decompressed" in str(error_of(write(tmp_path / "a.jsonl.gz", whole[:-9])))
+    assert "cannot be decompressed" in str(error_of(write(tmp_path / "b.json.gz", b"not gzip")))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> None:
+    """UTF-16 and UTF-32 are recognised, with and without a byte order mark."""
+    for name, text in (("a.json", json.dumps(ROWS)), ("a.jsonl", '{"id": "1", "input": "a"}')):
+        path = write(tmp_path / name, text.encode(encoding))
+        assert f"the file is {encoding[:6].upper()}" in str(error_of(path))
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    """UTF-8 with a byte order mark is UTF-8."""
+    for name, text in (
+        ("a.json", json.dumps(ROWS[:1])),
+        ("a.jsonl", json.dumps(ROWS[0])),
+        ("a.csv", "id,input\n1,a"),
+    ):
+        assert Dataset.load(write(tmp_path / name, "\ufeff" + text))[0].id == "1"
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_the_delimiter_of_a_table_is_recognised(tmp_path: Path, sign: str) -> None:
+    """A header that another sign separates tells the delimiter; the description says so."""
+    path = write(tmp_path / "a.csv", f"id{sign}input{sign}expected\n1{sign}2,5{sign}x\n")
+    table = CSVDataset(path)
+    assert [(s.id, s.input, s.expected) for s in table] == [("1", "2,5", "x")]
+    assert table.inspect().details == {"delimiter": sign}
+
+
+def test_a_named_format_overrides_content_and_ending(tmp_path: Path) -> None:
+    """`format` says how to read a file of any name."""
+    path = write(tmp_path / "data.txt", "id,input\n1,a\n")
+    assert [s.input for s in Dataset.load(path, format="csv")] == ["a"]
+    with pytest.raises(DatasetError, match=r"data\.txt:1: not JSON"):
+        Dataset.load(path, format="jsonl")
+    with pytest.raises(DatasetError, match="did you mean 'jsonl'"):
+        Dataset.load(path, format="jsonnl")
+
+
+def test_types_and_mapping_work_for_json_documents(tmp_path: Path) -> None:
+    """What JSON Lines take, a JSON list takes."""
+    path = write(tmp_path / "a.json", '[{"n": 1, "question": 2, "answer": "x"}]')
+    mapping = {"n": "id", "question": "input", "answer": "expected"}
+    assert JSONDataset(path, int, str, mapping=mapping).stream.load()[0][0].input == 2
+    with pytest.raises(DatasetError, match="input: expected a string, found a number: 2"):
+        Dataset.load(path, str, str, mapping=mapping)
+
+
+def test_recorded_sessions_are_not_taken_for_samples(tmp_path: Path) -> None:
+    """A list of messages is refused with the way to read it."""
+    path = write(tmp_path / "a.json", '[{"role": "user", "content": "Hello"}]')
+    assert "SessionDataset" in str(error_of(path))
