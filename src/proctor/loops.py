@@ -15,7 +15,7 @@ from proctor.datasets.source import as_source
 from proctor.engine.finish import aggregate
 from proctor.engine.progress import Progress
 from proctor.engine.start import new_run_id
-from proctor.errors import SHOWN_AT_MOST, ConfigError
+from proctor.errors import SHOWN_AT_MOST, ConfigError, MailboxFull
 from proctor.fleet.errands import request_of
 from proctor.fleet.gathering import Gathering
 from proctor.fleet.inbox import Until
@@ -143,8 +143,18 @@ def submit_dataset(
                     sent[request.request_id] = sample.id
                     yield request
 
+    done = 0
     for batch in batches(each()):
-        requests.send_all(batch, reply_to=reply_to)
+        try:
+            requests.send_all(batch, reply_to=reply_to)
+        except MailboxFull as error:
+            raise MailboxFull(
+                f"{error.what}; {done} requests of run {run_id!r} were sent",
+                where=error.where,
+                fix=f"submit again with run_id={run_id!r} once there is room (what is sent "
+                "twice is counted once), or give the mailbox a larger capacity",
+            ) from None
+        done += len(batch)
     return Submission(run_id, sent)
 
 

@@ -33,7 +33,8 @@ class Gathering:
     not `own` are left in the mailbox; `known` are requests whose results are there already.
     Successes are given as they come, errors at the end. What was given is acknowledged after
     `secure`, which sees to it that it is kept: if this process dies before, it is still in the
-    mailbox.
+    mailbox. Without `secure` nothing outlives the process, so errors are acknowledged at once: else
+    they would fill a small mailbox while further results wait for room.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Gathering:
         known: Iterable[str] = (),
         letters: Letters | None = None,
         told: Callable[[EvalResult], object] = lambda _: None,
-        secure: Callable[[], object] = lambda: None,
+        secure: Callable[[], object] | None = None,
     ) -> None:
         self._results = results
         self._expected = expected
@@ -133,7 +134,8 @@ class Gathering:
             return
         if self._count(result):
             yield result
-        if not result.success and _key(result) in self._errors:
+        is_kept = self._secure is not None
+        if is_kept and not result.success and _key(result) in self._errors:
             self._held[message.id] = message
         else:
             self._given.append(message)
@@ -147,7 +149,8 @@ class Gathering:
     def _settle(self) -> None:
         """Acknowledge what was given. If that fails it comes again, and is recognised."""
         if self._given:
-            self._secure()
+            if self._secure is not None:
+                self._secure()
             with contextlib.suppress(MailboxError):
                 self._results.acknowledge_all(self._given)
             self._given = []

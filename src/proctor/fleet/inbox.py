@@ -34,7 +34,7 @@ MISFIT_FREE_SECONDS = 300.0
 # How often a mailbox is looked at again that is empty but for what is in flight.
 EMPTY_SECONDS = 0.2
 # A request that was lost twice may be what ends its workers: from this delivery on it is run alone,
-# so that it does not take others along until they are all set aside.
+# and only then does losing it count. So it takes no others along, and none is set aside for it.
 ALONE_FROM = 3
 # Others of that kind are left for about so long, each for another time, to come one by one.
 APART_SECONDS = 1.0
@@ -81,6 +81,8 @@ class Inbox:
         self._expects = expects
         self._trouble = trouble
         self._needs_reply_to = needs_reply_to
+        limit = requests.max_deliveries
+        self._alone_from = ALONE_FROM if limit is None else min(ALONE_FROM, limit + 1)
         self._failure: Exception | None = None
         self._numbers = count()
         self._ready: deque[Job] = deque()
@@ -183,6 +185,7 @@ class Inbox:
             max_messages=1 if self._is_careful else min(room, self._until.batch - self._taken),
             visibility_timeout=self._held.lease,
             wait_time_seconds=wait,
+            provisional=True,
         )
 
     def _is_enough(self, received: int) -> bool:
@@ -220,7 +223,7 @@ class Inbox:
                 delay = 0.0 if self._until.polls is None else MISFIT_SECONDS
                 self._held.give_back(number, delay, said, counts=_is_old(message))
             else:
-                kind = suspects if message.delivery_count >= ALONE_FROM else jobs
+                kind = suspects if message.delivery_count >= self._alone_from else jobs
                 kind.append((number, request.sample, request.configuration, request.epoch))
         if jobs:
             self._tell(self._arrive, jobs)
@@ -233,12 +236,21 @@ class Inbox:
         for number, *_ in suspects:
             delay = self._chance.uniform(0, APART_SECONDS)
             self._held.give_back(number, delay, "it waits its turn to be run alone", counts=False)
-        if not self._is_held_down_to(1):
+        if not (self._is_held_down_to(1) and self._is_confirmed(one[0])):
             self._held.give_back(one[0], reason=STOPPED, counts=False)
             return 0
         self._tell(self._arrive, [one])
         self._is_held_down_to(0)
         return 1
+
+    def _is_confirmed(self, number: int) -> bool:
+        """Let the delivery count, for nothing else can be to blame; False if it is lost already."""
+        try:
+            self._held.find(number).message.confirm_delivery()
+        except MailboxError as error:
+            self._trouble(f"a request could not be begun and is returned: {error.what}")
+            return False
+        return True
 
     def _is_held_down_to(self, most: int) -> bool:
         """Wait until so many are in hand; False if it is over before."""

@@ -107,6 +107,12 @@ class Sending:
                 return
             except MailboxFull:
                 self._notice("the mailbox is full: waiting for workers to make room")
+                if len(batch) > 1:
+                    # It may be too small ever to take all at once.
+                    half = len(batch) // 2
+                    self._send(batch[:half])
+                    self._send(batch[half:])
+                    return
             except MailboxError as error:
                 self._notice(f"requests cannot be sent: {error.what}")
             backoff.pause()
