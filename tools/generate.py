@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import conformance
 
 from proctor import codec, eval_file
 from proctor.cli.main import COMMANDS, proctor
@@ -176,9 +177,15 @@ def rubric_schema() -> str:
     return codec.encode_pretty(rubrics.schema()).decode() + "\n"
 
 
+def conformance_page() -> str:
+    """The page of specification clauses and their tests."""
+    return conformance.page(NOTICE)
+
+
 WRITTEN = {
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
+    "docs/conformance.md": conformance_page,
     f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
     f"src/proctor/schemas/{rubrics.SCHEMA_FILE}": rubric_schema,
 }

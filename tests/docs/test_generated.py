@@ -11,6 +11,7 @@ from tests.docs.blocks import ROOT
 FILES = [
     "docs/catalogue.md",
     "docs/cli.md",
+    "docs/conformance.md",
     "src/proctor/schemas/eval.schema.json",
     "src/proctor/schemas/rubrics.schema.json",
 ]

@@ -1,0 +1,1 @@
+"""The conformance suite: one test per clause of the five specifications."""
