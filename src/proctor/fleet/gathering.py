@@ -10,7 +10,7 @@ from typing import Any
 from proctor.clock import Clock
 from proctor.errors import MailboxError
 from proctor.fleet.account import Account
-from proctor.fleet.letters import Letters
+from proctor.fleet.letters import Letters, LostResults
 from proctor.fleet.receiving import result_in
 from proctor.mailboxes.limits import MOST_AT_ONCE
 from proctor.ports import Mailbox, Message
@@ -43,6 +43,7 @@ class Gathering:
         expected: int,
         clock: Clock,
         *,
+        run_id: str | None = None,
         own: Callable[[EvalResult], bool] = lambda _: True,
         known: Iterable[str] = (),
         letters: Letters | None = None,
@@ -51,6 +52,7 @@ class Gathering:
     ) -> None:
         self._results = results
         self._expected = expected
+        self._run_id = run_id
         self._clock = clock
         self._own = own
         self._letters = letters
@@ -107,6 +109,8 @@ class Gathering:
                     # A letter is told at the second look.
                     self._look_for_letters()
                     break
+        if len(self) < self._expected:
+            self._look_for_lost_results()
         yield from self._errors.values()
         self._given += self._held.values()
         self._settle()
@@ -123,9 +127,18 @@ class Gathering:
         result = result_in(message)
         if result is None or self._own(result):
             return result
+        if self._is_notice(result):
+            self._given.append(message)
+            return None
         with contextlib.suppress(MailboxError):
             message.nack(random.uniform(*STRANGER_SECONDS), counts=False)
         return None
+
+    def _is_notice(self, result: EvalResult) -> bool:
+        """Take note of a worker's notice, if it is one of this run's."""
+        run_id = "" if result.delivery is None else result.delivery.run_id
+        is_known = run_id == self._run_id or self._run_id is None
+        return is_known and self.account.roster.hear(result)
 
     def _taken(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
         if message.id in self._held:
@@ -145,6 +158,13 @@ class Gathering:
             for result in self._letters.look():
                 self._count(result)
             self.account.unreadable = self._letters.unreadable
+
+    def _look_for_lost_results(self) -> None:
+        """Count results that nobody can read: what is missing may be among them."""
+        lost = LostResults(self._results).look()
+        self.account.unreadable_results = sum(
+            one.run_id in ("", self._run_id or one.run_id) for one in lost
+        )
 
     def _settle(self) -> None:
         """Acknowledge what was given. If that fails it comes again, and is recognised."""

@@ -26,6 +26,7 @@ from proctor.errors import ConfigError, MailboxFull, StopRun
 from proctor.fleet.expectation import expectation
 from proctor.fleet.held import Held, Trouble
 from proctor.fleet.inbox import Inbox, Until
+from proctor.fleet.notices import NoticeSender
 from proctor.fleet.outbox import Outbox, Tally
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
@@ -135,6 +136,7 @@ class Worker:
                 self.expects,
                 post.trouble,
                 needs_reply_to=post.results is None,
+                notices=NoticeSender(self.expects, name),
             )
             try:
                 async with telemetry.observing(self._as_run(name), for_others=True) as observed:

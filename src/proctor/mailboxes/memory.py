@@ -181,6 +181,10 @@ class InMemoryMailbox(Generic[BodyT]):
         """Put several messages in, in order; all of them, or none if one is refused."""
         return self._send(bodies, reply_to, 0)
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body)) if self._queue.writes else body
+
     def receive(
         self,
         *,

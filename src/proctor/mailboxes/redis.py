@@ -142,6 +142,10 @@ class RedisMailbox(Generic[BodyT]):
             ids += self._put(chunk, reply_to, 0)
         return ids
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body))
+
     def receive(
         self,
         *,

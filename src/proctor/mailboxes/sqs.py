@@ -136,6 +136,10 @@ class SQSMailbox(Generic[BodyT]):
             ids += self.queue.send_all(batch)
         return ids
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body))
+
     def receive(
         self,
         *,

@@ -110,6 +110,13 @@ class Mailbox(Protocol[BodyT]):
         """
         ...
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver of the same type gets it, so that changes can be seen before.
+
+        Raises `MessageRefused` if it cannot be sent, ValueError if it could not be read again.
+        """
+        ...
+
     def receive(
         self,
         *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,19 @@ class MailboxFates(MailboxHooks):
             assert all(letter.reason for letter in letters.values())
             assert "str" in letters['"a text"'].reason
             assert box.approximate_count() == 1
+
+    def test_it_can_be_seen_beforehand_how_a_body_arrives(self) -> None:
+        """So that a sender can refuse what would change on the way; looking sends nothing."""
+        bodies: list[Any] = [{"a": [1, 2.5, None, "ä"]}, {"a": (1, 2)}, {"a": math.nan}]
+        with self.box(dict) as box:
+            expected = [box.as_received(body) for body in bodies]
+            assert box.approximate_count() == 0
+            ids = box.send_all(bodies)
+            arrived = {message.id: message.body for message in receive_many(box, 3)}
+            # repr shows NaN, and tells a tuple from a list.
+            assert [repr(arrived[one]) for one in ids] == list(map(repr, expected))
+        with self.box(int) as box:
+            refused(ValueError, lambda: box.as_received("no number"))
 
     def test_what_cannot_be_read_never_blocks_the_queue(self) -> None:
         """More of it than a batch holds, and what is behind it still comes in one call."""
