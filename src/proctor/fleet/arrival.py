@@ -145,7 +145,12 @@ def _describe_change(sent: Any, got: Any) -> str:
         return f"{_shown(sent)} arrives as {_shown(got)}"
     if isinstance(sent, float) and got is None:
         return f"{sent} arrives as null"
-    return f"a {type(sent).__name__} arrives as a {type(got).__name__}"
+    return f"{_with_article(sent)} arrives as {_with_article(got)}"
+
+
+def _with_article(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _shown(value: Any) -> str:
