@@ -140,7 +140,7 @@ def submit_dataset(
     source = as_source(dataset)
     source.inspect()
     chosen = configurations_from(configurations)
-    check_dataset(requests, source, chosen)
+    is_checked = check_dataset(requests, source, chosen)
     sent: dict[str, str] = {}
     labels: dict[str, str] = {}
 
@@ -157,7 +157,8 @@ def submit_dataset(
     done = 0
     for batch in batches(each()):
         try:
-            check_arrival(requests, batch)
+            if not is_checked:
+                check_arrival(requests, batch)
             requests.send_all(batch, reply_to=reply_to)
         except MailboxFull as error:
             raise MailboxFull(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -155,6 +156,18 @@ def test_a_submitted_run_is_refused_before_it_is_opened(tmp_path: Path) -> None:
         submit(Evaluation(same, samples, exact_match, name="exam"), requests, history)
     assert history.runs() == []
     assert requests.approximate_count() == 0
+
+
+def test_a_stream_is_looked_at_as_it_is_sent() -> None:
+    """It can be read only once: the batch with the bad sample is not sent."""
+    requests = box()
+    values: list[Any] = [*["a"] * 120, (1, 2)]
+    stream: Iterator[Sample[Any, Any]] = (
+        Sample(str(number), value) for number, value in enumerate(values)
+    )
+    with pytest.raises(MessageRefused, match="sample '120'"):
+        submit_dataset(stream, requests)
+    assert requests.approximate_count() == 100
 
 
 def test_in_a_run_only_the_samples_that_would_change_are_errors() -> None:

@@ -45,16 +45,17 @@ def check_dataset(
     source: SampleSource,
     configurations: Sequence[Configuration],
     limit: int | None = None,
-) -> None:
-    """Refuse a whole dataset before anything of it is sent, if it can be read twice."""
+) -> bool:
+    """Refuse a whole dataset before anything of it is sent; False if it can be read only once."""
     if source.inspect().fingerprint is None:
-        return
+        return False
     options: Sequence[Configuration] = configurations
     for batch in batches(islice(source, limit)):
         check_arrival(requests, (EvalRequest(sample) for sample in batch))
         # Options are the same for all samples.
         check_arrival(requests, (EvalRequest(batch[0], configuration=one) for one in options))
         options = ()
+    return True
 
 
 def find_change(requests: Mailbox[EvalRequest[Any, Any]], request: EvalRequest[Any, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from proctor.errors import MailboxGone, ReceiptExpired
+from proctor.errors import MailboxFull, MailboxGone, ReceiptExpired
 from proctor.ports import Mailbox, Message
 from proctor.testing.mailbox_hooks import (
     LONG,
@@ -36,6 +36,20 @@ class MailboxFates(MailboxHooks):
             assert all(letter.reason for letter in letters.values())
             assert "str" in letters['"a text"'].reason
             assert box.approximate_count() == 1
+
+    def test_more_than_it_may_hold_is_refused_whole_and_fits_in_parts(self) -> None:
+        """A sender that is refused a batch can send a part of it, whatever the batch was."""
+        if not self.BOUNDED:
+            return
+        with self.box(int, capacity=5) as box:
+            refused(MailboxFull, lambda: box.send_all(range(10)))
+            assert box.approximate_count() == 0
+            box.send_all(range(5))
+            messages = receive_many(box, 5)
+            refused(MailboxFull, lambda: box.send_all([5]))
+            assert box.acknowledge_all(messages) == 5
+            box.send_all(range(5, 10))
+            assert [message.body for message in receive_many(box, 5)] == [5, 6, 7, 8, 9]
 
     def test_it_can_be_seen_beforehand_how_a_body_arrives(self) -> None:
         """So that a sender can refuse what would change on the way; looking sends nothing."""
