@@ -17,13 +17,15 @@ from proctor.engine.progress import Progress
 from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.run import Watch
 from proctor.engine.start import Conduct, begin
-from proctor.errors import SHOWN_AT_MOST, ConfigError, DatasetError, UsageError
+from proctor.errors import ConfigError, DatasetError, UsageError
+from proctor.fleet.account import listed, trial_label
 from proctor.fleet.answered import refuse_cache, removed
+from proctor.fleet.arrival import check_arrival, check_dataset
+from proctor.fleet.batches import batches
 from proctor.fleet.errands import position_in, request_id, request_of, results_name
 from proctor.fleet.expectation import expectation
 from proctor.fleet.gathering import Gathering
 from proctor.fleet.letters import Letters
-from proctor.fleet.sending import batches
 from proctor.ports import History, Mailbox, Metric
 from proctor.prepare import Evaluation, prepare
 from proctor.records.mail import EvalRequest
@@ -53,22 +55,32 @@ def submit(
             where="shuffle",
             fix="leave shuffle or limit out, or run it with `proctor run --workers`",
         )
+    is_checked = check_dataset(requests, plan.dataset, plan.configurations, plan.options.limit)
     sitting = begin(plan, info, history, clock, Conduct())
     run = msgspec.structs.replace(sitting.metadata, status="submitted")
     refuse_cache(run)
     history.begin(run)
     expects = expectation(plan)
-    each = (request_of(job, run.run_id, clock.now(), expects) for job in sitting.jobs)
     reply_to = results_name(requests.name, run.run_id)
     sent = 0
+    sample_ids: dict[int, str] = {}
+
+    def each() -> Iterator[EvalRequest[Any, Any]]:
+        for job in sitting.jobs:
+            sample_ids[job[0] // trials_per_sample(run)] = job[1].id
+            yield request_of(job, run.run_id, clock.now(), expects)
+
     try:
-        for batch in batches(each):
+        for batch in batches(each()):
+            if not is_checked:
+                check_arrival(requests, batch)
             requests.send_all(batch, reply_to=reply_to)
             sent += len(batch)
     except BaseException:
         history.update(msgspec.structs.replace(run, status="failed", total=sent))
         raise
-    run = msgspec.structs.replace(run, total=sent)
+    planned = tuple(sample_ids[number] for number in sorted(sample_ids))
+    run = msgspec.structs.replace(run, total=sent, planned_samples=planned)
     history.update(run)
     return run
 
@@ -105,6 +117,7 @@ def collect(
                 results,
                 total - len(done),
                 clock,
+                run_id=run.run_id,
                 own=lambda result: _position(run, result) in range(total),
                 known=(request_id(run.run_id, position) for position in done),
                 letters=Letters(requests, lambda request: request.run_id == run.run_id),
@@ -117,22 +130,33 @@ def collect(
                 kept.add(position, result)
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
-        run = msgspec.structs.replace(
-            run,
-            status="submitted" if missing else "completed",
-            finished_at=clock.now(),
-            duration_seconds=run.duration_seconds + clock.monotonic() - before,
-            warnings=(
-                *gathering.account.sentences(),
-                # What was collected is on disk.
-                *(() if missing else removed(results)),
-            ),
-        )
+        warnings = gathering.account.sentences()
+        if not missing:
+            # What was collected is on disk.
+            warnings += removed(results)
+        run = _standing(run, bool(missing), warnings, clock, clock.monotonic() - before)
         run = with_counts(run, redaction)
         report = finish(history, run, metrics)
-    # Said, but not stored: it will not be true for long.
-    run = msgspec.structs.replace(run, warnings=(*run.warnings, *_said(run, missing)))
+    # In this report only: it will not be true for long.
+    said = (*run.warnings, *_missing(run, missing))
+    run = msgspec.structs.replace(run, warnings=said, planned_samples=())
     return EvalReport(report.results, run, report.metrics, report.by_configuration)
+
+
+def _standing(
+    run: RunMetadata, is_missing: bool, warnings: Sequence[str], clock: Clock, seconds: float
+) -> RunMetadata:
+    """How a run stands after it was collected; what earlier collections said of it stays true."""
+    unsent = tuple(_unsent(run))
+    return msgspec.structs.replace(
+        run,
+        # What was never sent cannot be collected, but the run can be resumed.
+        status="submitted" if is_missing else "interrupted" if unsent else "completed",
+        planned_samples=run.planned_samples if is_missing else (),
+        finished_at=clock.now(),
+        duration_seconds=run.duration_seconds + seconds,
+        warnings=tuple(dict.fromkeys((*run.warnings, *warnings, *unsent))),
+    )
 
 
 def _sent_of(run: RunMetadata) -> int:
@@ -151,17 +175,40 @@ def _position(run: RunMetadata, result: EvalResult) -> int | None:
     return position_in(run.run_id, result.delivery)
 
 
-def _said(run: RunMetadata, missing: list[int]) -> Iterator[str]:
+def trials_per_sample(run: RunMetadata) -> int:
+    """How many trials of a run belong to one sample."""
+    return len(run.configurations) * run.options.epochs
+
+
+def _unsent(run: RunMetadata) -> Iterator[str]:
+    """Say if requests of a run were never sent, and how to run their trials."""
     planned = _planned(run)
-    if planned is not None and run.total != planned:
-        yield f"only {run.total} of {planned} requests were sent"
-    if missing:
-        numbers = ", ".join(str(position + 1) for position in missing[:SHOWN_AT_MOST])
-        more = ", …" if len(missing) > SHOWN_AT_MOST else ""
+    if planned is not None and run.total is not None and run.total != planned:
         yield (
-            f"{len(missing)} of {run.total} results are missing (trial {numbers}{more}); "
+            f"only {run.total} of {planned} requests were sent; run the others with "
+            f"`proctor run --resume {run.run_id}`"
+        )
+
+
+def _missing(run: RunMetadata, missing: list[int]) -> Iterator[str]:
+    """Name the trials that have no result yet."""
+    if missing:
+        labels = listed([_label(run, position) for position in missing])
+        yield (
+            f"{len(missing)} of {run.total} results are missing: {labels}; "
             "they can be collected later"
         )
+
+
+def _label(run: RunMetadata, position: int) -> str:
+    """A trial by its place in the plan: sample, configuration and epoch."""
+    number, place = divmod(position, trials_per_sample(run))
+    if number >= len(run.planned_samples):
+        # Submitted by a version that did not keep the ids.
+        return f"trial {position + 1}"
+    in_turn = sorted(run.configurations, key=lambda one: one.name != run.baseline)
+    which, epoch = divmod(place, run.options.epochs)
+    return trial_label(run.planned_samples[number], in_turn[which].name, epoch)
 
 
 def _planned(run: RunMetadata) -> int | None:

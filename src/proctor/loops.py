@@ -15,13 +15,16 @@ from proctor.datasets.source import as_source
 from proctor.engine.finish import aggregate
 from proctor.engine.progress import Progress
 from proctor.engine.start import new_run_id
-from proctor.errors import SHOWN_AT_MOST, ConfigError
+from proctor.errors import ConfigError, MailboxFull
+from proctor.fleet.account import listed, trial_label
+from proctor.fleet.arrival import check_arrival, check_dataset
+from proctor.fleet.batches import batches
 from proctor.fleet.errands import request_of
 from proctor.fleet.gathering import Gathering
 from proctor.fleet.inbox import Until
 from proctor.fleet.letters import Letters
+from proctor.fleet.notices import notice_in
 from proctor.fleet.outbox import Tally
-from proctor.fleet.sending import batches
 from proctor.fleet.worker import Post, Worker
 from proctor.ports import Mailbox, ProgressCallback
 from proctor.prepare import Configurations, configurations_from, prepare_setup
@@ -115,10 +118,15 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """What was sent: the run it belongs to, and the request of each trial with its sample."""
+    """What was sent: the run it belongs to, and the request of each trial with its sample.
+
+    `labels` name the trial of each request: its sample, and configuration and epoch if they are not
+    the default.
+    """
 
     run_id: str
     samples: Mapping[str, str]
+    labels: Mapping[str, str] = {}
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -144,7 +152,9 @@ def submit_dataset(
     source = as_source(dataset)
     source.inspect()
     chosen = configurations_from(configurations)
+    is_checked = check_dataset(requests, source, chosen)
     sent: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
     def each() -> Iterator[EvalRequest[Any, Any]]:
         for sample in source:
@@ -153,11 +163,24 @@ def submit_dataset(
                     job = (len(sent), sample, configuration, epoch)
                     request = request_of(job, run_id, clock.now())
                     sent[request.request_id] = sample.id
+                    labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
                     yield request
 
+    done = 0
     for batch in batches(each()):
-        requests.send_all(batch, reply_to=reply_to)
-    return Submission(run_id, sent)
+        try:
+            if not is_checked:
+                check_arrival(requests, batch)
+            requests.send_all(batch, reply_to=reply_to)
+        except MailboxFull as error:
+            raise MailboxFull(
+                f"{error.what}; {done} requests of run {run_id!r} were sent",
+                where=error.where,
+                fix=f"submit again with run_id={run_id!r} once there is room (what is sent "
+                "twice is counted once), or give the mailbox a larger capacity",
+            ) from None
+        done += len(batch)
+    return Submission(run_id, sent, labels)
 
 
 def collect_results(
@@ -189,7 +212,8 @@ def collect_results(
         results,
         expected,
         clock,
-        own=lambda result: run_id is None or _run_id(result) == run_id,
+        run_id=run_id,
+        own=lambda result: _is_own(result, run_id, submission),
         letters=letters,
         told=lambda result: _told(progress, result),
     )
@@ -245,9 +269,16 @@ def missing(
     if submission is None:
         return (said,)
     there = set(map(_request_id, found))
-    names = [sample for key, sample in submission.samples.items() if key not in there]
-    more = f", … and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
-    return (f"{said}: {', '.join(names[:SHOWN_AT_MOST])}{more}",)
+    labels = {**submission.samples, **submission.labels}
+    names = [label for key, label in labels.items() if key not in there]
+    return (f"{said}: {listed(names)}",)
+
+
+def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:
+    """True if a result is one that was asked for; notices of workers are none."""
+    if submission is not None:
+        return _run_id(result) == run_id and _request_id(result) in submission.samples
+    return notice_in(result) is None and (run_id is None or _run_id(result) == run_id)
 
 
 def _run_id(result: EvalResult) -> str | None:

@@ -26,7 +26,7 @@ def test_submit_work_collect_in_processes_of_their_own(
     nothing = project.proctor("collect", "--requests", address, "--timeout", "0", "--json")
     assert nothing.code == 3
     assert nothing.json["metadata"]["warnings"] == [
-        "5 of 5 results are missing (trial 1, 2, 3, 4, 5); they can be collected later"
+        "5 of 5 results are missing: s0, s1, s2, s3, s4; they can be collected later"
     ]
     with worker(project.folder, "eval.yaml", "--requests", address, "--until-empty") as one:
         assert one.process.wait(30) == 0
@@ -52,12 +52,12 @@ def test_what_is_missing_is_said_and_collected_later(project: Project, server: R
         "--until-empty",
     ) as one:  # fmt: skip
         assert one.process.wait(30) == 0
-    # Three of the results are kept back by another, for a moment.
+    # Three of the results are kept back by another, for a moment, behind the worker's notice.
     results = mailbox(f"{server.url}/part-{run_id}", EvalResult)
-    held = results.receive(max_messages=3)
+    held = results.receive(max_messages=4)
     told = project.proctor("collect", run_id, "--requests", address, "--timeout", "0.2")
     assert told.code == 3
-    assert "3 of 5 results are missing (trial 1, 2, 3); they can be collected later" in told.out
+    assert "3 of 5 results are missing: s0, s1, s2; they can be collected later" in told.out
     runs = project.proctor("runs", "--json").json
     assert runs[0]["status"] == "submitted"
     for message in held:
@@ -89,7 +89,7 @@ def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
     assert (told.json["total"], told.json["errors"]) == (1, 1)
     assert "DeadLetter" in project.proctor("show", "latest", "--outcome", "error").out
     assert told.json["metadata"]["warnings"] == [
-        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside"
+        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s0)"
     ]
 
 

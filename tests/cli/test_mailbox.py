@@ -52,6 +52,32 @@ def test_messages_are_dropped_and_dead_letters_stay(
     assert list(box.dead_letters()) == []
 
 
+def test_broken_records_are_shown_and_can_be_dropped(
+    server: RedisServer, box: RedisMailbox[int], project: Project
+) -> None:
+    """Garbage in every key: each command works and shows what was set aside."""
+    client, address = server.client(), f"{server.url}/exams"
+    client.hset("proctor:{exams}:mail", "garbage", b"\xff\xfe")
+    client.rpush("proctor:{exams}:ready", "garbage", "nothing")
+    client.xadd("proctor:{exams}:dead", {"odd": b"\xff"})
+    client.set("proctor:{exams}:leases", "a string")
+    assert [message.body for message in box.receive(max_messages=10)] == [1, 2, 3]
+    shown = project.proctor("mailbox", address)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith("exams: 3 messages\ndead letter ")
+    told = project.proctor("mailbox", address, "--json").json["dead_letters"]
+    assert sorted(letter["reason"].partition(";")[0] for letter in told) == [
+        "nobody can read it",
+        "unreadable: its record has no valid header",
+        "unreadable: its record has no valid header",
+        "unreadable: its record is missing",
+        "unreadable: the key proctor:{exams}:leases was a string instead of a hash",
+    ]
+    assert project.proctor("mailbox", address, "--purge", "--json").json["purged"] == 3
+    assert project.proctor("mailbox", address, "--remove").code == 0
+    assert client.keys("*exams*") == []
+
+
 @pytest.mark.parametrize(
     ("address", "code", "said"),
     [

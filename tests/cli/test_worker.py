@@ -15,6 +15,7 @@ import pytest
 
 from proctor import EvalRequest, EvalResult, Sample
 from proctor.connections import mailbox
+from proctor.fleet import errands
 from proctor.testing import RedisServer
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
@@ -296,3 +297,21 @@ def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -
     os.close(writer)
     assert json.loads(ended.stdout)["sent"] == 1
     requests.beside("answers", EvalResult).purge()
+
+
+def test_workers_of_other_code_stop_a_run(
+    project: Project, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 3 long before its patience ends, and the part that differs; it can be resumed."""
+    monkeypatch.setattr(errands, "MISMATCH_SECONDS", 0.5)
+    other = ["--target", "app.py:shout", "-e", "exact_match", "--requests", address]
+    with worker(project.folder, *other):
+        told = project.proctor("run", "eval.yaml", "-q", "--workers", address)
+    assert told.code == 3
+    assert "error: all workers run other code than this run: " in told.err
+    assert "it lacks the evaluator 'contains'" in told.err
+    assert "then resume the run" in told.err
+    with worker(project.folder, "eval.yaml", "--requests", address) as one:
+        again = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
+        assert (again.code, again.json["total"]) == (0, 5)
+        assert one.terminate() == 0

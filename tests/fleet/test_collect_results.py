@@ -180,7 +180,7 @@ def test_dead_letters_become_error_results() -> None:
     assert found.delivery.count == 2
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside",
+        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s0)",
     )
     # Also where nothing is waited for.
     again = collect_results(results, submission, requests=requests, timeout_seconds=0)

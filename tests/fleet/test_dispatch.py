@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proctor import (
@@ -75,22 +76,72 @@ def test_it_can_be_collected_in_parts(tmp_path: Path) -> None:
     assert first.metadata is not None
     assert first.metadata.status == "submitted"
     assert first.metadata.warnings == (
-        "3 of 5 results are missing (trial 3, 4, 5); they can be collected later",
+        "3 of 5 results are missing: s2, s3, s4; they can be collected later",
     )
     work(requests)
     assert collect("exam", requests, history, timeout=5).total == 5
 
 
-def test_of_many_missing_ones_some_are_numbered(tmp_path: Path) -> None:
-    """Twenty numbers are enough to see which part it is."""
+def test_missing_trials_are_named_by_sample_configuration_and_epoch(tmp_path: Path) -> None:
+    """In the order of the plan, in which the baseline comes first."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    both: dict[str, Any] = {"a": {}, "b": {}}
+    submit(exam(2, configurations=both, baseline="b", options={"epochs": 2}), requests, history)
+    for message in requests.receive(max_messages=3):
+        message.acknowledge()
+    work(requests)
+    report = collect("exam", requests, history, timeout=0)
+    assert report.metadata is not None
+    assert report.metadata.warnings == (
+        "3 of 8 results are missing: s0 (b), s0 (b, epoch 1), s0 (a); they can be collected later",
+    )
+    assert report.metadata.planned_samples == ()
+    assert history.find("exam").planned_samples == ("s0", "s1")
+
+
+def test_a_run_of_a_version_that_kept_no_ids_has_its_missing_trials_numbered(
+    tmp_path: Path,
+) -> None:
+    """Old histories can be collected."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    run = submit(exam(2), requests, history)
+    history.update(msgspec.structs.replace(run, planned_samples=()))
+    report = collect("exam", requests, history, timeout=0)
+    assert report.metadata is not None
+    assert report.metadata.warnings == (
+        "2 of 2 results are missing: trial 1, trial 2; they can be collected later",
+    )
+
+
+def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path) -> None:
+    """A sample that was lost is named in the complete report too."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    requests, _ = boxes()
+    submit(exam(3), requests, history)
+    [message] = requests.receive()
+    message.reject("no memory")
+    collect("exam", requests, history, timeout=0)
+    work(requests)
+    report = collect("exam", requests, history, timeout=5)
+    assert report.metadata is not None
+    assert report.metadata.status == "completed"
+    [said] = report.metadata.warnings
+    assert said.endswith("given up after too many deliveries, or set aside (s0)")
+    assert history.find("exam").warnings == (said,)
+
+
+def test_of_many_missing_ones_some_are_named(tmp_path: Path) -> None:
+    """Twenty names are enough to see which part it is."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     submit(exam(25), requests, history)
     report = collect("exam", requests, history, timeout=0)
     assert report.metadata is not None
     [said] = report.metadata.warnings
-    assert said.startswith("25 of 25 results are missing (trial 1, 2, 3, ")
-    assert said.endswith("19, 20, …); they can be collected later")
+    assert said.startswith("25 of 25 results are missing: s0, s1, s2, ")
+    assert said.endswith("s18, s19, … and 5 more; they can be collected later")
 
 
 def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> None:
@@ -170,7 +221,18 @@ def test_a_run_that_could_not_be_sent_is_failed(tmp_path: Path) -> None:
     report = collect("exam", inner, history, timeout=5)
     assert report.total == 100
     assert report.metadata is not None
-    assert report.metadata.warnings == ("only 100 of 150 requests were sent",)
+    [said] = report.metadata.warnings
+    assert said.startswith("only 100 of 150 requests were sent; run the others with ")
+    assert said.endswith(f"`proctor run --resume {run.run_id}`")
+    # It is not complete, so that nobody takes 100 results for 150.
+    stored = history.find("exam")
+    assert (stored.status, stored.warnings) == ("interrupted", report.metadata.warnings)
+    with pytest.raises(UsageError, match="there is nothing to collect"):
+        collect("exam", inner, history, timeout=0)
+    how: Any = {"history": history, "name": "exam", "progress": False, "resume": True}
+    whole = evaluate(loud, samples(150), exact_match, **how)
+    assert whole.metadata is not None
+    assert (whole.total, whole.metadata.run_id) == (150, run.run_id)
 
 
 def test_an_empty_dataset_is_refused(tmp_path: Path) -> None:

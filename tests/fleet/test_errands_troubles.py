@@ -97,7 +97,7 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "delivery 1: the worker died; delivery 2: the worker died"
     )
     assert (
-        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside"
+        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s1)"
         in warnings(report)
     )
     assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(
@@ -189,7 +189,7 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
                 inner.beside(name, body_type), receive=[None, *[MailboxError("away")] * 2]
             )
 
-    requests: Any = Flaky(inner, send_all=[MailboxFull("full"), MailboxError("away"), None])
+    requests: Any = Flaky(inner, send_all=[*[MailboxFull("full")] * 2, MailboxError("away"), None])
 
     @contextlib.contextmanager
     def watch(view: Any) -> Iterator[None]:

@@ -338,12 +338,13 @@ def test_a_call_that_must_not_be_made_in_an_actor_ends_the_run(cluster: str) -> 
 
 
 def test_samples_that_json_does_not_know_are_errors(cluster: str) -> None:
-    """An object of this process is not sent as something else."""
-    odd = [Sample("a", object()), Sample("b", "word 5", "WORD 5")]
+    """An object of this process is not sent as something else, and nor is a tuple."""
+    odd = [Sample("a", object()), Sample("b", "word 5", "WORD 5"), Sample("c", ("word", 5))]
     report = sit(exam("shout", dataset=odd))
-    assert [result.outcome for result in report.results] == ["error", "passed"]
+    assert [result.outcome for result in report.results] == ["error", "passed", "error"]
+    assert str(report.results[2].error).endswith("input: a tuple arrives as a list")
     assert report.results[0].error == (
-        "Unsendable: the sample cannot be sent as JSON: it holds an object that JSON does not know"
+        "Unsendable: the sample cannot be sent as JSON: input: an object arrives as a dict"
     )
 
 

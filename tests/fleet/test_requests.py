@@ -406,3 +406,23 @@ def test_a_dataset_with_faults_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(DatasetError):
         submit_dataset([{"id": "1", "input": "a"}, {"id": "1", "input": "b"}], requests)
     assert requests.approximate_count() == 0
+
+
+def test_a_body_that_raises_when_it_is_read_is_set_aside() -> None:
+    """Objects may raise anything when they are looked at; the next request is answered."""
+
+    class Spiteful(dict):  # type: ignore[type-arg]
+        def items(self) -> Any:
+            raise RuntimeError("no")
+
+        __iter__ = __getitem__ = keys = get = items  # type: ignore[assignment]
+
+    requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
+    results: InMemoryMailbox[Any] = InMemoryMailbox("results")
+    looped: dict[str, Any] = {}
+    looped["sample"] = looped
+    for body in (Spiteful(sample=1), looped, object(), request(0)):
+        requests.send(body)
+    tally = within(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
+    assert tally.sent == 1
+    assert len(requests.dead_letters()) == 3

@@ -100,7 +100,9 @@ class Moves(MailboxMoves):
             self.client.zadd(f"{tag}later", {one: at - passed})
         for one, lease in self.client.hgetall(f"{tag}leases").items():
             receipt, till, rest = lease.split(b" ", 2)
-            moved = b"%s %d %s" % (receipt, max(0, int(till) - passed), rest)
+            # A zero in front says that losing the lease does not count.
+            zero = b"0" if till.startswith(b"0") and len(till) > 1 else b""
+            moved = b"%s %s%d %s" % (receipt, zero, max(0, int(till) - passed), rest)
             self.client.hset(f"{tag}leases", one, moved)
 
 

@@ -305,11 +305,14 @@ def test_a_plain_client_of_a_cluster_is_told_what_to_write(between: Between) -> 
     box.close()
 
 
-def test_other_refusals_are_told_in_the_servers_words(client: Any) -> None:
-    """Somebody else's key under our name, for example."""
-    client.set("proctor:{b}:mail", "a string")
-    with pytest.raises(MailboxError, match="the server refuses: WRONGTYPE"):
-        RedisMailbox("b", client, int).send(1)
+def test_other_refusals_are_told_in_the_servers_words(between: Between) -> None:
+    """What we have no words of our own for."""
+    box = connect(between.address, int)
+    assert box.approximate_count() == 0
+    between.instead = b"-ERR not on a Sunday\r\n"
+    with pytest.raises(MailboxError, match="the server refuses: not on a Sunday"):
+        box.send(1)
+    box.close()
 
 
 def test_a_server_that_threw_keys_away_is_survived(client: Any) -> None:

@@ -337,6 +337,17 @@ def test_the_number_of_deliveries_can_be_changed_later(make: Make, client: Any) 
         SQSMailbox("a", client, max_deliveries=0)
 
 
+def test_a_strangers_message_among_dead_letters_is_shown(make: Make, client: Any) -> None:
+    """What stands beside it cannot be read: it hides neither itself nor the others."""
+    box = make(str)
+    box.send("a")
+    box.receive(wait_time_seconds=5)[0].reject("first")
+    url = client.get_queue_url(QueueName=f"{box.name}-dead")["QueueUrl"]
+    odd = {"proctor": {"DataType": "String", "StringValue": "{garbage"}}
+    client.send_message(QueueUrl=url, MessageBody="odd", MessageAttributes=odd)
+    assert {letter.body for letter in box.dead_letters()} == {'"a"', "odd"}
+
+
 def test_beside_gives_a_second_handle_or_another_mailbox(make: Make) -> None:
     """Closing one handle leaves the other open."""
     box = make(str, max_deliveries=3)

@@ -16,4 +16,12 @@ def as_record(body: Any, kind: type[T]) -> T:
     >>> as_record({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
     '2 + 2'
     """
-    return body if isinstance(body, kind) else msgspec.convert(body, kind)
+    if isinstance(body, kind):
+        return body
+    try:
+        return msgspec.convert(body, kind)
+    except ValueError:
+        raise
+    except Exception as error:
+        # Objects of the user's own may raise anything, and no message may stop those who read.
+        raise ValueError(f"{type(error).__name__}: {error}") from None

@@ -18,10 +18,10 @@ from proctor.engine.plan import Job, Plan
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner
 from proctor.errors import StopRun
-from proctor.fleet.account import Account
-from proctor.fleet.answered import answered, is_answer, refuse_cache, removed
+from proctor.fleet.account import UNREADABLE_RESULT, Account
+from proctor.fleet.answered import answered, failed, is_answer, refuse_cache, removed
 from proctor.fleet.expectation import expectation
-from proctor.fleet.letters import Letters
+from proctor.fleet.letters import Letters, LostResult, LostResults
 from proctor.fleet.receiving import LEASE_SECONDS, Receiving
 from proctor.fleet.sending import Sending
 from proctor.ports import Mailbox
@@ -29,11 +29,13 @@ from proctor.records.mail import EvalRequest
 from proctor.records.positions import Positions
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
-from proctor.records.trial import Configuration, Delivery, EvalResult
+from proctor.records.trial import Configuration, Delivery, EvalResult, Failure
 
 WATCH_SECONDS = 1.0
 # After so long without an answer people want to know why.
 QUIET_SECONDS = 5.0
+# A run whose only workers run other code is stopped after this many seconds.
+MISMATCH_SECONDS = 60.0
 # Requests are sent again when nothing is left of them anywhere, after so long at first.
 LOST_SECONDS = 10.0
 # A result that the event loop has not taken by then is not acknowledged, and comes again.
@@ -152,6 +154,8 @@ class Errands:
         )
         self._receiving = Receiving(results, self._arrive, self._notice, self._fail_soon)
         self._letters = Letters(workers.requests, self._is_awaited)
+        self._lost_results = LostResults(results)
+        self._misfit_since: float | None = None
 
     @property
     def is_done(self) -> bool:
@@ -162,6 +166,8 @@ class Errands:
         self._loop = asyncio.get_running_loop()
         # What was finished while nobody listened is not asked for again.
         await asyncio.to_thread(self._receiving.drain, self._arrive)
+        # Those of an earlier sitting: their trials are asked for again.
+        await asyncio.to_thread(self._lost_results.look)
         self._sending.start()
         self._receiving.start()
         self._watching = asyncio.ensure_future(self._watch())
@@ -231,9 +237,15 @@ class Errands:
         return False
 
     def _take(self, results: list[EvalResult]) -> None:
+        # Each one is heard, for it tells which workers there are.
+        answers = [result for result in results if not self.account.roster.hear(result)]
+        if len(answers) < len(results):
+            self._notice_misfits()
+        if not answers:
+            return
         self._heard, self._resend_after = self._workers.clock.monotonic(), LOST_SECONDS
         self._progress.notice = ""
-        for result in sorted(results, key=lambda one: not one.success):
+        for result in sorted(answers, key=lambda one: not one.success):
             position = position_in(self._run_id, result.delivery)
             if result.delivery is None or position is None:
                 self.account.strangers += 1
@@ -243,6 +255,12 @@ class Errands:
                 self._doubted.append(result)
             else:
                 self._give(result)
+
+    def _notice_misfits(self) -> None:
+        if misfit := self.account.roster.misfit:
+            if self._misfit_since is None:
+                self._misfit_since = self._workers.clock.monotonic()
+            self._notice(f"workers run other code than this run: {misfit}")
 
     def _keep_early(self, key: str, result: EvalResult) -> None:
         """One result for each request, a success before an error."""
@@ -300,6 +318,16 @@ class Errands:
         for result in letters:
             if self._settle(result):
                 self._heard = self._workers.clock.monotonic()
+        for lost in await asyncio.to_thread(self._lost_results.look):
+            self._lose(lost)
+
+    def _lose(self, lost: LostResult) -> None:
+        """A result that cannot be read is an error of its trial: asking again would not help."""
+        _, request = self._awaited.get(lost.request_id, (None, None))
+        if request is None:
+            self.account.unreadable_results += 1
+        else:
+            self._settle(failed(request, Failure(UNREADABLE_RESULT, lost.reason)))
 
     async def _look_for_answers(self) -> None:
         """Requests that were lost, workers that are away, mailboxes that are closed."""
@@ -309,6 +337,7 @@ class Errands:
         patience = self._workers.patience
         if patience is not None and quiet > patience:
             self._give_up(f"no worker has answered for {quiet:.0f} s")
+        self._look_at_misfits()
         if not self._awaited or quiet < QUIET_SECONDS:
             return
         if self._progress.notice in ("", self._waiting):
@@ -320,6 +349,20 @@ class Errands:
             self.account.resent += len(self._awaited)
             for _, request in self._awaited.values():
                 self._sending.put(request)
+
+    def _look_at_misfits(self) -> None:
+        """Stop if all workers that were heard of run other code: none will ever answer."""
+        roster, since = self.account.roster, self._misfit_since
+        if since is None or roster.has_fitting:
+            return
+        if self._workers.clock.monotonic() - since > MISMATCH_SECONDS:
+            self._tell_one(
+                StopRun(
+                    f"all workers run other code than this run: {roster.misfit}",
+                    fix="start them again from the same code, with the same target and evaluators, "
+                    f"on {self._workers.requests.name!r}; then resume the run",
+                )
+            )
 
     def _is_all_gone(self) -> bool:
         """True if neither requests nor results are anywhere, so that no answer will ever come."""

@@ -10,7 +10,7 @@ from typing import Any
 from proctor.clock import Clock
 from proctor.errors import MailboxError
 from proctor.fleet.account import Account
-from proctor.fleet.letters import Letters
+from proctor.fleet.letters import Letters, LostResults
 from proctor.fleet.receiving import result_in
 from proctor.mailboxes.limits import MOST_AT_ONCE
 from proctor.ports import Mailbox, Message
@@ -33,7 +33,8 @@ class Gathering:
     not `own` are left in the mailbox; `known` are requests whose results are there already.
     Successes are given as they come, errors at the end. What was given is acknowledged after
     `secure`, which sees to it that it is kept: if this process dies before, it is still in the
-    mailbox.
+    mailbox. Without `secure` nothing outlives the process, so errors are acknowledged at once: else
+    they would fill a small mailbox while further results wait for room.
     """
 
     def __init__(
@@ -42,14 +43,16 @@ class Gathering:
         expected: int,
         clock: Clock,
         *,
+        run_id: str | None = None,
         own: Callable[[EvalResult], bool] = lambda _: True,
         known: Iterable[str] = (),
         letters: Letters | None = None,
         told: Callable[[EvalResult], object] = lambda _: None,
-        secure: Callable[[], object] = lambda: None,
+        secure: Callable[[], object] | None = None,
     ) -> None:
         self._results = results
         self._expected = expected
+        self._run_id = run_id
         self._clock = clock
         self._own = own
         self._letters = letters
@@ -106,6 +109,8 @@ class Gathering:
                     # A letter is told at the second look.
                     self._look_for_letters()
                     break
+        if len(self) < self._expected:
+            self._look_for_lost_results()
         yield from self._errors.values()
         self._given += self._held.values()
         self._settle()
@@ -122,9 +127,18 @@ class Gathering:
         result = result_in(message)
         if result is None or self._own(result):
             return result
+        if self._is_notice(result):
+            self._given.append(message)
+            return None
         with contextlib.suppress(MailboxError):
             message.nack(random.uniform(*STRANGER_SECONDS), counts=False)
         return None
+
+    def _is_notice(self, result: EvalResult) -> bool:
+        """Take note of a worker's notice, if it is one of this run's."""
+        run_id = "" if result.delivery is None else result.delivery.run_id
+        is_known = run_id == self._run_id or self._run_id is None
+        return is_known and self.account.roster.hear(result)
 
     def _taken(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
         if message.id in self._held:
@@ -133,7 +147,8 @@ class Gathering:
             return
         if self._count(result):
             yield result
-        if not result.success and _key(result) in self._errors:
+        is_kept = self._secure is not None
+        if is_kept and not result.success and _key(result) in self._errors:
             self._held[message.id] = message
         else:
             self._given.append(message)
@@ -144,10 +159,18 @@ class Gathering:
                 self._count(result)
             self.account.unreadable = self._letters.unreadable
 
+    def _look_for_lost_results(self) -> None:
+        """Count results that nobody can read: what is missing may be among them."""
+        lost = LostResults(self._results).look()
+        self.account.unreadable_results = sum(
+            one.run_id in ("", self._run_id or one.run_id) for one in lost
+        )
+
     def _settle(self) -> None:
         """Acknowledge what was given. If that fails it comes again, and is recognised."""
         if self._given:
-            self._secure()
+            if self._secure is not None:
+                self._secure()
             with contextlib.suppress(MailboxError):
                 self._results.acknowledge_all(self._given)
             self._given = []

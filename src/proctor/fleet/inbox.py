@@ -18,7 +18,9 @@ from proctor.engine.plan import Job
 from proctor.errors import MailboxClosed, MailboxError
 from proctor.fleet.backoff import WAKE_SECONDS, Backoff
 from proctor.fleet.bodies import as_record
+from proctor.fleet.expectation import describe_difference
 from proctor.fleet.held import STOPPED, Held, Item, Trouble
+from proctor.fleet.notices import NoticeSender
 from proctor.mailboxes.limits import MOST_AT_ONCE
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
@@ -29,12 +31,14 @@ from proctor.records.mail import EvalRequest
 MISFIT_SECONDS = 5.0
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
 # Only after so long does such a return count against the request: else the wrong workers, who have
-# nothing to do, would make dead letters of what the right ones have not come to yet.
+# nothing to do, would make dead letters of what the right ones have not come to yet. A run that is
+# sent a notice knows what is wrong: its requests are set aside only when it has abandoned them.
 MISFIT_FREE_SECONDS = 300.0
+ABANDONED_SECONDS = 86_400.0
 # How often a mailbox is looked at again that is empty but for what is in flight.
 EMPTY_SECONDS = 0.2
 # A request that was lost twice may be what ends its workers: from this delivery on it is run alone,
-# so that it does not take others along until they are all set aside.
+# and only then does losing it count. So it takes no others along, and none is set aside for it.
 ALONE_FROM = 3
 # Others of that kind are left for about so long, each for another time, to come one by one.
 APART_SECONDS = 1.0
@@ -71,6 +75,7 @@ class Inbox:
         chance: random.Random | None = None,
         *,
         needs_reply_to: bool = False,
+        notices: NoticeSender | None = None,
     ) -> None:
         self._chance = chance or random.Random()
         # At first too: it may stand in for one that has just died of what comes next.
@@ -81,6 +86,9 @@ class Inbox:
         self._expects = expects
         self._trouble = trouble
         self._needs_reply_to = needs_reply_to
+        self._notices = notices
+        limit = requests.max_deliveries
+        self._alone_from = ALONE_FROM if limit is None else min(ALONE_FROM, limit + 1)
         self._failure: Exception | None = None
         self._numbers = count()
         self._ready: deque[Job] = deque()
@@ -183,6 +191,7 @@ class Inbox:
             max_messages=1 if self._is_careful else min(room, self._until.batch - self._taken),
             visibility_timeout=self._held.lease,
             wait_time_seconds=wait,
+            provisional=True,
         )
 
     def _is_enough(self, received: int) -> bool:
@@ -210,6 +219,8 @@ class Inbox:
             request = self._read(message)
             if request is None:
                 continue
+            if self._notices is not None:
+                self._notices.send(message, request)
             number = next(self._numbers)
             self._held.take(number, Item(message, request))
             if self._over.is_set():
@@ -220,7 +231,7 @@ class Inbox:
                 delay = 0.0 if self._until.polls is None else MISFIT_SECONDS
                 self._held.give_back(number, delay, said, counts=_is_old(message))
             else:
-                kind = suspects if message.delivery_count >= ALONE_FROM else jobs
+                kind = suspects if message.delivery_count >= self._alone_from else jobs
                 kind.append((number, request.sample, request.configuration, request.epoch))
         if jobs:
             self._tell(self._arrive, jobs)
@@ -233,12 +244,21 @@ class Inbox:
         for number, *_ in suspects:
             delay = self._chance.uniform(0, APART_SECONDS)
             self._held.give_back(number, delay, "it waits its turn to be run alone", counts=False)
-        if not self._is_held_down_to(1):
+        if not (self._is_held_down_to(1) and self._is_confirmed(one[0])):
             self._held.give_back(one[0], reason=STOPPED, counts=False)
             return 0
         self._tell(self._arrive, [one])
         self._is_held_down_to(0)
         return 1
+
+    def _is_confirmed(self, number: int) -> bool:
+        """Let the delivery count, for nothing else can be to blame; False if it is lost already."""
+        try:
+            self._held.find(number).message.confirm_delivery()
+        except MailboxError as error:
+            self._trouble(f"a request could not be begun and is returned: {error.what}")
+            return False
+        return True
 
     def _is_held_down_to(self, most: int) -> bool:
         """Wait until so many are in hand; False if it is over before."""
@@ -268,7 +288,8 @@ class Inbox:
         said = f"this worker runs {self._expects!r}, the request is for {expected!r}"
         if not self._told_misfit:
             self._told_misfit = True
-            self._trouble(f"{said}; start it from the same code, on the same Python")
+            difference = describe_difference(expected, self._expects)
+            self._trouble(f"{said}: {difference}; start it from the same code, on the same Python")
         return said
 
     def _tell(self, what: Callable[..., object], *about: object) -> None:
@@ -299,4 +320,5 @@ class Inbox:
 
 def _is_old(message: Message[Any]) -> bool:
     """True if so much time has passed that a worker who fits would have come."""
-    return (datetime.now(UTC) - message.enqueued_at).total_seconds() > MISFIT_FREE_SECONDS
+    free = MISFIT_FREE_SECONDS if message.reply_to is None else ABANDONED_SECONDS
+    return (datetime.now(UTC) - message.enqueued_at).total_seconds() > free

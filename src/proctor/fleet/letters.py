@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from proctor.errors import MailboxError
 from proctor.fleet.account import DEAD
 from proctor.fleet.answered import failed
 from proctor.ports import Mailbox
 from proctor.records.mail import DeadLetter, EvalRequest, body_of
-from proctor.records.trial import EvalResult, Failure
+from proctor.records.trial import Delivery, EvalResult, Failure
 
 FIRST_LOOK, FARTHEST_LOOK = 100, 10_000
 
@@ -20,6 +22,45 @@ def result_of(letter: DeadLetter, request: EvalRequest[Any, Any]) -> EvalResult:
     """A dead letter as the result of its sample: an error that says why, and what went before."""
     said = "; ".join([letter.reason, *letter.history])
     return failed(request, Failure(DEAD, said), letter.delivery_count)
+
+
+class LostResult(NamedTuple):
+    """A result that nobody could read: of which run and request, as far as that can be seen."""
+
+    run_id: str
+    request_id: str
+    reason: str
+
+
+class LostResults:
+    """Results that were set aside because they cannot be read, such as those of another version."""
+
+    def __init__(self, results: Mailbox[EvalResult]) -> None:
+        self._results = results
+        self._seen: set[str] = set()
+
+    def look(self) -> list[LostResult]:
+        """Those that were not seen before."""
+        try:
+            letters = self._results.dead_letters(FIRST_LOOK)
+        except MailboxError:
+            return []
+        new = [letter for letter in letters if letter.id not in self._seen]
+        self._seen.update(letter.id for letter in new)
+        return [_lost_result(letter) for letter in new]
+
+
+class _Addressed(msgspec.Struct):
+    """A result as far as its address."""
+
+    delivery: Delivery
+
+
+def _lost_result(letter: DeadLetter) -> LostResult:
+    found = body_of(letter, _Addressed)
+    if found is None:
+        return LostResult("", "", letter.reason)
+    return LostResult(found.delivery.run_id, found.delivery.request_id, letter.reason)
 
 
 class Letters:

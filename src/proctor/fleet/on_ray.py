@@ -24,8 +24,9 @@ from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan, Setup
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner
-from proctor.errors import ConfigError, StopRun
+from proctor.errors import ConfigError, StopRun, UsageError
 from proctor.fleet.answered import answered, failed, refuse_cache
+from proctor.fleet.arrival import describe_changes
 from proctor.fleet.errands import request_id
 from proctor.fleet.expectation import expectation
 from proctor.fleet.ray_actor import Answer, TrialActor
@@ -177,7 +178,7 @@ class Trials:
     async def _answer(self, slot: Slot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:
             data = _written(request)
-        except codec.UNWRITABLE as error:
+        except (*codec.UNWRITABLE, UsageError) as error:
             why = f"the sample cannot be sent as JSON: {error}"
             return failed(request, Failure("Unsendable", why))
         deaths = 0
@@ -217,8 +218,8 @@ class Trials:
 
 def _written(request: EvalRequest[Any, Any]) -> bytes:
     data = codec.encode(request)
-    if b'"$repr"' in data:
-        raise TypeError("it holds an object that JSON does not know")
+    if change := describe_changes(request, codec.decode(data, EvalRequest)):
+        raise TypeError(change)
     return data
 
 

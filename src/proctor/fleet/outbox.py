@@ -48,12 +48,17 @@ class Tally(msgspec.Struct):
     outdated: int = 0
 
 
+class _TooMany(Exception):
+    """The mailbox has no room for so many at once."""
+
+
 class Outbox:
     """Takes the results of a crew as its writer, and delivers them on a thread of its own.
 
     `results` is where they go; without it each goes where its request says. `end` is called once
     it turns out that nothing can be delivered any more; an error that nobody expected is raised at
-    the end.
+    the end. A full mailbox is waited for, at most `full_seconds` without progress; then `blocked`
+    has the error and the worker ends.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class Outbox:
         end: Callable[[], object] = lambda: None,
         *,
         last_seconds: float = LAST_SECONDS,
+        full_seconds: float | None = None,
     ) -> None:
         self._requests = requests
         self._results = results
@@ -78,6 +84,9 @@ class Outbox:
         self._wake = threading.Event()
         self._ending = threading.Event()
         self._last_seconds = last_seconds
+        self._full_seconds = full_seconds
+        self._is_full_reported = False
+        self.blocked: MailboxFull | None = None
         self._last_moment = 0.0
         self.tally = Tally()
         self._thread = Aside(self._work, "proctor-outbox", lambda _: end())
@@ -152,6 +161,11 @@ class Outbox:
         except (MessageRefused, UsageError) as error:
             self._one_by_one(place, items, error)
             return
+        except _TooMany:
+            half = len(items) // 2
+            self._deliver_to(place, items[:half])
+            self._deliver_to(place, items[half:])
+            return
         except MailboxError as error:
             if isinstance(error, MailboxGone) and place is not None:
                 # Their run is over, and nobody waits for them.
@@ -188,23 +202,42 @@ class Outbox:
                 return
             except (MailboxClosed, MailboxGone, MessageRefused):
                 raise
-            except MailboxError as error:
-                if self._is_too_late(began, error):
+            except MailboxFull as error:
+                # It may take some of them now; it may be too small ever to take all at once.
+                if len(results) > 1:
+                    raise _TooMany from None
+                self._report_full(mailbox)
+                if self._is_blocked(began, error):
+                    raise
+            except MailboxError:
+                if self._is_too_late(began):
                     raise
             if self._ending.is_set():
                 time.sleep(LAST_PAUSE_SECONDS)
             else:
                 backoff.pause()
 
-    def _is_too_late(self, began: float, error: MailboxError) -> bool:
+    def _is_too_late(self, began: float) -> bool:
         """True if sending has been tried for long enough."""
         until = began + self._held.lease
         if self._ending.is_set():
             until = min(until, self._last_moment)
-        elif isinstance(error, MailboxFull):
-            # Whoever collects is slow: waiting is all that can be done.
-            return False
         return time.monotonic() > until
+
+    def _is_blocked(self, began: float, error: MailboxFull) -> bool:
+        """True if a full mailbox was waited for in vain; a slow collector is waited for."""
+        if self._ending.is_set():
+            return self._is_too_late(began)
+        if self._full_seconds is None or time.monotonic() < began + self._full_seconds:
+            return False
+        self.blocked = error
+        self._end()
+        return True
+
+    def _report_full(self, mailbox: Mailbox[EvalResult]) -> None:
+        if not self._is_full_reported:
+            self._is_full_reported = True
+            self._trouble(f"the mailbox {mailbox.name!r} is full: results wait until it has room")
 
     def _mailbox(self, place: str | None) -> Mailbox[EvalResult]:
         if place is None:

@@ -13,6 +13,7 @@ from typing import Any
 from proctor import codec
 from proctor.clock import Clock
 from proctor.errors import StopRun
+from proctor.fleet.expectation import describe_difference
 from proctor.fleet.ray_actor import Introduction
 
 # So many actors in a row that die before they are ready are enough.
@@ -201,7 +202,8 @@ class Pool:
             )
         elif said.expects != expects:
             self._give_up(
-                f"actor {said.name} runs {said.expects!r}, this run is of {expects!r}",
+                f"actor {said.name} runs {said.expects!r}, this run is of {expects!r}: "
+                f"{describe_difference(expects, said.expects)}",
                 "install the same code, on the same Python, on every node",
             )
         else:

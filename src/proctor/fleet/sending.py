@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from proctor.errors import MailboxError, MailboxFull, MessageRefused
 from proctor.fleet.answered import failed
+from proctor.fleet.arrival import check_arrival
 from proctor.fleet.aside import Aside
 from proctor.fleet.backoff import Backoff
+from proctor.fleet.batches import BATCH
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
 from proctor.records.trial import EvalResult, Failure
 
-BATCH = 100
 # How long a request waits for company.
 COMPANY_SECONDS = 0.004
-
-T = TypeVar("T")
-
-
-def batches(things: Iterable[T]) -> Iterator[list[T]]:
-    """Things in lists of a hundred, which a mailbox takes in one go.
-
-    >>> [len(batch) for batch in batches(range(250))]
-    [100, 100, 50]
-    """
-    rest = iter(things)
-    while batch := list(islice(rest, BATCH)):
-        yield batch
 
 
 class Sending:
@@ -95,17 +82,24 @@ class Sending:
         backoff = Backoff(self._over)
         while not self._over.is_set():
             try:
+                check_arrival(self._requests, batch)
                 self._requests.send_all(batch, reply_to=self._reply_to)
                 return
             except MessageRefused as error:
                 if len(batch) == 1:
-                    why = Failure(type(error).__name__, error.what)
-                    self._refuse(failed(batch[0], why))
+                    what = "; ".join([error.what, *(problem.what for problem in error.problems)])
+                    self._refuse(failed(batch[0], Failure(type(error).__name__, what)))
                     return
                 for request in batch:
                     self._send([request])
                 return
             except MailboxFull:
+                if len(batch) > 1:
+                    # It may be too small ever to take all at once.
+                    half = len(batch) // 2
+                    self._send(batch[:half])
+                    self._send(batch[half:])
+                    return
                 self._notice("the mailbox is full: waiting for workers to make room")
             except MailboxError as error:
                 self._notice(f"requests cannot be sent: {error.what}")

@@ -22,10 +22,11 @@ from proctor.engine.limits import Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner, TrialRunner
-from proctor.errors import ConfigError, StopRun
+from proctor.errors import ConfigError, MailboxFull, StopRun
 from proctor.fleet.expectation import expectation
 from proctor.fleet.held import Held, Trouble
 from proctor.fleet.inbox import Inbox, Until
+from proctor.fleet.notices import NoticeSender
 from proctor.fleet.outbox import Outbox, Tally
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
@@ -35,6 +36,8 @@ from proctor.records.trial import Configuration, EvalResult
 from proctor.threads import Threads
 
 ALIVE_SECONDS = 2.0
+# A worker that ends when nothing is left to do fails if the results' mailbox has no room this long.
+FULL_SECONDS = 60.0
 
 
 def worker_name() -> str:
@@ -117,7 +120,15 @@ class Worker:
         threads = Threads()
         warned = sessions.warnings.set(_Told(post.trouble))
         with Held(post.lease, post.trouble, lambda _: self._end()) as held:
-            outbox = Outbox(post.requests, post.results, held, name, post.trouble, self._end)
+            outbox = Outbox(
+                post.requests,
+                post.results,
+                held,
+                name,
+                post.trouble,
+                self._end,
+                full_seconds=FULL_SECONDS if until.empty else None,
+            )
             inbox = Inbox(
                 post.requests,
                 held,
@@ -125,6 +136,7 @@ class Worker:
                 self.expects,
                 post.trouble,
                 needs_reply_to=post.results is None,
+                notices=NoticeSender(self.expects, name),
             )
             try:
                 async with telemetry.observing(self._as_run(name), for_others=True) as observed:
@@ -144,6 +156,14 @@ class Worker:
                 sessions.warnings.reset(warned)
         if crew.told is not None:
             raise StopRun(crew.told.what, fix=crew.told.fix)
+        if outbox.blocked is not None:
+            raise MailboxFull(
+                f"nobody collects results, and there is no room for more: {outbox.blocked.what}; "
+                f"{outbox.tally.sent} results were sent, {outbox.tally.returned} requests returned",
+                where=outbox.blocked.where,
+                fix="collect results while the loop runs, in another thread or process, or give "
+                "their mailbox a larger capacity",
+            )
         return outbox.tally
 
     def _as_run(self, name: str) -> RunMetadata:

@@ -30,6 +30,7 @@ class Entry:
         "count",
         "due",
         "enqueued_at",
+        "forgiven",
         "history",
         "id",
         "receipt",
@@ -50,6 +51,8 @@ class Entry:
         self.reply_to = reply_to
         self.answers = answers
         self.count = 0
+        # True if losing the latest delivery does not count towards max_deliveries.
+        self.forgiven = False
         self.receipt: str | None = None
         self.due = 0.0
         self.turn = _NOT_LATER
@@ -106,8 +109,13 @@ class Queue:
             for entry in added:
                 self._schedule(entry, due)
 
-    def take(self, most: int, seconds: float, max_deliveries: int | None) -> list[Lease]:
-        """Lease what is waiting; what came back too often is set aside instead."""
+    def take(
+        self, most: int, seconds: float, max_deliveries: int | None, *, provisional: bool = False
+    ) -> list[Lease]:
+        """Lease what is waiting; what came back too often is set aside instead.
+
+        Losing a `provisional` delivery is forgiven until it is confirmed.
+        """
         with self.changed:
             # Who receives waits for what is sent.
             self.gone = False
@@ -116,10 +124,12 @@ class Queue:
             leases: list[Lease] = []
             while self._waiting and len(leases) < most:
                 entry = self._waiting.popleft()
-                if max_deliveries is not None and entry.count >= max_deliveries:
+                is_spent = max_deliveries is not None and entry.count >= max_deliveries
+                if is_spent and not entry.forgiven:
                     self._bury(entry, limits.too_often(entry.count))
                     continue
                 entry.count += 1
+                entry.forgiven = provisional
                 # Not by the count, which may be taken back.
                 entry.receipt = f"{entry.id}.{next(self._turns)}"
                 self._schedule(entry, now + seconds)
@@ -139,12 +149,17 @@ class Queue:
             entry = self._held(lease)
             entry.returned(reason or limits.GIVEN_BACK)
             entry.count -= not counts
+            entry.forgiven = not counts
             if delay > 0:
                 self._schedule(entry, self.clock.monotonic() + delay)
                 return
             entry.turn = _NOT_LATER
             self._waiting.append(entry)
             self.changed.notify()
+
+    def confirm(self, lease: Lease) -> None:
+        with self.changed:
+            self._held(lease).forgiven = False
 
     def extend(self, lease: Lease, seconds: float) -> None:
         with self.changed:

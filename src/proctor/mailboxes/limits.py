@@ -35,6 +35,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 LEASE_RAN_OUT = "its lease ran out"
 GIVEN_BACK = "it was given back"
+# As in scripts/mailbox.lua.
+BAD_HEADER = "unreadable: its record has no valid header"
 
 
 def check_receive(

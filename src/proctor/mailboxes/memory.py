@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from proctor.clock import Clock, SystemClock
@@ -98,6 +98,10 @@ class InMemoryMessage(Generic[BodyT]):
         limits.check_seconds("timeout", timeout, where=self._mailbox.name)
         self._mailbox._open_queue().extend(self._lease, timeout)
 
+    def confirm_delivery(self) -> None:
+        """Make a provisional delivery count: from now on losing it is held against the message."""
+        self._mailbox._open_queue().confirm(self._lease)
+
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""
         self._mailbox._open_queue().set_aside(self._lease, reason)
@@ -159,6 +163,11 @@ class InMemoryMailbox(Generic[BodyT]):
         """True once it was closed."""
         return self._closed
 
+    @property
+    def max_deliveries(self) -> int | None:
+        """After how many deliveries a message is set aside; None for never."""
+        return self._max_deliveries
+
     def send(
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
@@ -172,23 +181,37 @@ class InMemoryMailbox(Generic[BodyT]):
         """Put several messages in, in order; all of them, or none if one is refused."""
         return self._send(bodies, reply_to, 0)
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body)) if self._queue.writes else body
+
     def receive(
         self,
         *,
         max_messages: int = 1,
         visibility_timeout: float = 30,
         wait_time_seconds: float = 0,
+        provisional: bool = False,
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` for `visibility_timeout` seconds.
 
         With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
+        Losing a `provisional` delivery does not count towards `max_deliveries` until it is
+        confirmed.
         """
         limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
         self._open_queue()
         wakes = self._wakes
         until = time.monotonic() + wait_time_seconds
+
+        def take() -> list[Lease]:
+            limit = self._max_deliveries
+            return self._queue.take(
+                max_messages, visibility_timeout, limit, provisional=provisional
+            )
+
         while True:
-            leases = self._taken(max_messages, visibility_timeout, until, wakes)
+            leases = self._taken(take, until, wakes)
             messages = [read for lease in leases if (read := self._read(lease)) is not None]
             if messages or not leases:
                 return messages
@@ -263,11 +286,11 @@ class InMemoryMailbox(Generic[BodyT]):
         self._place.introduce(reply_to._queue)
         return None
 
-    def _taken(self, most: int, seconds: float, until: float, wakes: int) -> list[Lease]:
+    def _taken(self, take: Callable[[], list[Lease]], until: float, wakes: int) -> list[Lease]:
         changed = self._queue.changed
         with changed:
             while not self._closed:
-                leases = self._queue.take(most, seconds, self._max_deliveries)
+                leases = take()
                 rest = until - time.monotonic()
                 if leases or rest <= 0 or self._wakes != wakes:
                     return leases

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from proctor.mailboxes.redis_line import (
     NONE,
     SOME,
     Patience,
+    WrongType,
     line_at,
     line_to,
     read_address,
@@ -41,6 +42,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     capacity: int | None = None
     max_deliveries: int | None = None
     max_body_bytes: int = MAX_BODY_BYTES
+
+
+class _Lease(NamedTuple):
+    """How long deliveries are leased, in milliseconds, and whether losing them is forgiven."""
+
+    ms: int
+    provisional: bool
 
 
 class RedisMailbox(Generic[BodyT]):
@@ -89,6 +97,8 @@ class RedisMailbox(Generic[BodyT]):
         self._tag = f"proctor:{{{name}}}:".encode()
         kinds = (b"ready", b"later", b"mail", b"leases", b"bell", b"dead", b"gone")
         self._keys = tuple(self._tag + kind for kind in kinds)
+        # Where keys of the wrong type are moved to.
+        self._moved_keys = tuple(self._tag + b"broken:" + kind for kind in kinds[:-1])
         self._own_bell = self._tag + b"wake:" + os.urandom(8).hex().encode()
         self._lock = threading.Lock()
         self._waiting = 0
@@ -109,6 +119,11 @@ class RedisMailbox(Generic[BodyT]):
         """True once it was closed."""
         return self._closed
 
+    @property
+    def max_deliveries(self) -> int | None:
+        """After how many deliveries a message is set aside; None for never."""
+        return self._settings.max_deliveries
+
     def send(
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
@@ -127,23 +142,29 @@ class RedisMailbox(Generic[BodyT]):
             ids += self._put(chunk, reply_to, 0)
         return ids
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body))
+
     def receive(
         self,
         *,
         max_messages: int = 1,
         visibility_timeout: float = 30,
         wait_time_seconds: float = 0,
+        provisional: bool = False,
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` for `visibility_timeout` seconds.
 
         With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
-        A server that goes away meanwhile and comes back ends nothing.
+        A server that goes away meanwhile and comes back ends nothing. Losing a `provisional`
+        delivery does not count towards `max_deliveries` until it is confirmed.
         """
         limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
         self._check_open()
         wakes = self._wakes
         until = time.monotonic() + wait_time_seconds
-        lease = in_ms(visibility_timeout)
+        lease = _Lease(in_ms(visibility_timeout), provisional)
         messages, due = self._look(max_messages, lease)
         if messages or wait_time_seconds <= 0:
             return messages
@@ -171,7 +192,7 @@ class RedisMailbox(Generic[BodyT]):
         """What was set aside, the newest first; the newest 10,000 are kept."""
         limits.check_bound("limit", limit, where=self._name)
         self._check_open()
-        return [dead_letter(*entry) for entry in self._run("letters", [limit])]
+        return [dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
 
     def purge(self) -> int:
         """Drop every message, those in flight too; says how many. Dead letters stay."""
@@ -221,7 +242,7 @@ class RedisMailbox(Generic[BodyT]):
     def remove(self, *, for_good: bool = False) -> None:
         """Take it from the server with all that is in it, dead letters too, and close it."""
         self._check_open()
-        self._run("purge", [2 if for_good else 1])
+        self._run("purge", [2 if for_good else 1], extra_keys=self._moved_keys)
         self.close()
 
     def _check_open(self) -> None:
@@ -232,8 +253,23 @@ class RedisMailbox(Generic[BodyT]):
         # A process that was forked off has a bell of its own.
         return b"%s:%d" % (self._own_bell, os.getpid())
 
-    def _run(self, move: str, args: Sequence[Any], patience: Patience = SOME) -> Any:
-        return self._line.run(script(move), self._keys, args, patience)
+    def _run(
+        self,
+        move: str,
+        args: Sequence[Any],
+        patience: Patience = SOME,
+        extra_keys: tuple[bytes, ...] = (),
+    ) -> Any:
+        keys = self._keys + extra_keys
+        try:
+            return self._line.run(script(move), keys, args, patience)
+        except WrongType:
+            self._repair()
+            return self._line.run(script(move), keys, args, patience)
+
+    def _repair(self) -> None:
+        """Move keys that somebody has overwritten with another type out of the way."""
+        self._line.run(script("repair"), self._keys + self._moved_keys, [])
 
     def _written(self, body: BodyT) -> bytes:
         data = self._bodies.write(body)
@@ -258,13 +294,13 @@ class RedisMailbox(Generic[BodyT]):
         return [f"{mark}{number:02d}" for number in range(len(bodies))]
 
     def _look(
-        self, most: int, lease: int, *, leaving: bool = False, patience: Patience = SOME
+        self, most: int, lease: _Lease, *, leaving: bool = False, patience: Patience = SOME
     ) -> tuple[list[RedisMessage[BodyT]], int]:
         """What can be had now, and in how many ms something is due (-1: nothing is)."""
         too_many = self._settings.max_deliveries or 0
         while True:
             receipt = os.urandom(8).hex()
-            args = (most, lease, receipt, too_many, int(leaving))
+            args = (most, lease.ms, receipt, too_many, int(leaving), int(lease.provisional))
             due, counts, *letters = self._run("receive", args, patience)
             opened = map(self._opened, letters, map(int, counts.split()), repeat(receipt))
             messages = [message for message in opened if message is not None]
@@ -272,7 +308,7 @@ class RedisMailbox(Generic[BodyT]):
                 return messages, due
 
     def _waited(
-        self, most: int, lease: int, until: float, due: int, wakes: int
+        self, most: int, lease: _Lease, until: float, due: int, wakes: int
     ) -> list[RedisMessage[BodyT]]:
         def woken() -> bool:
             return self._wakes != wakes
@@ -280,7 +316,10 @@ class RedisMailbox(Generic[BodyT]):
         rest = until - time.monotonic()
         while rest > 0 and not woken():
             seconds = min(rest, self._line.longest_listen, due / 1000 if due > 0 else rest)
-            self._line.listen((self._bell(), self._keys[4]), seconds)
+            try:
+                self._line.listen((self._bell(), self._keys[4]), seconds)
+            except WrongType:
+                self._repair()
             if woken():
                 break
             rest = until - time.monotonic()
@@ -300,7 +339,7 @@ class RedisMailbox(Generic[BodyT]):
     def _hand_over(self) -> None:
         """Ring for another who waits: the token for what is there may have been ours."""
         with contextlib.suppress(MailboxError):
-            self._run("receive", (0, 0, "", 0, 1), NONE)
+            self._run("receive", (0, 0, "", 0, 1, 0), NONE)
 
     def _opened(self, text: bytes, deliveries: int, receipt: str) -> RedisMessage[BodyT] | None:
         """The message, or None if it was set aside because it cannot be read."""

@@ -14,6 +14,9 @@ from proctor.records.mail import DeadLetter
 CHUNK = 100
 CHUNK_BYTES = 1024 * 1024
 _LONGEST_LINE = 1000
+_MOST_DIGITS = 10
+# The last millisecond of the year 9999.
+_LAST_MOMENT = 253_402_300_799_999
 
 
 class Letter(NamedTuple):
@@ -36,24 +39,50 @@ class Letter(NamedTuple):
 
 
 def dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
-    """An entry of the stream of dead letters; its key tells when it was set aside."""
-    found = dict(zip(fields[::2], fields[1::2], strict=True))
-    letter = Letter.read(found[b"letter"])
-    deliveries = int(found[b"count"])
+    """Read an entry of the stream of dead letters, whatever it holds; its key says when it died.
+
+    >>> dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
+    'unreadable: its record has no valid header'
+    """
+    entry = dict(zip(fields[::2], fields[1::2], strict=False))
+    died_ms = min(int(died.partition(b"-")[0]), _LAST_MOMENT)
+    record = entry.get(b"letter", b"")
+    # Unreadable records are exactly what is set aside, and strangers may add to the stream.
+    fault = ""
+    try:
+        letter = Letter.read(record)
+        enqueued_at = moment(letter.sent_ms)
+    except (ValueError, OverflowError, OSError):
+        key = _text(entry.get(b"id", b"")) or died.decode()
+        letter, enqueued_at = Letter(key, died_ms, None, record), moment(died_ms)
+        fault = limits.BAD_HEADER
+    deliveries = _number(entry.get(b"count", b""))
+    past = _text(entry.get(b"past", b""))
+    reason = _text(entry.get(b"reason", b"")) or fault or limits.too_often(deliveries)
     return DeadLetter(
         id=letter.id,
-        body=letter.body.decode("utf-8", "replace"),
-        reason=found[b"reason"].decode() or limits.too_often(deliveries),
+        body=_text(letter.body),
+        reason=reason,
         delivery_count=deliveries,
-        enqueued_at=moment(letter.sent_ms),
-        died_at=moment(int(died.partition(b"-")[0])),
-        history=tuple(map(_told, found[b"past"].decode().split("\n"))) if found[b"past"] else (),
+        enqueued_at=enqueued_at,
+        died_at=moment(died_ms),
+        history=tuple(map(_history_line, past.split("\n"))) if past else (),
         reply_to=letter.reply_to,
     )
 
 
-def _told(line: str) -> str:
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _number(data: bytes) -> int:
+    return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
+
+
+def _history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
+    if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MOST_DIGITS):
+        return line
     return limits.history_line(int(delivery), reason or limits.LEASE_RAN_OUT)
 
 

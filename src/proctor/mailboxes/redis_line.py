@@ -55,6 +55,10 @@ SOME = Patience()
 NONE = Patience(0)
 
 
+class WrongType(MailboxError):
+    """A key of the mailbox holds a value of another type than ours."""
+
+
 class Address(NamedTuple):
     """An address of a mailbox, taken apart: where the server is, and the mailbox's name."""
 
@@ -201,6 +205,8 @@ class Line:
         for kind, what, fix in kinds:
             if isinstance(error, kind):
                 return MailboxError(what, where=self.where, fix=fix)
+        if str(error).startswith("WRONGTYPE "):
+            return WrongType(f"a key has the wrong type: {error}", where=self.where)
         return MailboxError(f"the server refuses: {error}", where=self.where)
 
 

@@ -80,6 +80,10 @@ class RedisMessage(Generic[BodyT]):
         limits.check_seconds("timeout", timeout, where=self._mailbox.name)
         self._mailbox.settle("extend", [*self._receipt, in_ms(timeout)])
 
+    def confirm_delivery(self) -> None:
+        """Make a provisional delivery count: from now on losing it is held against the message."""
+        self._mailbox.settle("confirm", self._receipt)
+
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""
         self._mailbox.settle("reject", [*self._receipt, text_of(reason), 1])

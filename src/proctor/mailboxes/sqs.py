@@ -39,6 +39,8 @@ BodyT = TypeVar("BodyT")
 
 DEAD = "-dead"
 _LONGEST_NAME = 80 - len(DEAD)
+# SQS counts every delivery: this many are forgiven where deliveries are provisional.
+SPARE_DELIVERIES = 3
 # SQS waits whole seconds; in the rest of a second it is asked so often.
 _LOOK_AGAIN = 0.1
 
@@ -47,14 +49,16 @@ class SQSMailbox(Generic[BodyT]):
     """A mailbox on a standard queue of SQS; the queue is made if it is not there.
 
     `name` is the queue's name, or its URL if it is there already. `client` is a client of boto3;
-    without one the endpoint, the region and the credentials are found as boto3 finds them. After
-    `max_deliveries` SQS itself sets a message aside, in a queue NAME-dead beside it.
+    without one the endpoint, the region and the credentials are found as boto3 finds them. What
+    comes back after `max_deliveries` is set aside, in a queue NAME-dead beside it.
 
     What SQS does in its own way: the order is nearly that of sending; leases and delays are whole
     seconds, rounded up; a delay is 900 seconds at most; `receive` without a wait asks only some of
     its servers and may miss what is there; a reason given to `nack` is not kept, so dead letters
     have no history; there is no capacity. A message that comes while a waiting receiver is called
-    off is given back, and counts as delivered once more.
+    off is given back, and counts as delivered once more. SQS cannot forgive single deliveries, so
+    receivers of provisional ones get a message up to three times more than `max_deliveries`; then
+    SQS itself sets it aside.
 
     SQSMailbox("eval-requests", boto3.client("sqs"), EvalRequest, max_deliveries=5)
     """
@@ -100,6 +104,11 @@ class SQSMailbox(Generic[BodyT]):
     def closed(self) -> bool:
         return self._closed
 
+    @property
+    def max_deliveries(self) -> int | None:
+        """After how many deliveries a message is set aside; None for never."""
+        return self._max_deliveries
+
     def send(
         self,
         body: BodyT,
@@ -127,16 +136,22 @@ class SQSMailbox(Generic[BodyT]):
             ids += self.queue.send_all(batch)
         return ids
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
+        return self._bodies.read(self._bodies.write(body))
+
     def receive(
         self,
         *,
         max_messages: int = 1,
         visibility_timeout: float = 30,
         wait_time_seconds: float = 0,
+        provisional: bool = False,
     ) -> Sequence[SQSMessage[BodyT]]:
         """Lease up to `max_messages` (1 to 10) for `visibility_timeout` seconds (0 to 43200).
 
         With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
+        With `provisional` a message comes up to three times more than `max_deliveries`.
         """
         limits.check_receive(
             max_messages, visibility_timeout, wait_time_seconds, where=self.queue.where
@@ -147,7 +162,7 @@ class SQSMailbox(Generic[BodyT]):
         self._open()
         lease = whole_seconds("visibility_timeout", visibility_timeout, self.queue.where)
         for got in self._polls(turn, max_messages, lease, wait_time_seconds):
-            messages = self._readable(got, lease)
+            messages = self._readable(got, lease, None if provisional else self._max_deliveries)
             if messages:
                 return messages
         return []
@@ -223,9 +238,9 @@ class SQSMailbox(Generic[BodyT]):
         self._dead.queue.remove()
         self.close()
 
-    def set_aside(self, received: Received, reason: str) -> None:
+    def set_aside(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
         """Move a message to the dead letters; first it is there, then it is gone here."""
-        self._dead.put(received, reason)
+        self._dead.put(received, reason, delivery_count)
         self.queue.delete(received.receipt_handle)
 
     def answer(self, name: str, body: Any) -> str:
@@ -247,6 +262,8 @@ class SQSMailbox(Generic[BodyT]):
         with self._lock:
             if self._facts is None:
                 facts, most = self.queue.facts(), self._max_deliveries
+                if most is not None:
+                    most = min(most + SPARE_DELIVERIES, MOST_DELIVERIES)
                 wanted = Facts(facts.arn, facts.largest, most, self._name + DEAD)
                 if most is not None and facts != wanted:
                     self.queue.set_aside_after(most, self._dead.facts.arn)
@@ -294,19 +311,25 @@ class SQSMailbox(Generic[BodyT]):
 
         return self._bell.run(turn, lambda: self.queue.receive(most, lease, wait), too_late)
 
-    def _readable(self, got: Sequence[Raw], lease: int) -> list[SQSMessage[BodyT]]:
-        """The messages that can be read; the others are set aside."""
+    def _readable(
+        self, got: Sequence[Raw], lease: int, most: int | None
+    ) -> list[SQSMessage[BodyT]]:
+        """The messages that can be read and came `most` times at most; others are set aside."""
         messages: list[SQSMessage[BodyT]] = []
         trouble: MailboxError | None = None
         for one in got:
             received = Received(one)
             try:
-                body = self._bodies.read(received.text)
-            except ValueError as why:
+                if most is not None and received.delivery_count > most:
+                    self.set_aside(received, limits.too_often(most), most)
+                    continue
                 try:
+                    body = self._bodies.read(received.text)
+                except ValueError as why:
                     self.set_aside(received, limits.unreadable(why))
-                except MailboxError as error:
-                    trouble = error
+                    continue
+            except MailboxError as error:
+                trouble = error
             else:
                 messages.append(SQSMessage(self, received, body, lease))
         if trouble is not None and not messages:

@@ -54,12 +54,13 @@ class DeadLetters:
             self._facts = self.queue.facts()
         return self._facts
 
-    def put(self, received: Received, reason: str) -> None:
+    def put(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
         """Keep a message as a dead letter."""
-        entry, size = _dead(received, reason)
+        count = received.delivery_count if delivery_count is None else delivery_count
+        entry, size = _dead(received, reason, count)
         over = size - self.facts.largest
         if over > 0:
-            entry, size = _dead(received, reason + _CUT, less=over + len(_CUT))
+            entry, size = _dead(received, reason + _CUT, count, less=over + len(_CUT))
         self.queue.send(entry)
 
     def look(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
@@ -106,11 +107,13 @@ class DeadLetters:
                 return
 
 
-def _dead(received: Received, reason: str, less: int = 0) -> tuple[dict[str, object], int]:
+def _dead(
+    received: Received, reason: str, count: int, less: int = 0
+) -> tuple[dict[str, object], int]:
     fate = _Fate(
         received.id,
         reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…",
-        received.delivery_count,
+        count,
         received.enqueued_at,
     )
     attributes = {_FATE: msgspec.json.encode(fate).decode()}
@@ -123,10 +126,18 @@ def _dead(received: Received, reason: str, less: int = 0) -> tuple[dict[str, obj
     return written(body, attributes)
 
 
+def _fate(text: str | None) -> _Fate | None:
+    """What was written beside a dead letter; None if nothing was, or nothing that can be read."""
+    try:
+        return None if text is None else msgspec.json.decode(text, type=_Fate)
+    except (msgspec.DecodeError, ValueError):
+        # Strangers may write into the queue: their messages are shown like those SQS has moved.
+        return None
+
+
 def _letter(received: Received, deliveries: int | None) -> DeadLetter:
-    fate = received.attribute(_FATE)
-    if fate is not None:
-        told = msgspec.json.decode(fate, type=_Fate)
+    told = _fate(received.attribute(_FATE))
+    if told is not None:
         return DeadLetter(
             id=told.id,
             body=received.text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -37,16 +38,23 @@ class Received:
         return str(self._raw["ReceiptHandle"])
 
     @property
+    def _attributes(self) -> Mapping[str, str]:
+        # Servers that only speak as SQS does leave some of them out.
+        found: Mapping[str, str] = self._raw.get("Attributes") or {}
+        return found
+
+    @property
     def delivery_count(self) -> int:
-        return int(self._raw["Attributes"]["ApproximateReceiveCount"])
+        return int(self._attributes.get("ApproximateReceiveCount", 1))
 
     @property
     def enqueued_at(self) -> datetime:
-        return moment(self._raw["Attributes"]["SentTimestamp"])
+        return moment(self._attributes.get("SentTimestamp", "0"))
 
     @property
     def first_received_at(self) -> datetime:
-        return moment(self._raw["Attributes"]["ApproximateFirstReceiveTimestamp"])
+        first = self._attributes.get("ApproximateFirstReceiveTimestamp")
+        return self.enqueued_at if first is None else moment(first)
 
     def attribute(self, name: str) -> str | None:
         """What was sent beside the body under a name."""
@@ -138,6 +146,11 @@ class SQSMessage(Generic[BodyT]):
             self._check()
             self._home.queue.hide(self.receipt_handle, seconds)
             self._ends = self._home.clock.monotonic() + seconds
+
+    def confirm_delivery(self) -> None:
+        """Check that the message is still one's own; SQS counts every delivery anyway."""
+        with self._lock:
+            self._check()
 
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""

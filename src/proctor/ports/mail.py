@@ -55,6 +55,14 @@ class Message(Protocol[ReceivedT]):
         """Keep it for so many seconds from now."""
         ...
 
+    def confirm_delivery(self) -> None:
+        """Make a provisional delivery count, as soon as the message is really begun.
+
+        From now on losing the lease counts towards `max_deliveries`. On other deliveries it does
+        nothing. Raises `ReceiptExpired` if the lease is over.
+        """
+        ...
+
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""
         ...
@@ -77,6 +85,11 @@ class Mailbox(Protocol[BodyT]):
     @property
     def closed(self) -> bool: ...
 
+    @property
+    def max_deliveries(self) -> int | None:
+        """After how many deliveries that count a message is set aside; None for never."""
+        ...
+
     def send(
         self,
         body: BodyT,
@@ -97,17 +110,27 @@ class Mailbox(Protocol[BodyT]):
         """
         ...
 
+    def as_received(self, body: BodyT) -> BodyT:
+        """The body as a receiver of the same type gets it, so that changes can be seen before.
+
+        Raises `MessageRefused` if it cannot be sent, ValueError if it could not be read again.
+        """
+        ...
+
     def receive(
         self,
         *,
         max_messages: int = 1,
         visibility_timeout: float = 30,
         wait_time_seconds: float = 0,
+        provisional: bool = False,
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` (1 to 10) for `visibility_timeout` seconds (0 to 43200).
 
         With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
-        What cannot be read, or came too often, is set aside and not given.
+        What cannot be read, or came too often, is set aside and not given. A lease of a
+        `provisional` delivery that runs out before `confirm_delivery` does not count towards
+        `max_deliveries`: the message may have been lost together with another that is to blame.
         """
         ...
 

@@ -136,6 +136,8 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     `baseline` is the configuration that the others are compared with; `fields` are the fields of
     its results that were selected, as paths by name. `redacted` counts by kind what was taken out
     before it was stored. `stopped_early` is there if a completed run left some of its trials out.
+    `planned_samples` are the ids of a submitted run's samples in the order of its plan, until all
+    their results are collected.
     """
 
     run_id: str
@@ -160,3 +162,4 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     provenance: Provenance = Provenance()
     redacted: dict[str, int] = {}
     stopped_early: StoppedEarly | None = None
+    planned_samples: tuple[str, ...] = ()

@@ -379,6 +379,7 @@ def _ways(message: Message[Any]) -> list[Callable[[], object]]:
         message.nack,
         lambda: message.nack(1, reason="no"),
         lambda: message.extend_visibility(LONG),
+        message.confirm_delivery,
         lambda: message.reject("no"),
     ]
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
-from proctor.errors import MailboxGone, ReceiptExpired
+from proctor.errors import MailboxFull, MailboxGone, ReceiptExpired
+from proctor.ports import Mailbox, Message
 from proctor.testing.mailbox_hooks import (
     LONG,
+    PATIENCE,
     MailboxHooks,
     at_once,
     dead_letters,
@@ -31,6 +36,33 @@ class MailboxFates(MailboxHooks):
             assert all(letter.reason for letter in letters.values())
             assert "str" in letters['"a text"'].reason
             assert box.approximate_count() == 1
+
+    def test_more_than_it_may_hold_is_refused_whole_and_fits_in_parts(self) -> None:
+        """A sender that is refused a batch can send a part of it, whatever the batch was."""
+        if not self.BOUNDED:
+            return
+        with self.box(int, capacity=5) as box:
+            refused(MailboxFull, lambda: box.send_all(range(10)))
+            assert box.approximate_count() == 0
+            box.send_all(range(5))
+            messages = receive_many(box, 5)
+            refused(MailboxFull, lambda: box.send_all([5]))
+            assert box.acknowledge_all(messages) == 5
+            box.send_all(range(5, 10))
+            assert [message.body for message in receive_many(box, 5)] == [5, 6, 7, 8, 9]
+
+    def test_it_can_be_seen_beforehand_how_a_body_arrives(self) -> None:
+        """So that a sender can refuse what would change on the way; looking sends nothing."""
+        bodies: list[Any] = [{"a": [1, 2.5, None, "ä"]}, {"a": (1, 2)}, {"a": math.nan}]
+        with self.box(dict) as box:
+            expected = [box.as_received(body) for body in bodies]
+            assert box.approximate_count() == 0
+            ids = box.send_all(bodies)
+            arrived = {message.id: message.body for message in receive_many(box, 3)}
+            # repr shows NaN, and tells a tuple from a list.
+            assert [repr(arrived[one]) for one in ids] == list(map(repr, expected))
+        with self.box(int) as box:
+            refused(ValueError, lambda: box.as_received("no number"))
 
     def test_what_cannot_be_read_never_blocks_the_queue(self) -> None:
         """More of it than a batch holds, and what is behind it still comes in one call."""
@@ -71,6 +103,61 @@ class MailboxFates(MailboxHooks):
             (letter,) = dead_letters(box, 1)
             if self.KEEPS_HISTORY:
                 assert ["another kind" in line for line in letter.history] == [*[True] * 4, False]
+
+    def test_losing_a_provisional_delivery_does_not_count(self) -> None:
+        """What was lost together with another is not set aside for it; plain deliveries count."""
+        with self.box(max_deliveries=2) as box:
+            assert box.max_deliveries == 2
+            box.send("a")
+            for count in (1, 2, 3):
+                [message] = self._receive_provisionally(box, self.SHORT)
+                assert (message.body, message.delivery_count) == ("a", count)
+                self.pass_a_short_lease()
+            assert list(box.dead_letters()) == []
+            if not self.FORGIVES:
+                return
+            assert receive_one(box, self.SHORT).delivery_count == 4
+            self.pass_a_short_lease()
+            assert list(box.receive()) == []
+            [letter] = dead_letters(box, 1)
+            assert letter.delivery_count == 4
+
+    def test_a_provisional_delivery_counts_once_it_is_confirmed(self) -> None:
+        """Whoever loses it after that held nothing else that could be to blame."""
+        if not self.FORGIVES:
+            return
+        with self.box(max_deliveries=1) as box:
+            box.send_all(["deadly", "innocent"])
+            deadly, innocent = (
+                *self._receive_provisionally(box),
+                *self._receive_provisionally(box),
+            )
+            deadly.confirm_delivery()
+            deadly.extend_visibility(self.SHORT)
+            innocent.extend_visibility(self.SHORT)
+            self.pass_a_short_lease()
+            assert receive_one(box).body == "innocent"
+            assert list(box.receive()) == []
+            [letter] = dead_letters(box, 1)
+            assert (letter.body, letter.delivery_count) == ('"deadly"', 1)
+
+    def test_a_provisional_delivery_is_acknowledged_and_returned_like_any_other(self) -> None:
+        """A return that counts does count, and a return that does not keeps it forgiven."""
+        if not self.FORGIVES:
+            return
+        with self.box(max_deliveries=1) as box:
+            box.send_all(["done", "blamed", "forgiven"])
+            messages = [self._receive_provisionally(box)[0] for _ in range(3)]
+            messages[0].acknowledge()
+            messages[1].nack(reason="it failed")
+            messages[2].nack(counts=False)
+            assert receive_one(box).body == "forgiven"
+            assert [letter.body for letter in dead_letters(box, 1)] == ['"blamed"']
+
+    def _receive_provisionally(
+        self, box: Mailbox[Any], lease: float = LONG
+    ) -> Sequence[Message[Any]]:
+        return box.receive(visibility_timeout=lease, wait_time_seconds=PATIENCE, provisional=True)
 
     def test_what_is_removed_for_good_does_not_come_back(self) -> None:
         """What is sent to it later is refused, by old handles and by new ones."""

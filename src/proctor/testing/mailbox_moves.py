@@ -17,6 +17,7 @@ from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
 
 MAX_DELIVERIES = 2
+MOST_LINES = 10
 POISON = "{not a number"
 NO_TIME, SHORT, LONG = "no time", "short", "long"
 # Where a message is: to be had now, after the next `advance`, or not within this test.
@@ -37,6 +38,10 @@ class Known:
     place: str
     fresh: bool
     deliveries: int = 0
+    # Every delivery, those that were taken back too.
+    lines: int = 0
+    # True if losing the latest delivery does not count.
+    forgiven: bool = False
     receipt: str | None = None
 
     def moved(self, duration: str) -> None:
@@ -97,16 +102,18 @@ class MailboxMoves(RuleBasedStateMachine):
         self.box.send(poison)
         self.poison += 1
 
-    @rule(most=st.integers(1, 10), lease=durations)
-    def receive(self, most: int, lease: str) -> None:
+    @rule(most=st.integers(1, 10), lease=durations, provisional=st.booleans())
+    def receive(self, most: int, lease: str, provisional: bool = False) -> None:
         poisoned = self.poison > 0
-        found = self.box.receive(max_messages=most, visibility_timeout=self.SECONDS[lease])
+        found = self.box.receive(
+            max_messages=most, visibility_timeout=self.SECONDS[lease], provisional=provisional
+        )
         assert len(found) <= most
         came = [message.id for message in found if self.known[message.id].fresh]
         fresh = [one for one, known in self.known.items() if known.fresh]
         assert came == fresh[: len(came)], "fresh messages came out of order"
         for message in found:
-            self._delivered(message, lease)
+            self._delivered(message, lease, provisional)
         self._bury()
         given = {message.id for message in found}
         left = [one for one, known in self.known.items() if known.place == WAITING]
@@ -119,13 +126,24 @@ class MailboxMoves(RuleBasedStateMachine):
         if message and self._settled(message, message.acknowledge):
             del self.known[message.id]
 
-    @rule(which=deliveries, delay=durations)
-    def nack(self, which: int, delay: str) -> None:
+    @rule(which=deliveries, delay=durations, counts=st.booleans())
+    def nack(self, which: int, delay: str, counts: bool) -> None:
         message = self._delivery(which)
         seconds = self.SECONDS[delay]
-        if message and self._settled(message, partial(message.nack, seconds, reason="not now")):
-            self.known[message.id].moved(delay)
-            self.known[message.id].receipt = None
+        if message and self._settled(
+            message, partial(message.nack, seconds, reason="not now", counts=counts)
+        ):
+            known = self.known[message.id]
+            known.moved(delay)
+            known.receipt = None
+            known.deliveries -= not counts
+            known.forgiven = not counts
+
+    @rule(which=deliveries)
+    def confirm_delivery(self, which: int) -> None:
+        message = self._delivery(which)
+        if message and self._settled(message, message.confirm_delivery):
+            self.known[message.id].forgiven = False
 
     @rule(which=deliveries, lease=durations)
     def extend(self, which: int, lease: str) -> None:
@@ -187,12 +205,14 @@ class MailboxMoves(RuleBasedStateMachine):
         """The delivery of that number, the latest is 0, counted round; None if there was none."""
         return self.received[-1 - which % len(self.received)] if self.received else None
 
-    def _delivered(self, message: Message[int], lease: str) -> None:
+    def _delivered(self, message: Message[int], lease: str, provisional: bool) -> None:
         known = self.known[message.id]
         assert known.place == WAITING or self._may_be_over(known), "it was somebody else's"
+        assert known.deliveries < MAX_DELIVERIES or known.forgiven, "it came too often"
         known.deliveries += 1
+        known.lines += 1
+        known.forgiven = provisional
         assert (message.body, message.delivery_count) == (known.body, known.deliveries)
-        assert known.deliveries <= MAX_DELIVERIES
         assert message.receipt_handle not in {one.receipt_handle for one in self.received}
         self.received.append(message)
         known.fresh = False
@@ -208,9 +228,10 @@ class MailboxMoves(RuleBasedStateMachine):
                 assert letter.body == POISON
                 continue
             assert known.place == WAITING or self._may_be_over(known)
-            assert known.deliveries == letter.delivery_count == MAX_DELIVERIES
-            assert f"{MAX_DELIVERIES} times" in letter.reason
-            assert len(letter.history) == MAX_DELIVERIES
+            assert known.deliveries == letter.delivery_count >= MAX_DELIVERIES
+            assert not known.forgiven, "losing its latest delivery does not count"
+            assert f"{known.deliveries} times" in letter.reason
+            assert len(letter.history) == min(known.lines, MOST_LINES)
 
     def _owned(self, message: Message[int]) -> bool | None:
         """True if the lease holds, False if it does not, None if it may be over by now."""

@@ -3,7 +3,8 @@
 -- ready   LIST    ids that can be received, the oldest first
 -- later   ZSET    ids that cannot be yet: on lease or delayed, by the time when they can
 -- mail    HASH    id -> "ID SENT_AT REPLY_TO\nBODY", never changed
--- leases  HASH    id -> "RECEIPT UNTIL DELIVERIES\nHISTORY", from the first delivery on
+-- leases  HASH    id -> "RECEIPT UNTIL DELIVERIES\nHISTORY", from the first delivery on; UNTIL begins
+--                 with an extra 0 if losing the lease does not count (a provisional delivery)
 -- bell    LIST    at most one token: "look again", for those who wait
 -- dead    STREAM  what was set aside
 -- gone    STRING  there if it was removed for good: nothing may be sent to it
@@ -24,6 +25,8 @@ local MAX_DEAD = 10000
 local PADDING = string.rep(' ', 64)
 -- The receipt of what nobody holds.
 local NOBODY = '-'
+-- The last millisecond of the year 9999: no later time can be shown.
+local LAST_MOMENT = 253402300799999
 
 -- With a token there already nobody is waiting for one.
 local function ring()
@@ -48,14 +51,33 @@ local function put_later(at, ids)
   if news then ring() end
 end
 
+-- The fifth value says whether losing this lease is forgiven. A record that somebody has damaged
+-- counts as no lease at all, and the history says so.
 local function read_lease(text)
-  if not text then return NOBODY, 0, 0, '' end
-  local receipt, till, count, past = string.match(text, '^(%S+) (%d+) (%d+) *\n(.*)$')
-  return receipt, tonumber(till), tonumber(count), past
+  if not text then return NOBODY, 0, 0, '', false end
+  local receipt, zero, till, count, past =
+    string.match(text, '^(%S+) (0?)(%d+) (%d+) *\n(.*)$')
+  if not receipt or #till > 15 or #count > 9 then
+    return NOBODY, 0, 0, '0 its lease record was unreadable', false
+  end
+  return receipt, tonumber(till), tonumber(count), past, zero == '0'
 end
 
-local function write_lease(receipt, till, count, past)
-  return receipt .. ' ' .. till .. ' ' .. count .. PADDING .. '\n' .. past
+local function write_lease(receipt, till, count, past, forgiven)
+  local zero = forgiven and '0' or ''
+  return receipt .. ' ' .. zero .. till .. ' ' .. count .. PADDING .. '\n' .. past
+end
+
+-- What is wrong with a message's record, or nil.
+local function find_fault(id, letter)
+  if not letter then return 'unreadable: its record is missing' end
+  local key, sent = string.match(letter, '^(%w+) (%d+) [%w_-]*\n')
+  if not key then return 'unreadable: its record has no valid header' end
+  if key ~= id then return 'unreadable: its record is that of another message' end
+  if #sent > 15 or tonumber(sent) > LAST_MOMENT then
+    return 'unreadable: its record has no valid time'
+  end
+  return nil
 end
 
 -- A line is "DELIVERY REASON"; without a reason the lease ran out.
@@ -68,11 +90,11 @@ local function with_line(past, count, reason)
   return past
 end
 
--- Without a reason it came too often.
-local function bury(letter, count, past, reason)
+-- Without a reason it came too often. The id is needed only where the record does not give it.
+local function bury(letter, count, past, reason, id)
   redis.call(
     'XADD', dead, 'MAXLEN', MAX_DEAD, '*',
-    'letter', letter, 'count', count, 'past', past, 'reason', reason
+    'letter', letter or '', 'count', count, 'past', past, 'reason', reason, 'id', id or ''
   )
 end
 

@@ -6,8 +6,9 @@ if receipt ~= ARGV[2] or till <= now then return 0 end
 -- First what frees memory: after it a server that has none left allows the rest.
 redis.call('ZREM', later, id)
 past = with_line(past, count, ARGV[4])
-if ARGV[5] == '0' then count = count - 1 end
-redis.call('HSET', leases, id, write_lease(NOBODY, 0, count, past))
+local forgiven = ARGV[5] == '0'
+if forgiven then count = math.max(0, count - 1) end
+redis.call('HSET', leases, id, write_lease(NOBODY, 0, count, past, forgiven))
 if delay > 0 then
   put_later(now + delay, {id})
 else

@@ -1,49 +1,67 @@
 -- Lease messages. ARGV: how many, for how long, the receipt, how many deliveries are too many
--- (0: none), and whether the caller leaves after this look.
+-- (0: none), whether the caller leaves after this look, and whether the deliveries are provisional.
 -- Gives in how many ms to look again (0: there is more; -1: nothing is due), how often each was delivered, with
 -- spaces between, and then each as it was sent.
 local most, lease, receipt = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-local too_many, leaving = tonumber(ARGV[4]), ARGV[5] == '1'
+local too_many, leaving, provisional = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6] == '1'
 -- So much is done in one go, to let others have their turn.
 local AT_ONCE = 100
+-- No lease and no delay is longer; a later time is a damaged record.
+local LONGEST = 43200000 + 60000
 
 -- Who receives waits for what is sent.
 redis.call('DEL', gone)
-local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, AT_ONCE)
-if #due > 0 then
+local function surface(due)
+  if #due == 0 then return end
   for _, id in ipairs(due) do
-    local holder, _, count, past = read_lease(redis.call('HGET', leases, id))
+    local text = redis.call('HGET', leases, id)
+    local holder, _, count, past, forgiven = read_lease(text)
     if holder ~= NOBODY then
       past = with_line(past, count, '')
-      redis.call('HSET', leases, id, write_lease(NOBODY, 0, count, past))
+      redis.call('HSET', leases, id, write_lease(NOBODY, 0, count, past, forgiven))
     end
   end
   redis.call('ZREM', later, unpack(due))
   redis.call('RPUSH', ready, unpack(due))
 end
 
+-- Put back what lies in neither queue: only where somebody has damaged the keys is there any.
+local function put_back_strays()
+  local cursor = '0'
+  repeat
+    local page = redis.call('HSCAN', mail, cursor, 'COUNT', AT_ONCE)
+    cursor = page[1]
+    for place = 1, #page[2], 2 do redis.call('RPUSH', ready, page[2][place]) end
+  until cursor == '0'
+end
+
+surface(redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, AT_ONCE))
+
 local answer, given, held, counts, buried = {-1, ''}, {}, {}, {}, {}
 local till = now + lease
-local fresh = write_lease(receipt, till, 1, '')
+local fresh = write_lease(receipt, till, 1, '', provisional)
 while #given < most and #buried < AT_ONCE do
   local ids = redis.call('LRANGE', ready, 0, most - #given - 1)
   if #ids == 0 then break end
-  redis.call('LTRIM', ready, #ids, -1)
+  -- Reading first: a key of the wrong type ends the script, and then nothing must be lost.
   local letters = redis.call('HMGET', mail, unpack(ids))
   local before = redis.call('HMGET', leases, unpack(ids))
+  redis.call('LTRIM', ready, #ids, -1)
   for place, id in ipairs(ids) do
-    local _, _, count, past = read_lease(before[place])
-    if not letters[place] then
-      -- Only a server that is set to throw away keys comes here.
+    local _, _, count, past, forgiven = read_lease(before[place])
+    local fault = find_fault(id, letters[place])
+    if fault then
+      bury(letters[place], count, past, fault, id)
       buried[#buried + 1] = id
-    elseif too_many > 0 and count >= too_many then
+    elseif too_many > 0 and count >= too_many and not forgiven then
       bury(letters[place], count, past, '')
       buried[#buried + 1] = id
     else
       local number = #given + 1
       given[number] = id
       held[2 * number - 1] = id
-      held[2 * number] = before[place] and write_lease(receipt, till, count + 1, past) or fresh
+      held[2 * number] = before[place]
+        and write_lease(receipt, till, count + 1, past, provisional) or fresh
       counts[number] = count + 1
       answer[number + 2] = letters[place]
     end
@@ -56,6 +74,10 @@ if #given > 0 then
   put_later(till, given)
 end
 
+if #given == 0 and most > 0 and redis.call('EXISTS', ready) == 0 then
+  surface(redis.call('ZRANGEBYSCORE', later, now + LONGEST, '+inf', 'LIMIT', 0, AT_ONCE))
+  if redis.call('EXISTS', later) == 0 and redis.call('EXISTS', mail) == 1 then put_back_strays() end
+end
 if redis.call('EXISTS', ready) == 1 then
   answer[1] = 0
   ring()

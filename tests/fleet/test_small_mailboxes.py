@@ -1,0 +1,112 @@
+"""Mailboxes smaller than a batch: work goes on, or ends with an error that says so."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+from proctor import (
+    EvalRequest,
+    EvalResult,
+    InMemoryMailbox,
+    collect_results,
+    evaluate,
+    exact_match,
+    submit_dataset,
+)
+from proctor.errors import MailboxFull
+from proctor.fleet import worker
+from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
+from tests.surroundings import samples
+
+
+def loud(text: str) -> str:
+    return text.upper()
+
+
+def broken(text: str) -> str:
+    raise ValueError(f"no {text}")
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 5])
+@pytest.mark.parametrize("target", [loud, broken])
+def test_a_results_mailbox_smaller_than_a_batch_lets_all_results_through(
+    target: Any, capacity: int
+) -> None:
+    """Whether they are successes or errors, each arrives once, in as many parts as it takes."""
+    requests, _ = boxes()
+    results = InMemoryMailbox("results", EvalResult, capacity=capacity)
+    submission = submit_dataset(samples(30), requests)
+    with at_work(loop_for(target, requests, results, batch_size=10)):
+        report = within(LONG, lambda: collect_results(results, submission, timeout_seconds=LONG))
+        eventually(lambda: requests.approximate_count() == 0)
+    assert [result.sample_id for result in report.results] == [f"s{n}" for n in range(30)]
+    assert report.errors == (30 if target is broken else 0)
+    assert report.metadata is not None
+    assert (report.metadata.status, report.metadata.warnings) == ("completed", ())
+
+
+def test_a_requests_mailbox_smaller_than_a_batch_lets_a_run_through() -> None:
+    """The run sends as many requests as there is room for."""
+    requests = InMemoryMailbox("evals", EvalRequest, capacity=3)
+    with at_work(loop_for(loud, requests)):
+        report = within(
+            LONG,
+            lambda: evaluate(
+                loud, samples(30), exact_match, workers=requests, history=False, progress=False
+            ),
+        )
+    assert (report.total, report.pass_rate) == (30, 1.0)
+
+
+def test_a_batch_that_was_sent_in_part_is_acknowledged_in_part() -> None:
+    """What was sent is not sent again when the rest cannot be."""
+    requests, _ = boxes()
+    results = InMemoryMailbox("results", EvalResult, capacity=5)
+    submit_dataset(samples(10), requests)
+    loop = loop_for(loud, requests, results, lease_seconds=0.5)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    eventually(lambda: results.approximate_count() == 5)
+    eventually(lambda: requests.approximate_count() == 5)
+    loop.stop()
+    thread.join(LONG)
+    assert not thread.is_alive()
+    assert (results.approximate_count(), requests.approximate_count()) == (5, 5)
+
+
+def test_a_loop_until_empty_fails_if_nobody_collects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would never be empty: the error names the mailbox, what was sent, and what to do."""
+    monkeypatch.setattr(worker, "FULL_SECONDS", 0.2)
+    requests, _ = boxes()
+    results = InMemoryMailbox("results", EvalResult, capacity=5)
+    submission = submit_dataset(samples(10), requests)
+    loop = loop_for(loud, requests, results, lease_seconds=0.5)
+    with pytest.raises(MailboxFull, match="5 results were sent, 5 requests returned") as caught:
+        within(LONG, lambda: loop.run(until_empty=True))
+    assert caught.value.where == "results"
+    assert "larger capacity" in caught.value.fix
+    report = collect_results(results, submission, timeout_seconds=0)
+    assert report.total == 5
+
+
+def test_a_full_mailbox_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The log of the worker says why nothing happens."""
+    requests, inner = boxes()
+    results: Any = Troubled(inner, send_all=itertools.repeat(MailboxFull("full"), 3))
+    submit_dataset(samples(1), requests)
+    within(LONG, lambda: loop_for(loud, requests, results).run(max_iterations=1))
+    said = [record.message for record in caplog.records]
+    assert said == ["the mailbox 'results' is full: results wait until it has room"]
+
+
+def test_submitting_more_than_there_is_room_for_says_what_was_sent() -> None:
+    """The run can be submitted again under the same id: what is sent twice is counted once."""
+    requests = InMemoryMailbox("requests", EvalRequest, capacity=150)
+    with pytest.raises(MailboxFull, match="100 requests of run 'r1' were sent") as caught:
+        submit_dataset(samples(200), requests, run_id="r1")
+    assert "run_id='r1'" in caught.value.fix
+    assert requests.approximate_count() == 100
