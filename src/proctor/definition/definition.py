@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, Unpack
 
 from proctor import api, bridge
 from proctor.comparison.report import FieldReport
+from proctor.datasets.run_anew import recorded_configurations
 from proctor.definition.block import (
     Block,
     all_of_them,
@@ -256,6 +257,9 @@ class Definition:
             raise ConfigError("a target is run, or what was recorded is looked at, not both")
         chosen = self._chosen(configurations, recorded)
         spans = spans_of(span, recorded)
+        if target is None and spans.single and not chosen:
+            names = recorded_configurations(spans.source)
+            chosen = tuple(Configuration(name) for name in names)
         if target is None and spans.single:
             refuse_unrecorded(spans, [one.name for one in chosen])
         kept = self.history.opened()

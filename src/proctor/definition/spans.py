@@ -31,6 +31,7 @@ def spans_of(thing: Any, recorded: Mapping[str, Any] | None) -> Spans:
     `recorded` holds what each configuration left behind, where it was one span.
     """
     single = _is_single(thing)
+    _check_recorded(recorded)
     if recorded is not None and not single:
         raise ConfigError(
             "recorded results are given by configuration for one span",
@@ -50,6 +51,7 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
     (sample,) = spans.source
     own = sample.metadata
     several = own.get(RECORDED)
+    _check_recorded(several)
     if several is None and len(configurations) < 2:
         if "output" not in own and "error" not in own:
             raise FieldMissing(
@@ -65,6 +67,16 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
             "no target to run them",
             fix="give target=…, or recorded={configuration: result}",
         )
+
+
+def _check_recorded(recorded: Any) -> None:
+    if recorded is None or (isinstance(recorded, Mapping) and recorded):
+        return
+    raise ConfigError(
+        f"recorded results are a mapping of configurations to results, got {recorded!r}",
+        where="recorded",
+        fix='write {"low_temp": {"output": …}, "high_temp": {"output": …}}',
+    )
 
 
 def sample_of(

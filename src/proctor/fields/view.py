@@ -10,9 +10,11 @@ import msgspec
 from proctor.fields.context import Delta, FieldContext
 from proctor.fields.path import compiled
 from proctor.records.session import Usage
-from proctor.records.trial import Trial
+from proctor.records.trial import Configuration, Trial
 
 RECORDED, OUTPUT = "recorded", "output"
+# What a call measures; a sample's metadata of these names is not about a trial that was run.
+_MEASURED = ("usage", "latency_ms", "session")
 
 
 class Field(NamedTuple):
@@ -88,18 +90,15 @@ def result_of(trial: Trial) -> dict[str, Any]:
     ('4', '5')
     """
     trial = getattr(trial, "whole", None) or trial
-    sample, name = trial.sample, trial.configuration
-    metadata = sample.metadata
-    own = metadata.get(RECORDED)
-    recorded = own.get(name) if isinstance(own, Mapping) else None
-    result: dict[str, Any] = {
-        **metadata,
-        **(recorded if isinstance(recorded, Mapping) else {}),
+    sample, metadata = trial.sample, trial.sample.metadata
+    result = _record_of(trial)
+    configuration = _configuration(trial, result.get("configuration"))
+    result |= {
         "id": sample.id,
         "input": sample.input,
         "expected": sample.expected,
         "output": trial.output,
-        "configuration": {"name": name, **getattr(trial, "options", {})},
+        "configuration": configuration,
         "epoch": trial.epoch,
         "metadata": metadata,
     }
@@ -112,6 +111,44 @@ def result_of(trial: Trial) -> dict[str, Any]:
     if trial.session is not None:
         result["session"] = trial.session
     return result
+
+
+def _record_of(trial: Trial) -> dict[str, Any]:
+    """What the sample records of this trial, or just describes the sample if the trial was run."""
+    metadata = trial.sample.metadata
+    by_configuration = metadata.get(RECORDED)
+    if isinstance(by_configuration, Mapping):
+        record = by_configuration.get(trial.configuration)
+        record = record if isinstance(record, Mapping) else {}
+    else:
+        record = metadata
+    if not _was_run(trial, record):
+        return {**metadata, **record}
+    of_another = (*_MEASURED, "configuration")
+    return {name: value for name, value in metadata.items() if name not in of_another}
+
+
+def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
+    """True if a target was called: its latency is measured and is not the recorded one."""
+    if not trial.latency_ms:
+        return False
+    if OUTPUT not in record or record.get("latency_ms") != trial.latency_ms:
+        return True
+    output = record[OUTPUT]
+    try:
+        return not (output is trial.output or output == trial.output)
+    except Exception:  # objects of the user's may refuse to be compared
+        return True
+
+
+def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
+    """The name and options of a trial's configuration, with what was recorded of them."""
+    if isinstance(recorded, str):
+        recorded = {"name": recorded}
+    known = dict(recorded) if isinstance(recorded, Mapping) else {}
+    if trial.configuration != Configuration().name or "name" not in known:
+        known["name"] = trial.configuration
+    return known | dict(getattr(trial, "options", {}))
 
 
 def field_values(
