@@ -268,7 +268,9 @@ def _check_baseline(baseline: str | None, configurations: Sequence[Configuration
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
-            fix=nearest(baseline, names),
+            fix=nearest(baseline, names)
+            if names != [Configuration().name]
+            else f"the run has no named configurations: pass configurations=[{baseline!r}, …]",
         )
 
 
@@ -301,6 +303,12 @@ def configurations_from(given: Configurations | None) -> tuple[Configuration, ..
 
 
 def _each_configuration(given: Configurations | None) -> Iterator[Configuration]:
+    if isinstance(given, str):
+        raise ConfigError(
+            f"configurations are a list or a mapping, got the text {given!r}",
+            where="configurations",
+            fix=f"write [{given!r}]",
+        )
     if not given:
         yield Configuration()
     elif isinstance(given, Mapping):
@@ -309,6 +317,7 @@ def _each_configuration(given: Configurations | None) -> Iterator[Configuration]
                 raise ConfigError(
                     f"expected a mapping of options, found {options!r}",
                     where=f"configurations.{name}",
+                    fix=f"write {{{name!r}: {{option: value}}}}",
                 )
             yield Configuration(str(name), dict(options))
     else:

@@ -168,7 +168,7 @@ To mend it: there are: usage, items, no\
     assert missing("items.7.n", thing) == snapshot(
         """\
 items.7.n: 'items' has no item 7
-To mend it: it is a list of 2; use an index from 0, or *\
+To mend it: it is a list of 2; use an index from 0 to 1, or *\
 """
     )
     assert missing("items.*.n", thing) == snapshot(
@@ -178,9 +178,11 @@ To mend it: there are: m\
 """
     )
     assert missing("no.more", thing) == snapshot("no.more: 'no' is null and has no field 'more'")
-    assert missing("usage.cost.*", thing) == snapshot("usage.cost.*: 'usage.cost' has no items")
+    assert missing("usage.cost.*", thing) == snapshot(
+        "usage.cost.*: 'usage.cost' is of type int and has no items"
+    )
     assert missing("usage.cost.cents", thing) == snapshot(
-        "usage.cost.cents: 'usage.cost' has no field 'cents'"
+        "usage.cost.cents: 'usage.cost' is of type int and has no field 'cents'"
     )
     assert missing("x.0", {"x": []}) == snapshot("x.0: 'x' is an empty list and has no item 0")
 

@@ -98,3 +98,10 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
             + (f", epoch {one.epoch}" if several_epochs else "")
             for one in self.scores
         ]
+
+
+class FieldResults(dict[str, FieldResult]):
+    """The results of all fields by name; a name that is not there comes with the nearest one."""
+
+    def __missing__(self, field: str) -> FieldResult:
+        raise KeyError(f"no field {field!r} was evaluated; {nearest(str(field), self)}")

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from proctor.comparison.comparing import compare
-from proctor.comparison.field_results import FieldResult, FieldScore
+from proctor.comparison.field_results import FieldResult, FieldResults, FieldScore
 from proctor.comparison.ranking import Ranked, rank
 from proctor.comparison.readings import Reading
 from proctor.comparison.sides import Numbers, Side, Table, by_sample, is_time, side_of
@@ -91,7 +91,7 @@ class FieldReport(EvalReport):
                 score = failed or result.scores.get(field)
                 if score is not None:
                     held[field].append(_field_score(result, score))
-        return {field: FieldResult(field, tuple(scores)) for field, scores in held.items()}
+        return FieldResults({field: FieldResult(field, tuple(s)) for field, s in held.items()})
 
     def compare(
         self,

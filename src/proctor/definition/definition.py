@@ -15,6 +15,7 @@ from proctor.definition.block import (
     are_a_series,
     check_alias,
     check_conduct,
+    check_evaluator,
     check_listener,
     name_in_words,
     no_field,
@@ -66,6 +67,11 @@ def configuration(name: str, /, **options: Any) -> Configuration:
     >>> configuration("low_temp", temperature=0.3).options
     {'temperature': 0.3}
     """
+    if not (isinstance(name, str) and name.strip()):
+        raise ConfigError(
+            f"the name of a configuration is a word, got {name!r}",
+            fix='write configuration("low_temp", temperature=0.3)',
+        )
     return Configuration(name, options)
 
 
@@ -121,7 +127,11 @@ class Definition:
             evaluated = self._blocks.get(name)
             known = self._selected.get(name) or (evaluated.path if evaluated else path)
             if known != path:
-                raise ConfigError(f"the name {name!r} is taken by the field {known!r}", where=path)
+                raise ConfigError(
+                    f"the name {name!r} is taken by the field {known!r}",
+                    where=path,
+                    fix="choose another name, or write this select before evaluate_field",
+                )
         except UsageError as fault:
             self.note(fault)
             return self
@@ -158,6 +168,7 @@ class Definition:
         try:
             if block is None:
                 raise no_field(f"evaluate_with({name_in_words(evaluator)})")
+            check_evaluator(evaluator, configure)
             block.evaluators.append(self._built(evaluator, configure, parameters))
         except UsageError as fault:
             self.note(fault)
@@ -204,11 +215,12 @@ class Definition:
     def configuration(self, name: str, /, **options: Any) -> Self:
         """Evaluate in this configuration too; the options reach the target."""
         if name in self._configurations:
-            self.note(ConfigError(f"there are two configurations {name!r}"))
-        if not (isinstance(name, str) and name.strip()):
-            self.note(ConfigError(f"the name of a configuration is a word, got {name!r}"))
-            return self
-        self._configurations[name] = Configuration(name, options)
+            fix = "give each configuration its own name"
+            self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
+        try:
+            self._configurations[name] = configuration(name, **options)
+        except UsageError as fault:
+            self.note(fault)
         return self
 
     def baseline(self, configuration: str) -> Self:
@@ -254,7 +266,16 @@ class Definition:
         self.check()
         check_conduct(how)
         if target is not None and recorded is not None:
-            raise ConfigError("a target is run, or what was recorded is looked at, not both")
+            raise ConfigError(
+                "evaluate got a target and recorded results",
+                fix="leave out recorded=… to run the target, or target=… to evaluate the results",
+            )
+        if how.get("resume") and not self.history.auto_save:
+            raise ConfigError(
+                "only a run that was kept can be resumed, and this definition keeps none",
+                where="resume",
+                fix='write define("name").history() and run it again',
+            )
         chosen = self._chosen(configurations, recorded)
         spans = spans_of(span, recorded)
         if target is None and spans.single and not chosen:

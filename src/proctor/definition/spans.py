@@ -57,7 +57,7 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
             raise FieldMissing(
                 "the span has no output",
                 where="output",
-                fix="give target=… to run it, or a span in which it was recorded",
+                fix='add "output" to the span, or pass target=… to run it',
             )
         return
     missing = [name for name in configurations if name not in (several or {})]
@@ -103,8 +103,19 @@ def sample_of(
         sample = Sample(str(name), asked, held.get("expected"), metadata)
     if recorded is None:
         return sample
-    results = {str(name): _mapping(result) for name, result in recorded.items()}
+    results = {str(name): _result(name, result) for name, result in recorded.items()}
     return msgspec.structs.replace(sample, metadata={**sample.metadata, RECORDED: results})
+
+
+def _result(configuration: Any, result: Any) -> dict[str, Any]:
+    found = result if isinstance(result, Mapping) else codec.plain(result)
+    if isinstance(found, Mapping):
+        return {str(key): value for key, value in found.items()}
+    raise ConfigError(
+        f"a recorded result is a mapping with an output, got {result!r}",
+        where=f"recorded.{configuration}",
+        fix=f'write {{{str(configuration)!r}: {{"output": {result!r}}}}}',
+    )
 
 
 def _is_single(thing: Any) -> bool:
