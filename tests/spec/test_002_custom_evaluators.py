@@ -222,6 +222,14 @@ def test_the_cross_field_example_runs(model: str, tokens: int, value: float) -> 
     assert f"model {model}, {tokens} tokens" in score.reason
 
 
+@clause("002.CUSTOM.16", "Custom Evaluator Support", ruling="names of the specs stay as aliases")
+def test_use_evaluator_is_another_name_of_evaluate_with() -> None:
+    """`use_evaluator`, as the spec's examples write it, attaches an evaluator by name."""
+    checks = define().register_evaluator(CitationGrounding).evaluate_field("output")
+    checks.use_evaluator("citation_grounding", knowledge_base={"1", "2"}).combine_with("and")
+    assert checks.evaluate(SPAN).passed
+
+
 @clause("002.DELIVERABLE.8", "Functional Deliverables")
 def test_a_custom_evaluator_is_registered_and_used_with_a_parameter() -> None:
     """A registered citation evaluator with a knowledge base returns passed, score and message."""

@@ -174,6 +174,8 @@ class Definition:
             self.note(fault)
         return self
 
+    use_evaluator = evaluate_with
+
     def combine_with(self, how: Combination) -> Self:
         """Say when the field passes: "and" (all), "or" (any), or a function of the scores."""
         block = self._current
