@@ -10,11 +10,11 @@ import msgspec
 from proctor.fields.context import Delta, FieldContext
 from proctor.fields.path import compiled
 from proctor.records.session import Usage
-from proctor.records.trial import Configuration, Trial
+from proctor.records.trial import DEFAULT_CONFIGURATION, Trial
 
 RECORDED, OUTPUT = "recorded", "output"
-# What a call measures; a sample's metadata of these names is not about a trial that was run.
-_MEASURED = ("usage", "latency_ms", "session")
+# What belongs to a call; metadata of these names says nothing about a trial that was run.
+_OF_A_CALL = ("usage", "latency_ms", "session", "configuration")
 
 
 class Field(NamedTuple):
@@ -124,8 +124,10 @@ def _record_of(trial: Trial) -> dict[str, Any]:
         record = metadata
     if not _was_run(trial, record):
         return {**metadata, **record}
-    of_another = (*_MEASURED, "configuration")
-    return {name: value for name, value in metadata.items() if name not in of_another}
+    result = dict(metadata)
+    for name in _OF_A_CALL:
+        result.pop(name, None)
+    return result
 
 
 def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
@@ -143,12 +145,16 @@ def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
 
 def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
     """The name and options of a trial's configuration, with what was recorded of them."""
+    own = {"name": trial.configuration, **getattr(trial, "options", {})}
+    if recorded is None:
+        return own
     if isinstance(recorded, str):
         recorded = {"name": recorded}
-    known = dict(recorded) if isinstance(recorded, Mapping) else {}
-    if trial.configuration != Configuration().name or "name" not in known:
-        known["name"] = trial.configuration
-    return known | dict(getattr(trial, "options", {}))
+    elif not isinstance(recorded, Mapping):
+        return own
+    if trial.configuration == DEFAULT_CONFIGURATION:
+        own["name"] = recorded.get("name", own["name"])
+    return {**recorded, **own}
 
 
 def field_values(
