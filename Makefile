@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs generate bench quality simulations chaos fuzz lock clean demo-env dev-env
+.PHONY: help demo test test-all check format lint types docs generate bench growth quality simulations chaos fuzz lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges,
 	@$(BIN)/python -m benchmarks.fields
 	@$(BIN)/python -m benchmarks.comparing
 	@$(BIN)/python benchmarks/rubrics.py
+
+growth: dev-env  ## Measure how the cost of evaluators and parsers grows, from 10 kB to 10 MB.
+	@$(BIN)/python -m benchmarks.growth
 
 quality: dev-env ## Measure the evaluators on public data, against reference figures.
 	@$(BIN)/proctor models pull minilm

@@ -182,9 +182,9 @@ def test_citation_grounding(text: Any, passed: bool, value: float, message: str)
 
 @pytest.mark.parametrize(
     ("before", "status", "passed"),
-    [(480, "ok", True), (400, "ok", False), (0, "skipped", False), (None, "skipped", False)],
+    [(480, "ok", True), (400, "ok", False), (0, "skipped", None), (None, "skipped", None)],
 )
-def test_token_efficiency_by_delta(before: int | None, status: str, passed: bool) -> None:
+def test_token_efficiency_by_delta(before: int | None, status: str, passed: bool | None) -> None:
     """Passes within the limit; without a baseline, or with one of 0, there is no verdict."""
     baseline = {} if before is None else {"baseline_usage": {"total_tokens": before}}
     score = (

@@ -28,6 +28,7 @@ from proctor.prepare import (
 )
 from proctor.records.retention import Retention
 from proctor.records.run import Budget, OnError, Redact
+from proctor.records.tags import check_tags
 from proctor.registry import Registry
 from proctor.reports.live import live_display
 
@@ -191,7 +192,7 @@ async def score_again(
     """Carry out a rescoring: the one way that every door takes."""
     limit = run_options({"budget": budget}).budget
     built = (registry or Registry.standard()).build_all(evaluators)
-    plan = Rescoring(built, load_metrics(metrics, built), dict(tags or {}), limit, name)
+    plan = Rescoring(built, load_metrics(metrics, built), check_tags(tags or {}), limit, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)

@@ -28,6 +28,7 @@ from proctor.gates.thresholds import DEFAULT_METRIC
 from proctor.prepare import Evaluation, explain, option_faults
 from proctor.records.retention import Retention
 from proctor.session_dataset import SessionDataset
+from proctor.yaml_text import parse_yaml
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -59,8 +60,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
     try:
         text = path.read_text(encoding="utf-8-sig")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        data, node = parse_yaml(text)
     except UnicodeDecodeError as error:
         raise ConfigError(f"it is not UTF-8 text ({error})", where=str(path)) from None
     except yaml.MarkedYAMLError as error:

@@ -29,6 +29,7 @@ from proctor.records.results import ResultList
 from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import OnError, Redact, RunOptions
+from proctor.records.tags import check_tags
 from proctor.records.trial import Configuration
 from proctor.registry import Registry, parameters_of
 from proctor.rubrics.files import STARTER, load_rubrics
@@ -259,7 +260,7 @@ def _tags(evaluation: Evaluation) -> dict[str, str]:
     named = [one for one in given if isinstance(one.get("rubric", ""), str)]
     versions = dict.fromkeys(load_rubrics(one.get("rubrics") or STARTER).version for one in named)
     told = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
-    return {**told, **evaluation.tags}
+    return {**told, **check_tags(evaluation.tags)}
 
 
 def _check_baseline(baseline: str | None, configurations: Sequence[Configuration]) -> None:

@@ -173,7 +173,7 @@ def test_limits_and_tags_of_a_history() -> None:
 the history cannot be kept like this
   - retention_days: a number above 0, got -1
   - retention_count: a number above 0, got True
-  - tags.n: a text, got 3\
+  - tags.n: expected a text, got 3\
 """)
 
 

@@ -219,10 +219,10 @@ def fine(output: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("combine", "status", "passed"), [("and", "error", False), ("or", "ok", True)]
+    ("combine", "status", "passed"), [("and", "error", None), ("or", "ok", True)]
 )
 def test_a_failing_evaluator_fails_an_and_but_not_an_or(
-    combine: str, status: str, passed: bool
+    combine: str, status: str, passed: bool | None
 ) -> None:
     """The others are heard all the same, and the details name who failed."""
     score = scored(field("output", [broken, fine], combine))
@@ -260,7 +260,7 @@ def test_a_function_combines_scores_by_name() -> None:
 def test_a_combination_that_fails_is_an_error(combine: Any, words: str) -> None:
     """Raised, out of range or rubbish: an error score with the parts beside it, never a number."""
     score = scored(field("output", [fine], combine))
-    assert (score.status, score.value, score.passed) == ("error", None, False)
+    assert (score.status, score.value, score.passed) == ("error", None, None)
     assert words in score.reason
     assert score.details["parts"]["fine"].passed
 

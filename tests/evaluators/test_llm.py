@@ -242,7 +242,7 @@ def test_garbage_is_asked_for_twice_and_is_an_error(schema: bool) -> None:
     judge = Scripted("what a lovely day", schema=schema)
     score = judged(llm_judge(judge, "c"))
     assert len(judge.asked) == 2
-    assert (score.status, score.value, score.passed) == ("error", None, False)
+    assert (score.status, score.value, score.passed) == ("error", None, None)
     assert score.reason.startswith("test:judge gave no answer that can be read, asked twice")
     assert score.details["judge"]["model"] == "test:judge"
     assert score.details["judge"]["error"] == "Unreadable"

@@ -178,7 +178,7 @@ def test_it_is_built_from_names_and_back_from_its_spec() -> None:
 def test_another_language_is_skipped() -> None:
     """It reads English only, so it cannot say that there is nothing."""
     score = bias_detection()("Frauen sind einfach schlecht im Schach.")
-    assert (score.status, score.passed) == ("skipped", False)
+    assert (score.status, score.passed) == ("skipped", None)
 
 
 def test_most_plain_statements_are_found_and_few_others_raise_an_alarm() -> None:

@@ -157,7 +157,7 @@ def test_an_answer_in_another_language_is_skipped_for_refusals() -> None:
     """It reads English only, and says so; other policies are still kept or broken."""
     german = "Es tut mir leid, aber ich kann dir dabei nicht helfen."
     alone = score(compliance("refusal"), german)
-    assert (alone.status, alone.passed) == ("skipped", False)
+    assert (alone.status, alone.passed) == ("skipped", None)
     assert "refusals are read in English only" in alone.reason
     assert score(compliance(["pii", "refusal"]), german).reason == "no pii found; refusal skipped"
     english = score(compliance("refusal"), "The answer is 42.")
@@ -171,7 +171,7 @@ def test_names_numbers_and_code_are_answers_in_any_language(output: str) -> None
 
 
 def test_a_pattern_that_runs_away_leaves_no_verdict() -> None:
-    """It is given up after five seconds, while other things go on; it is never a pass."""
+    """It is stopped after two seconds of CPU time, while other things go on; it is never a pass."""
 
     async def beside() -> tuple[Score, int]:
         careful = compliance((), rules={"r": {"patterns": ["(a|a)*b"]}})
@@ -184,7 +184,7 @@ def test_a_pattern_that_runs_away_leaves_no_verdict() -> None:
 
     found, turns = asyncio.run(beside())
     assert (found.status, turns > 20) == ("error", True)
-    assert "no verdict on r: the pattern '(a|a)*b' was given up after 5 seconds" in found.reason
+    assert "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
 
 
 def claim_judge(verdict: str, evidence: str) -> Scripted:
@@ -257,7 +257,7 @@ def test_a_policy_without_a_verdict_is_an_error_unless_another_is_broken() -> No
     judge = Scripted(failing)
     both = compliance("pii", refusal="forbidden", judge=judge)
     open_one = score(both, "Paris.")
-    assert (open_one.status, open_one.passed) == ("error", False)
+    assert (open_one.status, open_one.passed) == ("error", None)
     assert "no verdict on refusal" in open_one.reason
     broken = score(both, "ann@example.com")
     assert (broken.status, broken.value) == ("ok", 0.0)

@@ -128,14 +128,14 @@ def test_ruling_2_a_part_of_a_wrong_type_costs_only_itself(
     history.close()
 
 
-def test_scores_that_were_made_past_the_checks_are_put_right() -> None:
-    """A score whose details cannot be written keeps its value and verdict."""
-    score = Score(0.5, True, "half: \ud800", {"odd": deep(), "\udfff": 1})
-    loose = msgspec.structs.replace(score, passed="yes")
-    for made in (score, loose):
+def test_scores_whose_details_cannot_be_written_are_put_right() -> None:
+    """Such a score keeps its value and verdict; one without a verdict stays without."""
+    details = {"odd": deep(), "\udfff": 1}
+    for made in (Score(0.5, True, "half: \ud800", details), Score.skipped("half: \ud800", details)):
         data, _ = written(EvalResult(Trial(Sample("s", "\ud800"), "!"), {"exact": made}))
         back = read(data).scores["exact"]
-        assert (back.value, back.passed, back.reason) == (0.5, True, "half: \\ud800")
+        assert (back.value, back.passed, back.status) == (made.value, made.passed, made.status)
+        assert back.reason == "half: \\ud800"
         assert list(back.details) == ["odd", "\\udfff"]
 
 

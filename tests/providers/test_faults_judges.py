@@ -79,7 +79,7 @@ def test_a_judge_that_cannot_be_asked_gives_no_number(wire: str, fault: Fault) -
     """What lasts is an error score that tells who failed and how."""
     with ModelServer(misbehave=lambda _: fault) as server:
         score = judged(wire, server, timeout=0.2)
-    assert (score.status, score.value, score.passed) == ("error", None, False)
+    assert (score.status, score.value, score.passed) == ("error", None, None)
     assert "model-x" in score.reason
     assert score.details["judge"]["error"] in ("CallFailed", "Refused")
 

@@ -8,6 +8,7 @@ from math import fsum
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -59,10 +60,10 @@ def test_ruling_1_what_is_no_such_number_is_refused(value: Any) -> None:
     [
         (1, 1.0),
         (0, 0.0),
-        (True, 1.0),
         (np.float64(0.5), 0.5),
         (np.float32(0.5), 0.5),
         (np.int64(1), 1.0),
+        (np.array(0.5), 0.5),
         (Fraction(1, 4), 0.25),
     ],
 )
@@ -71,6 +72,54 @@ def test_other_kinds_of_numbers_become_floats(value: Any, kept: float) -> None:
     score = Score(value, True)
     assert type(score.value) is float
     assert score.value == kept
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_a_boolean_is_not_a_value(value: Any) -> None:
+    """`Score(True, 0.3)` has its arguments swapped, and is refused when it is made."""
+    with pytest.raises(ValueError, match=r"value must be a number from 0 to 1, got .*write Score"):
+        Score(value, True)
+    with pytest.raises(ValueError, match="value must be a number"):
+        Score(True, 0.3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)]
+)
+def test_passed_is_a_boolean_or_refused(passed: Any) -> None:
+    """`Score(0.5, "no")` would count as passed wherever its truth is tested: it cannot be made."""
+    with pytest.raises(ValueError, match=r"passed must be True or False, got .*Score\.skipped"):
+        Score(0.5, passed)
+
+
+@pytest.mark.parametrize("passed", [np.True_, np.False_, np.array(True)])
+def test_booleans_of_numpy_become_plain_ones(passed: Any) -> None:
+    """What JSON and the history can hold, and `is True` can test."""
+    assert Score(0.5, passed).passed is bool(passed)
+
+
+@pytest.mark.parametrize("status", ["error", "skipped"])
+def test_scores_without_a_verdict_written_by_earlier_versions_are_read(status: Any) -> None:
+    """Earlier versions wrote passed=false with an error or a skip; it is read as None."""
+    old = f'{{"value":null,"passed":false,"reason":"why","status":"{status}"}}'.encode()
+    read = msgspec.json.decode(old, type=Score)
+    assert read == getattr(Score, status)("why")
+    assert read.passed is None
+    assert msgspec.convert(msgspec.json.decode(old), Score) == read
+
+
+@pytest.mark.parametrize("status", ["error", "skipped"])
+def test_scores_without_a_verdict_keep_their_keys_in_json(status: Any) -> None:
+    """A reader of the JSON finds `value` and `passed` in every score, and reads back the same."""
+    made = getattr(Score, status)("why")
+    written = msgspec.json.encode(made)
+    assert msgspec.json.decode(written) == {
+        "value": None,
+        "passed": None,
+        "reason": "why",
+        "status": status,
+    }
+    assert msgspec.json.decode(written, type=Score) == made
 
 
 @pytest.mark.parametrize("status", ["error", "skipped"])
@@ -99,7 +148,7 @@ def test_scores_say_whether_they_are_a_verdict() -> None:
         (Score.error("broken", {"at": 1}), "error"),
         (Score.skipped("no", {"at": 1}), "skipped"),
     ]:
-        assert (made.ok, made.status, made.value, made.passed) == (False, status, None, False)
+        assert (made.ok, made.status, made.value, made.passed) == (False, status, None, None)
         assert made.details == {"at": 1}
 
 

@@ -30,7 +30,7 @@ def test_ruling_1_the_verdict_always_agrees_with_the_score(
     score = result.score
     assert value == score.value
     assert result.outcome == outcome
-    assert result.passed == (outcome == "passed") == score.passed
+    assert result.passed == (outcome == "passed") == (score.passed is True)
     assert outcome == (
         {"skipped": "skipped", "error": "unscored" if has_output else "error"}.get(score.status)
         or ("passed" if score.passed else "failed")

@@ -54,7 +54,7 @@ def test_garbage_is_asked_for_exactly_twice_and_leaves_no_number() -> None:
     score = judged(judge)
     assert len(judge.asked) == 2
     assert "SCORE" in judge.asked[1].request.messages[-1].content
-    assert (score.status, score.value, score.passed) == ("error", None, False)
+    assert (score.status, score.value, score.passed) == ("error", None, None)
     assert score.details["status"] == "evaluation_failed"
     assert score.details["judge"]["usage"]["input_tokens"] == 200
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from proctor.errors import ConfigError, Problem
+from proctor.yaml_text import load_yaml
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_LIMIT = 200
@@ -136,8 +137,8 @@ def value(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return load_yaml(text)
+    except (yaml.YAMLError, ValueError):
         return text
 
 

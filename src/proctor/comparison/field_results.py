@@ -22,8 +22,8 @@ class FieldScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     evaluators: dict[str, Score] = {}
 
     @property
-    def passed(self) -> bool:
-        """True if the field passed in this trial."""
+    def passed(self) -> bool | None:
+        """True if the field passed in this trial; None if it was skipped or got an error."""
         return self.score.passed
 
 

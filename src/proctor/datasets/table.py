@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +17,8 @@ from proctor.datasets.stream import FileStream
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import LABELS, TAGS, Sample
+
+MAX_COLUMNS = 10_000
 
 
 class CSVDataset:
@@ -111,18 +114,22 @@ class CSVDataset:
         """All that is wrong with the columns as such, told once and not again in each row."""
         if not header:
             return [Fault("", "no samples: the file is empty", "check that it is the right file")]
+        if len(header) > MAX_COLUMNS:
+            what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
+            return [Fault("header", what, "check the delimiter and the ends of lines")]
         faults = [
             Fault("mapping", f"there is no column {key!r}", likely)
             for key, likely in absent_keys(self._reader.paths, header)
         ]
-        twice = dict.fromkeys(name for name in header if name and header.count(name) > 1)
+        counts = Counter(header)
+        twice = [name for name, count in counts.items() if name and count > 1]
         faults += [Fault(name, "two columns have this name", "rename one") for name in twice]
         if "" in header:
             what = f"column {header.index('') + 1} has no name"
             faults.append(Fault("header", what, "name every column in the first row"))
         for name in header:
             if name and name not in self._reader.paths:
-                faults += self._reader.key_faults(name, header)
+                faults += self._reader.key_faults(name, counts)
         return faults or self._missing_columns(header)
 
     def _missing_columns(self, header: Sequence[str]) -> list[Fault]:

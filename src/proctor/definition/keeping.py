@@ -14,6 +14,7 @@ from proctor.lookback import look_up, open_history
 from proctor.ports import History
 from proctor.records.retention import Retention
 from proctor.records.run import RunMetadata
+from proctor.records.tags import tag_problems
 from proctor.trends import ALL, Trend, trend
 
 Where = History | str | Path | None
@@ -57,7 +58,7 @@ class Keeping(Generic[OwnerT]):
         neither, for ever. `where` is a history or its file; the usual one without it.
         """
         limits = {"retention_days": retention_days, "retention_count": retention_count}
-        problems = [*_limit_faults(limits), *_tag_faults(tags or {})]
+        problems = [*_limit_faults(limits), *tag_problems(tags or {})]
         if problems:
             self._definition.note(
                 ConfigError("the history cannot be kept like this", problems=problems)
@@ -165,17 +166,8 @@ def _limit_faults(limits: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(name, f"a whole number, got {value!r}")
 
 
-def _tag_faults(tags: Any) -> Iterator[Problem]:
-    if not isinstance(tags, Mapping):
-        yield Problem("tags", f"a mapping of words to words, got {tags!r}")
-        return
-    for key, value in tags.items():
-        if not isinstance(value, str):
-            yield Problem(f"tags.{key}", f"a text, got {value!r}")
-
-
 def _check_tags(tags: Any) -> None:
-    problems = list(_tag_faults(tags or {}))
+    problems = list(tag_problems(tags or {}))
     if problems:
         raise ConfigError(
             "runs cannot be found by these tags",

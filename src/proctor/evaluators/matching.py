@@ -11,6 +11,7 @@ import msgspec
 
 from proctor import codec
 from proctor.errors import EvaluatorError
+from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.verdict import shown
 from proctor.records.numbers import is_number
@@ -85,7 +86,7 @@ def _check_regex(options: Mapping[str, Any]) -> None:
     _compiled(options.get("pattern") or "", options.get("flags", ""))
 
 
-@evaluator(category="matching", pure=True, check=_check_regex)
+@evaluator(category="matching", check=_check_regex)
 def regex_match(
     output: Any,
     expected: Any = None,
@@ -97,7 +98,8 @@ def regex_match(
     """Passes if a regular expression matches the output.
 
     Without `pattern` the sample's expected value is the pattern. `flags` are letters: i (ignore
-    case), m (^ and $ at every line), s (. matches newlines), x (verbose), a (ASCII only).
+    case), m (^ and $ at every line), s (. matches newlines), x (verbose), a (ASCII only). A pattern
+    that takes more than two seconds of CPU time on an output is an error.
 
     >>> regex_match("order 66", pattern=r"[0-9]+").passed
     True
@@ -115,10 +117,13 @@ def regex_match(
         compiled = _compiled(wanted, flags)
     except EvaluatorError as error:
         return Score.error(str(error))
-    found: re.Match[str] | None = getattr(compiled, mode)(output)
+    try:
+        found = find_first(compiled, output, mode)
+    except EvaluatorError as error:
+        return Score.error(error.what)
     if found is None:
         return Score(0.0, False, f"no match for {shown(wanted)}")
-    return Score(1.0, True, f"matched {shown(found.group())}")
+    return Score(1.0, True, f"matched {shown(output[slice(*found)])}")
 
 
 @evaluator(category="matching", pure=True, factory=True, needs=("expected",))
@@ -261,6 +266,8 @@ def _mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError as error:
             return None, f"it is a text that is not JSON ({error})"
+        except RecursionError:
+            return None, "it is JSON that is nested too deeply"
     value = _as_data(value)
     return (value, "") if isinstance(value, Mapping) else (None, f"it is {kind_of(value)}")
 

@@ -18,7 +18,7 @@ _STRAIGHT = str.maketrans("’‘", "''")
 _GREEK = re.compile(r"[\u0370-\u037d\u037f-\u03ff\u1f00-\u1fff]")
 # A full stop ends a sentence only after a word of three letters or more, so that "Dr. Who",
 # "e.g. this" and "3.5" do not; the next sentence begins with something else than a small letter.
-_SENTENCE_END = re.compile(r"[!?？؟。！]+[\"'”’»)\]]*\s*\w|\w{3,}\.[\"'”’»)\]]*\s+[^\W\d_]|\n")
+_SENTENCE_END = re.compile(r"[!?？؟。！][\"'”’»)\]]*\s*\w|(?<=\w\w\w)\.[\"'”’»)\]]*\s+[^\W\d_]|\n")
 
 
 @evaluator(category="questions", pure=True, factory=True, needs=())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError, MissingExtra
-from proctor.evaluators.bounded import occurrences_of
+from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.pieces import Piece, paragraphs, pieces, words
 from proctor.evaluators.verdict import shown
@@ -133,7 +133,7 @@ def occurrences(
 
     `whole_words` looks for the text as whole words ("art" is not in "start"); a text that begins
     or ends with a sign is bound to no word there. For a pattern only `case_sensitive` counts; it
-    is Python's `re`, and one that takes longer than five seconds is given up, with an error.
+    is Python's `re`, and one that takes more than two seconds of CPU time is an error.
 
     >>> occurrences("War and peace, war again, warfare", text="war", exactly=2).passed
     True
@@ -145,7 +145,7 @@ def occurrences(
     limits = _Limits(at_least, at_most, exactly, "occurrences")
     sought = _compiled(text, pattern, whole_words, case_sensitive)
     try:
-        count = len(sought.findall(output)) if pattern is None else occurrences_of(sought, output)
+        count = len(sought.findall(output) if pattern is None else find_all(sought, output))
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
     return limits.score(count, "time", f" {shown(pattern if text is None else text)}")

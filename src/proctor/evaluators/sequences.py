@@ -149,7 +149,7 @@ def _argument_fault(name: str, value: Any, given: Mapping[str, Any], terms: Term
     else:
         # In mappings, for a bare list would be a list of answers of which one is enough.
         same = json_subset if terms.arguments == "subset" else exact_match
-        fine = same({name: found}, {name: value}).passed
+        fine = same({name: found}, {name: value}).passed is True
     return "" if fine else f"wrong: {name} (expected {_worded(value)}, got {shown(found)})"
 
 

@@ -333,7 +333,7 @@ def _predicate(given: Any) -> Callable[[Any], Any]:
 
 def _has(event: Any, field: str, value: Any) -> bool:
     found = read(event, field, _MISSING)
-    return found is not _MISSING and json_subset({field: found}, {field: value}).passed
+    return found is not _MISSING and json_subset({field: found}, {field: value}).passed is True
 
 
 def _function(given: Any, label: str) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from proctor.errors import RunNotFound, UsageError, nearest
 from proctor.history.database import Ask
 from proctor.records.retention import Retention
 from proctor.records.run import RunMetadata
+from proctor.records.tags import check_tags
 
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"
@@ -61,7 +62,7 @@ class Wanted(NamedTuple):
             "id IN (SELECT run FROM tags "
             f"WHERE key = ? AND value = ? AND substr(value, 1, {INDEXED}) = ?)"
         )
-        for key, value in (self.tags or {}).items():
+        for key, value in check_tags(self.tags or {}).items():
             parts.append((tagged, (key, value, value[:INDEXED])))
         if not parts:
             return "", []

@@ -89,7 +89,7 @@ def _score(score: Score) -> Score:
     if _kept(score, Score) is not None:
         return score
     return Score(
-        score.value, bool(score.passed), _text(score.reason), _mapping(score.details), score.status
+        score.value, score.passed, _text(score.reason), _mapping(score.details), score.status
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
@@ -19,6 +18,7 @@ import msgspec
 from proctor.errors import DatasetError, Problem
 from proctor.importers.damage import Damage
 from proctor.importers.detecting import AUTO, FORMATS, LOOKED_AT, Format, detect, named_format
+from proctor.importers.gzip_stream import open_gzip
 from proctor.importers.imported import Imported
 from proctor.importers.shapes import described
 from proctor.records.session import CustomEvent
@@ -305,7 +305,7 @@ def _opened(file: Path) -> BinaryIO:
     start = stream.read(len(_BOM))
     if start.startswith(_GZIP):
         stream.close()
-        return gzip.open(file, "rb")  # type: ignore[return-value]
+        return open_gzip(file)
     stream.seek(len(_BOM) if start == _BOM else 0)
     return stream
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from proctor.errors import ModelError, Problem, nearest
 from proctor.prompts.parameters import TYPES
+from proctor.yaml_text import load_yaml
 
 ROLES = ("system", "user")
 _MARK = re.compile(
@@ -85,8 +86,8 @@ def _head(text: str, where: str) -> Mapping[str, Any]:
     import yaml
 
     try:
-        head = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        head = load_yaml(text)
+    except (yaml.YAMLError, ValueError) as error:
         what = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise ModelError(f"its head cannot be read as YAML: {what}", where=where) from None
     if not isinstance(head, dict) or "key" not in head:

@@ -14,6 +14,7 @@ import msgspec
 from proctor import resources
 from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
+from proctor.yaml_text import load_yaml
 
 VARIABLE = "PROCTOR_PRICES"
 _MILLION = 1_000_000
@@ -146,8 +147,8 @@ def _read(text: str, where: str) -> dict[str, Price]:
     import yaml
 
     try:
-        table = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        table = load_yaml(text)
+    except (yaml.YAMLError, ValueError) as error:
         told = " ".join(str(error).split())
         raise ModelError(f"the price table is not YAML: {told}", where=where) from None
     return _checked(table, where)

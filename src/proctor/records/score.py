@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import fsum
-from numbers import Real
 from typing import Any, Literal
 
 import msgspec
+
+from proctor.records.numbers import is_fraction
 
 Status = Literal["ok", "error", "skipped"]
 
@@ -22,51 +23,71 @@ _ALIASES = {"score": "value", "message": "reason"}
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A verdict on one output: a value from 0 to 1, passed or not, and why.
 
-    A score that could not be given is not a number: `Score.error` and `Score.skipped` have no
-    value, stay out of every mean, and are counted beside it.
+    `Score.error` and `Score.skipped` are not verdicts: their `value` and `passed` are None, they
+    stay out of every mean, and they are counted separately. `value` must be a number and `passed`
+    a boolean; anything else is refused when the score is made.
 
     >>> Score(0.75, True, "close enough").value
     0.75
-    >>> Score.skipped("the sample has no expected value").value is None
-    True
+    >>> skipped = Score.skipped("the sample has no expected value")
+    >>> skipped.value is None, skipped.passed is None
+    (True, True)
     """
 
     value: float | None
-    passed: bool
+    passed: bool | None
     reason: str = ""
     details: dict[str, Any] = {}
     status: Status = "ok"
 
     def __post_init__(self) -> None:
-        value: Any = self.value
         if self.status == "ok":
-            if type(value) is not float:
-                value = self._as_plain("value", value, float)
-            if type(value) is not float or not 0.0 <= value <= 1.0:
-                raise ValueError(
-                    f"a score's value must be a number from 0 to 1, got {value!r}; "
-                    "use Score.error or Score.skipped when there is no verdict"
-                )
-        elif self.status not in ("error", "skipped"):
-            raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
-        elif value is not None or self.passed:
-            raise ValueError(f"a score with status {self.status!r} has no value and did not pass")
-        if not (type(self.passed) is bool and type(self.reason) is str):
-            self._check_the_rest()
+            if type(self.value) is not float or not 0.0 <= self.value <= 1.0:
+                self._check_value()
+            if type(self.passed) is not bool:
+                self._check_passed()
+        else:
+            self._check_no_verdict()
+        if type(self.reason) is not str and not isinstance(self.reason, str):
+            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
             raise ValueError(f"a score's details must be a mapping, got {self.details!r}")
 
-    def _check_the_rest(self) -> None:
-        self._as_plain("passed", self.passed, bool)
-        if not isinstance(self.reason, str):
-            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
+    def _check_value(self) -> None:
+        """Store any number from 0 to 1 as a float, NumPy's included; refuse everything else."""
+        value: Any = _unboxed(self.value)
+        if not is_fraction(value):
+            raise ValueError(
+                f"a score's value must be a number from 0 to 1, got {self.value!r}; "
+                + (
+                    f"write Score({float(value)}, {value})"
+                    if isinstance(value, bool)
+                    else "use Score.error or Score.skipped when there is no verdict"
+                )
+            )
+        msgspec.structs.force_setattr(self, "value", float(value))
 
-    def _as_plain(self, field: str, given: Any, kind: type) -> Any:
-        """A boolean or a number of numpy's becomes what JSON and the history can hold."""
-        if isinstance(given, Real) and not (given < 0 or given > 1):  # type: ignore[operator]
-            given = kind(given)
-            msgspec.structs.force_setattr(self, field, given)
-        return given
+    def _check_passed(self) -> None:
+        """Store any boolean as a bool, NumPy's included; refuse everything else."""
+        passed = _unboxed(self.passed)
+        if not isinstance(passed, bool):
+            raise ValueError(
+                f"a score's passed must be True or False, got {self.passed!r}; "
+                "use Score.error or Score.skipped when there is no verdict"
+            )
+        msgspec.structs.force_setattr(self, "passed", passed)
+
+    def _check_no_verdict(self) -> None:
+        """Refuse a verdict with an error or a skip; older data has `passed` False there."""
+        if self.status not in ("error", "skipped"):
+            raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
+        if self.passed is False:
+            msgspec.structs.force_setattr(self, "passed", None)
+        if self.value is not None or self.passed is not None:
+            raise ValueError(
+                f"a score with status {self.status!r} has no value and did not pass: "
+                f"write Score.{self.status}(reason)"
+            )
 
     def __getitem__(self, name: str) -> Any:
         """Read a part by its name, or by the names of an evaluator's mapping: score, message."""
@@ -84,12 +105,19 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     @classmethod
     def error(cls, reason: str, details: Mapping[str, Any] | None = None) -> Score:
         """The evaluator failed: no value, counted as an error."""
-        return cls(None, False, reason, dict(details or {}), "error")
+        return cls(None, None, reason, dict(details or {}), "error")
 
     @classmethod
     def skipped(cls, reason: str, details: Mapping[str, Any] | None = None) -> Score:
         """The evaluator has nothing to say on this sample: no value, counted as skipped."""
-        return cls(None, False, reason, dict(details or {}), "skipped")
+        return cls(None, None, reason, dict(details or {}), "skipped")
+
+
+def _unboxed(value: Any) -> Any:
+    """The Python number or boolean in a NumPy scalar or an array without dimensions."""
+    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
+        return value.item()
+    return value
 
 
 def parts_of(score: Score) -> dict[str, Score]:

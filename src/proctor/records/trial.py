@@ -152,7 +152,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         for score in self.scores.values():
             if score.value is not None:
                 values.append(score.value)
-                passed = passed and score.passed
+                passed = passed and score.passed is True
             elif score.status == "error":
                 errors = True
         if errors and passed:

@@ -20,6 +20,11 @@ _OTHERS = ("token", "secret", "credential", "key")
 _OWNER = re.compile(
     rf"(?:{KEYS_OF}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z"
 )
+# How many characters before a name are read.
+_BEFORE = 30
+# How many names inside the value of an earlier name are looked at: `key:key:key:…` has a name
+# every four characters, and each would be read as a value of 500.
+_MOST_NESTED = 4
 # Texts within texts have backslashes before their quotes.
 _VALUE = re.compile(
     r"\\{0,8}[\"']?(?:[ \t]{0,4}(?P<sign>=>|:=|=|:)[ \t]{0,4}|[ \t]is[ \t](?=\S{8}))"
@@ -40,8 +45,15 @@ def find_assigned(text: str) -> Iterator[Finding]:
         # A few letters become two when they are made small, and places would no longer agree.
         low = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
     for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHERS):
+        value_end = nested = 0
         for place in places(low, name):
+            nested = nested + 1 if place < value_end else 0
+            if nested > _MOST_NESTED:
+                continue
+            if name == "key" and not _OWNER.search(low, max(0, place - _BEFORE), place):
+                continue
             if match := _VALUE.match(text, place + len(name)):
+                value_end = max(value_end, match.end())
                 yield from _judged(text, low, name, place, match)
 
 
@@ -51,7 +63,7 @@ def _judged(text: str, low: str, name: str, place: int, match: re.Match[str]) ->
     value = match[group] if group == "quoted" else match[group].rstrip("}\\")
     if is_weak(value):
         return
-    before = low[max(0, place - 30) : place]
+    before = low[max(0, place - _BEFORE) : place]
     if name in _PASSWORDS:
         is_found, kind = is_password(value, quoted=group == "quoted"), "password"
     elif name in _SHORT_PASSWORDS:

@@ -18,6 +18,7 @@ from proctor.records.rubric import (
     rubric_from,
     set_from,
 )
+from proctor.yaml_text import load_yaml, parse_yaml
 
 STARTER = "starter"
 ENDINGS = (".json", ".yaml", ".yml")
@@ -130,7 +131,7 @@ def _yaml(text: str, path: Path) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return load_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise ConfigError(
@@ -152,7 +153,7 @@ class Lines:
         self._found: dict[Place, int] = {}
         self.repeated: list[Fault] = []
         try:
-            node = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+            _, node = parse_yaml(text.replace("\t", " "))
         except (yaml.YAMLError, ValueError, RecursionError):
             return  # what is wrong is said by whoever reads it
         if node is not None:

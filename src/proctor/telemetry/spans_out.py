@@ -163,8 +163,8 @@ class Tracing:
             self._emit_calls(span, trial.session, began, ended, hearing)
 
     def _end_evaluation(self, span: Any, score: Score) -> None:
-        labels = {True: "pass", False: "fail"}
-        label = labels[score.passed] if score.ok else score.status
+        labels = {True: "pass", False: "fail", None: score.status}
+        label = labels[score.passed]
         span.set_attribute("gen_ai.evaluation.score.label", label)
         if score.value is not None:
             span.set_attribute("gen_ai.evaluation.score.value", score.value)

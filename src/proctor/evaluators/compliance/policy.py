@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from proctor import codec
 from proctor.errors import EvaluatorError
-from proctor.evaluators.bounded import is_quick, places_of
+from proctor.evaluators.bounded_regex import find_all, is_quick
 from proctor.evaluators.compliance.prohibited import Nearest, nearest_to
 from proctor.evaluators.compliance.refusal import read_refusal
 from proctor.evaluators.meanings import Meanings
@@ -121,7 +121,7 @@ def written(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy
         hits = [
             finding("pattern", text, *place)
             for pattern in patterns
-            for place in places_of(pattern, text)
+            for place in find_all(pattern, text)
         ]
         # A term is the user's own word, and no secret.
         hits += [

@@ -19,6 +19,7 @@ _PLACE = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 _MERGE = "tag:yaml.org,2002:merge"
 # The parsers of YAML and TOML take the square of the time for what is nested deeper than this.
 _DEEPEST = 200
+_LONGEST_LINE = 20_000
 _BRACKETS = re.compile(r"[\[\]{}]")
 _LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_DEEPEST}}}")
 _TOO_DEEP = Fault("it is nested too deep to be read")
@@ -35,6 +36,9 @@ def toml(text: str, _: Terms) -> Fault | None:
 
     if not text.strip():
         return Fault("the text is empty")
+    if max(map(len, text.splitlines()), default=0) > _LONGEST_LINE:
+        # The standard library's parser takes quadratic time for a long dotted key.
+        raise EvaluatorError(f"a line in it has more than {_LONGEST_LINE:,} characters")
     if _LONG_KEY.search(text):
         raise EvaluatorError(f"a key in it has more than {_DEEPEST} parts")
     try:

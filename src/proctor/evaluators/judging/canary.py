@@ -116,7 +116,7 @@ def _outcome(payload: str, score: Score, bare: Score) -> CanaryOutcome:
     """What a judge made of an answer with a payload, against what it makes of it without."""
     known = score.ok and (bare.ok or not score.passed)
     fell = score.passed and not bare.passed if known else None
-    anyway = score.passed and bare.passed
+    anyway = score.passed is True and bare.passed is True
     return CanaryOutcome(payload, fell, score.value, score.reason, anyway)
 
 

@@ -65,7 +65,7 @@ def settle(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> S
     verdicts = {name: score for name, score in scores.items() if score.ok}
     failed = [name for name, score in scores.items() if score.status == "error"]
     details = _details(scores, verdicts, failed, rule)
-    passes = sum(score.passed for score in verdicts.values())
+    passes = sum(score.passed is True for score in verdicts.values())
     # As in `all_of`: one who does not pass it decides, else one who failed leaves it open.
     undecided = passes == len(verdicts) if rule == "unanimous" else len(failed) > len(verdicts)
     if failed and undecided:

@@ -1,0 +1,172 @@
+"""Measure how the cost of every evaluator, finder and parser grows with the length of its input.
+
+python -m benchmarks.growth                     every subject, from 10 kB to 10 MB
+python -m benchmarks.growth --only redaction    the subjects whose name contains a word
+python -m benchmarks.growth --largest 100000    stop at a smaller size
+
+Each subject reads hostile texts of every shape, doubled until the largest size is reached or one
+call takes longer than the limit. The growth of a pair is the exponent k in `CPU time ~ length^k`
+over its last four doublings: 1 is linear, 2 is quadratic. A subject that refuses a text with an
+error, or skips it, is "refused". The exit code is 1 if a subject grows faster than LARGEST_GROWTH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import inspect
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from benchmarks.growth_subjects import SHAPES, SUBJECTS, Refused
+
+SMALLEST, LARGEST = 2_500, 10_000_000
+# CPU seconds after which a pair is not doubled any more, and after which its process is killed.
+ENOUGH_SECONDS, KILL_SECONDS = 1.0, 120
+# Below this, a measurement is noise and says nothing about growth.
+LEAST_SECONDS = 0.004
+LARGEST_GROWTH = 1.35
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How one subject took texts of one shape."""
+
+    subject: str
+    shape: str
+    size: int
+    seconds: float
+    exponent: float | None
+    outcome: str
+
+    @property
+    def is_bad(self) -> bool:
+        """True if the subject hung, crashed, or grew faster than it may."""
+        if self.outcome not in ("", "refused"):
+            return True
+        return self.exponent is not None and self.exponent > LARGEST_GROWTH
+
+
+def main() -> int:
+    """Measure all pairs and print the worst shape of each subject."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="measure subjects whose name contains this")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="the largest text, in bytes")
+    parser.add_argument("--all", action="store_true", help="print every shape, not the worst")
+    options = parser.parse_args()
+    bad = 0
+    print(f"{'subject':<34} {'shape':<22} {'size':>11} {'CPU s':>9} {'s/MB':>8} {'growth':>7}")
+    for subject in (name for name in SUBJECTS if options.only in name):
+        found = [measure(subject, shape, options.largest) for shape in SHAPES]
+        bad += sum(one.is_bad for one in found)
+        worst = max(found, key=lambda one: (one.is_bad, one.exponent or 0.0, one.seconds))
+        slowest = max(found, key=lambda one: one.seconds / one.size)
+        shown = found if options.all else list(dict.fromkeys((worst, slowest)))
+        for one in shown:
+            print(_line(one), flush=True)
+    return 1 if bad else 0
+
+
+def _line(one: Growth) -> str:
+    growth = "-" if one.exponent is None else f"{one.exponent:.2f}"
+    rate = one.seconds / one.size * 1e6
+    flag = f"  {one.outcome}{' <-- BAD' if one.is_bad else ''}"
+    return (
+        f"{one.subject:<34} {one.shape:<22} {one.size:>11,} {one.seconds:>9.3f} {rate:>8.2f} "
+        f"{growth:>7}{flag}"
+    )
+
+
+def measure(subject: str, shape: str, largest: int = LARGEST) -> Growth:
+    """Measure one pair in a process of its own, which is killed if it hangs."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        try:
+            _measure_into(write, SUBJECTS[subject], SHAPES[shape], largest)
+        finally:
+            os._exit(0)
+    os.close(write)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.alarm(KILL_SECONDS)
+    with os.fdopen(read) as lines:
+        told = [line.split("\t") for line in lines.read().splitlines()]
+    signal.alarm(0)
+    _, status = os.waitpid(child, 0)
+    times = [(int(line[0]), float(line[1])) for line in told if line[0].isdigit()]
+    words = [line[1] for line in told if not line[0].isdigit()]
+    outcome = words[-1] if words else ""
+    if os.WIFSIGNALED(status):
+        outcome = f"killed after {KILL_SECONDS} s at {_next_size(times):,}"
+    size, seconds = times[-1] if times else (SMALLEST, 0.0)
+    return Growth(subject, shape, size, seconds, exponent(times), outcome)
+
+
+def _next_size(times: list[tuple[int, float]]) -> int:
+    return times[-1][0] * 2 if times else SMALLEST
+
+
+def _measure_into(
+    pipe: int, call: Callable[[str], object], make: Callable[[int], str], largest: int
+) -> None:
+    size = SMALLEST
+    with os.fdopen(pipe, "w") as lines:
+        run_subject(call, make(1_000))  # what is imported and compiled once is not growth
+        while True:
+            text = make(size)
+            began = time.process_time()
+            outcome = run_subject(call, text)
+            seconds = time.process_time() - began
+            lines.write(f"{size}\t{seconds}\n")
+            if outcome:
+                lines.write(f"outcome\t{outcome}\n")
+            lines.flush()
+            if size >= largest or seconds > ENOUGH_SECONDS or outcome not in ("", "refused"):
+                return
+            size = min(size * 2, largest)
+
+
+def run_subject(call: Callable[[str], object], text: str) -> str:
+    try:
+        result = call(text)
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+    except Refused:
+        return "refused"
+    except Exception as error:
+        return f"raised {type(error).__name__}: {str(error)[:80]}"
+    return "refused" if getattr(result, "status", "ok") != "ok" else ""
+
+
+def exponent(times: list[tuple[int, float]]) -> float | None:
+    """The slope of log time over log size in the last doublings, where time can be told.
+
+    >>> round(exponent([(1, 1.0), (2, 4.0), (4, 16.0)]), 6)
+    2.0
+    """
+    points = [(math.log(n), math.log(s)) for n, s in times if s >= LEAST_SECONDS][-5:]
+    if len(points) < 3:
+        return None
+    return _slope(points)
+
+
+def _slope(points: list[tuple[float, float]]) -> float:
+    middle_x = sum(x for x, _ in points) / len(points)
+    middle_y = sum(y for _, y in points) / len(points)
+    above = sum((x - middle_x) * (y - middle_y) for x, y in points)
+    return above / sum((x - middle_x) ** 2 for x, _ in points)
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """Every subject with every shape."""
+    return ((subject, shape) for subject in SUBJECTS for shape in SHAPES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Files that unpack or unfold into something enormous are refused with a message."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from proctor import CSVDataset, SQLiteHistory, config, evaluate, question_format
+from proctor.cli.options import value
+from proctor.errors import ConfigError, DatasetError, ModelError
+from proctor.importers import gzip_stream
+from proctor.importers.reading import SessionFiles
+from proctor.prompts.files import parse
+from proctor.providers.prices import Prices
+from proctor.rubrics.files import load_rubrics
+from proctor.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
+
+# Nine levels of ten aliases each: a billion values in 500 characters.
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
+MERGES = "m0: &m0 {k: v}\n" + "".join(
+    f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 10)}]}}\n"
+    for level in range(1, 10)
+)
+
+
+@pytest.mark.parametrize("bomb", [LAUGHS, MERGES], ids=["aliases", "merge keys"])
+def test_yaml_aliases_that_unfold_into_millions_are_refused(bomb: str) -> None:
+    """A document is measured with its aliases unfolded, before anything walks through it."""
+    with pytest.raises(YAMLRefused, match="aliases unfold into more than 200,000 values"):
+        load_yaml(bomb)
+
+
+def test_yaml_that_contains_itself_is_refused() -> None:
+    """An alias inside its own anchor would never end."""
+    with pytest.raises(YAMLRefused, match="contains itself"):
+        load_yaml("a: &a {b: *a}")
+
+
+def test_yaml_nested_too_deeply_is_refused() -> None:
+    """Deep nesting is refused with a message and not with a RecursionError."""
+    for depth in (MAX_DEPTH + 1, 100_000):
+        with pytest.raises(YAMLRefused, match="nested more than 200 levels"):
+            load_yaml("[" * depth + "]" * depth)
+
+
+def test_an_alias_used_a_few_times_is_fine() -> None:
+    """Ordinary aliases and merge keys still work."""
+    assert load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]") == {
+        "a": {"x": 1},
+        "b": {"x": 1, "y": 2},
+        "c": [{"x": 1}, {"x": 1}],
+    }
+
+
+def test_every_reader_of_yaml_refuses_the_bomb(tmp_path: Path) -> None:
+    """Eval files, rubric files, prompt files and price tables name the file and the reason."""
+    for name in ("eval.yaml", "rubrics.yaml", "prices.yaml"):
+        (tmp_path / name).write_text(LAUGHS)
+    with pytest.raises(ConfigError, match="aliases unfold"):
+        config.load(tmp_path / "eval.yaml")
+    with pytest.raises(ConfigError, match="aliases unfold"):
+        load_rubrics(tmp_path / "rubrics.yaml")
+    with pytest.raises(ModelError, match="aliases unfold"):
+        Prices.load(tmp_path / "prices.yaml")
+    with pytest.raises(ModelError, match="aliases unfold"):
+        parse(f"---\nkey: a\n{LAUGHS}---\nHello\n", "prompt.md")
+
+
+def test_an_option_that_is_a_bomb_stays_a_text() -> None:
+    """`--set` takes what cannot be read as YAML as the text it is."""
+    assert value("{a: &a [*a]}") == "{a: &a [*a]}"
+
+
+def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that unpacks into 200 times its size is not read to its end."""
+    monkeypatch.setattr(gzip_stream, "ALWAYS_BYTES", 1_000_000)
+    bomb = tmp_path / "log.jsonl.gz"
+    bomb.write_bytes(gzip.compress(b" " * 20_000_000))
+    with pytest.raises(DatasetError, match="unpacks into more than"):
+        list(SessionFiles(bomb))
+
+
+def test_an_ordinary_gzip_file_is_read(tmp_path: Path) -> None:
+    """A log that compresses well is no bomb."""
+    log = tmp_path / "log.json.gz"
+    log.write_bytes(gzip.compress(b'[{"role": "user", "content": "' + b"Hello " * 50_000 + b'"}]'))
+    assert [session.input for session in SessionFiles(log)] == ["Hello " * 50_000]
+
+
+def test_a_run_has_a_hundred_tags_at_most(tmp_path: Path) -> None:
+    """Too many tags are refused before the run, and in a query for runs."""
+    tags = {f"tag{number}": "x" for number in range(100_000)}
+    with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
+        evaluate(
+            str.upper,
+            [{"id": "a", "input": "a"}],
+            [question_format],
+            tags=tags,
+            history=tmp_path / "h.db",
+        )
+    with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
+        SQLiteHistory(tmp_path / "h.db").runs(tags=tags)
+
+
+def test_a_table_with_too_many_columns_is_refused(tmp_path: Path) -> None:
+    """A megabyte of commas is no header."""
+    (tmp_path / "data.csv").write_text("a," * 500_000 + "\n")
+    with pytest.raises(DatasetError, match="500,001 columns, at most 10,000 are allowed"):
+        list(CSVDataset(tmp_path / "data.csv"))
