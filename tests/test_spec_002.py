@@ -18,8 +18,6 @@ from proctor import (
     Definition,
     ProgressEvent,
     Reply,
-    Score,
-    SQLiteHistory,
     Usage,
     configuration,
     define,
@@ -156,19 +154,6 @@ def check_events(heard: list[ProgressEvent]) -> None:
     assert set(ended["output.coherence"].quality_metrics) == {"output.coherence"}
 
 
-def test_extraction_of_an_aliased_field() -> None:
-    """`usage.total_tokens` known as `tokens`, without digging."""
-    seen: list[Any] = []
-
-    def few(tokens: Any) -> bool:
-        seen.append(tokens)
-        return True
-
-    checks = define().select("usage.total_tokens", as_="tokens").evaluate_field("tokens", few)
-    assert checks.evaluate(SPAN).passed
-    assert seen == [500]
-
-
 @pytest.mark.parametrize(
     ("text", "passed", "value", "message"),
     [
@@ -294,48 +279,6 @@ def test_several_evaluators_with_and() -> None:
     assert not other.passed
 
 
-def test_a_failing_evaluator_fails_the_field_and_not_the_run() -> None:
-    """It is marked as failed, the others are asked, and the combined result did not pass."""
-
-    def broken(output: Any) -> bool:
-        raise ValueError("no")
-
-    evaluator = define().evaluate_field("output", broken, lambda output: True, combine_with="and")
-    found = evaluator.evaluate(SPAN).field_results["output"]
-    assert not found.passed
-    assert found.score.status == "error"
-    assert found.evaluators["lambda"].passed
-
-
-def test_parameters_by_keyword_and_by_block() -> None:
-    """Either way gives the same evaluator."""
-
-    def strictly(config: Any) -> None:
-        config.max_increase_pct = 5
-
-    by_block = define().evaluate_field("usage.total_tokens")
-    by_block.evaluate_with("token_efficiency", strictly)
-    by_keyword = define().evaluate_field("usage.total_tokens")
-    by_keyword.evaluate_with("token_efficiency", max_increase_pct=5)
-    span = {**SPAN, "baseline_usage": {"total_tokens": 470}}
-    scores = [
-        checks.evaluate(span).field_results["usage.total_tokens"].score
-        for checks in (by_block, by_keyword)
-    ]
-    assert scores[0] == scores[1]
-    assert not scores[0].passed
-
-
-def test_a_hundred_and_fifty_runs_leave_a_hundred(tmp_path: Path) -> None:
-    """Kept by count: the last hundred remain, the oldest are gone."""
-    evaluator = define("many").evaluate_field("output", lambda output: True)
-    evaluator.history(retention_count=100, where=tmp_path / "history.db")
-    ids = [evaluator.evaluate(SPAN).run_id for _ in range(150)]
-    kept = SQLiteHistory(tmp_path / "history.db").runs(limit=1000)
-    assert [run.run_id for run in kept] == ids[:49:-1]
-    assert len(kept) == 100
-
-
 def test_thirty_days_later_the_run_is_gone(tmp_path: Path) -> None:
     """Kept by days: on the clock given, a day before the limit and a day after."""
     evaluator = define("daily").evaluate_field("output", lambda output: True)
@@ -360,14 +303,3 @@ def test_thirty_days_later_the_run_is_gone(tmp_path: Path) -> None:
         assert evaluator.history.prune() == gone
     assert isinstance(evaluator.history.last(), list)
     assert evaluator.history.last() == []
-
-
-def test_a_score_may_be_returned_as_it_is() -> None:
-    """The spec's mapping and our score are the same to whoever reads the result."""
-    both = define().evaluate_field(
-        "output",
-        lambda output: Score(0.5, True, "why"),
-        lambda output: {"passed": True, "score": 0.5, "message": "why"},
-    )
-    first, second = both.evaluate(SPAN).field_results["output"].evaluators.values()
-    assert first == second

@@ -35,6 +35,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 SHOWN_AT_MOST = 20
+# A name that is only begun, at least so many letters of it, with so few ways to go on.
+SHORTEST_START, FEW = 3, 3
 
 
 class Problem(NamedTuple):
@@ -207,8 +209,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "did you mean 'exact_match'?"
     >>> nearest("zzz", ["exact_match", "contains"])
     'known: contains, exact_match'
+    >>> nearest("semantic", ["semantic_similarity", "schema_match"])
+    "did you mean 'semantic_similarity'?"
     """
-    names = sorted(known)
+    names = sorted(set(known))
+    beginnings = [one for one in names if len(name) >= SHORTEST_START and one.startswith(name)]
+    if 0 < len(beginnings) <= FEW:
+        return f"did you mean {' or '.join(map(repr, beginnings))}?"
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -63,7 +63,7 @@ def run_to_resume(
             return run
     raise RunNotFound(
         f"there is no {'' if retrying else 'unfinished '}run of {name!r} to resume",
-        fix="run it without --resume, or name a run: proctor runs lists them",
+        fix="leave out resume to start a new run, or name a run that `proctor runs` lists",
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from proctor import codec, importing
 from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.run_anew import RunAnew
+from proctor.datasets.run_anew import RunAnew, recorded_configurations
 from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, Problem, UsageError, nearest
@@ -80,18 +80,21 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     # was forgotten.
     of_sessions = isinstance(evaluation.dataset, SessionDataset)
     recorded = evaluation.target is None and (bool(evaluation.fields) or of_sessions)
-    several = len(evaluation.configurations or ()) > 1
+    dataset = made(lambda: as_source(evaluation.dataset))
+    named = evaluation.configurations
+    if recorded and not named and dataset is not None:
+        named = recorded_configurations(dataset)
+    several = len(named or ()) > 1
     target = made(
         lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target)
     )
-    dataset = made(lambda: as_source(evaluation.dataset))
     if dataset is not None and (evaluation.fields or of_sessions) and not recorded:
         dataset = RunAnew(dataset)
     elif dataset is not None and recorded and several:
         made(lambda: _refuse_unrecorded(dataset))
     evaluators = made(lambda: registry.build_all(evaluation.evaluators))
     options = made(lambda: run_options(evaluation.options))
-    configurations = made(lambda: _configurations(evaluation.configurations, target, recorded))
+    configurations = made(lambda: _configurations(named, target, recorded))
     fields = made(lambda: _fields(evaluation.fields))
     if configurations is not None:
         made(lambda: _check_baseline(evaluation.baseline, configurations))
@@ -267,7 +270,9 @@ def _check_baseline(baseline: str | None, configurations: Sequence[Configuration
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
-            fix=nearest(baseline, names),
+            fix=nearest(baseline, names)
+            if names != [Configuration().name]
+            else f"the run has no named configurations: pass configurations=[{baseline!r}, …]",
         )
 
 
@@ -300,6 +305,12 @@ def configurations_from(given: Configurations | None) -> tuple[Configuration, ..
 
 
 def _each_configuration(given: Configurations | None) -> Iterator[Configuration]:
+    if isinstance(given, str):
+        raise ConfigError(
+            f"configurations are a list or a mapping, got the text {given!r}",
+            where="configurations",
+            fix=f"write [{given!r}]",
+        )
     if not given:
         yield Configuration()
     elif isinstance(given, Mapping):
@@ -308,6 +319,7 @@ def _each_configuration(given: Configurations | None) -> Iterator[Configuration]
                 raise ConfigError(
                     f"expected a mapping of options, found {options!r}",
                     where=f"configurations.{name}",
+                    fix=f"write {{{name!r}: {{option: value}}}}",
                 )
             yield Configuration(str(name), dict(options))
     else:

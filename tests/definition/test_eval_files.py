@@ -182,7 +182,7 @@ the evaluation has 4 faults
   - some evaluators cannot be built
       - fields.output (field), evaluators[0]: there is no evaluator 'containz' (did you mean 'contains'?)
       - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-      - fields.items (items): evaluators are combined by 'xor', which is no way to do it (did you mean 'or'?; or give a function of the scores)
+      - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
   - some fields cannot be found like this
       - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many

@@ -86,11 +86,17 @@ def test_an_alias_that_is_taken() -> None:
     """By another field, selected or evaluated before."""
     checks = define().select("usage.total_tokens", as_="tokens")
     assert fault(lambda: checks.select("usage.input_tokens", as_="tokens")) == snapshot(
-        "usage.input_tokens: the name 'tokens' is taken by the field 'usage.total_tokens'"
+        """\
+usage.input_tokens: the name 'tokens' is taken by the field 'usage.total_tokens'
+To mend it: choose another name, or write this select before evaluate_field\
+"""
     )
     late = define().evaluate_field("tokens", short)
     assert fault(lambda: late.select("usage.total_tokens", as_="tokens")) == snapshot(
-        "usage.total_tokens: the name 'tokens' is taken by the field 'tokens'"
+        """\
+usage.total_tokens: the name 'tokens' is taken by the field 'tokens'
+To mend it: choose another name, or write this select before evaluate_field\
+"""
     )
 
 
@@ -99,19 +105,19 @@ def test_two_combinations_of_one_field() -> None:
     checks = output().evaluate_with(short).combine_with("and")
     assert fault(lambda: checks.combine_with("or")) == snapshot("""\
 output: the field is combined by 'and' already, and now by 'or'
-To mend it: say it once\
+To mend it: keep one of the two combine_with calls\
 """)
     assert fault(lambda: checks.combine_with(short)) == snapshot("""\
 output: the field is combined by 'and' already, and now by short
-To mend it: say it once\
+To mend it: keep one of the two combine_with calls\
 """)
 
 
 def test_a_misspelt_combination() -> None:
     """Comes with the nearest one."""
     assert fault(lambda: output().combine_with("adn")) == snapshot("""\
-output: evaluators are combined by 'adn', which is no way to do it
-To mend it: did you mean 'and'?; or give a function of the scores\
+output: evaluators cannot be combined with 'adn'
+To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """)
 
 
@@ -195,7 +201,10 @@ the definition is not complete
 def test_two_configurations_of_one_name() -> None:
     """Only one could be meant."""
     assert fault(lambda: define().configuration("low").configuration("low")) == snapshot(
-        "there are two configurations 'low'"
+        """\
+there are two configurations 'low'
+To mend it: give each configuration its own name\
+"""
     )
 
 
@@ -255,7 +264,10 @@ the callback waits for events that there are not
 """)
     nothing: Any = None
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
-        "on_progress: a progress callback must be a plain function, got None"
+        """\
+on_progress: a progress callback must be a plain function, got None
+To mend it: pass a function of one event\
+"""
     )
 
 
@@ -292,12 +304,13 @@ many: the definition has 12 faults
       - limit: expected int, got 'x'
     To mend it: it takes limit: int = 20
   - output: the field is combined by 'and' already, and now by 'or'
-    To mend it: say it once
+    To mend it: keep one of the two combine_with calls
   - output: the field is combined by 'and' already, and now by 'xor'
-    To mend it: say it once
+    To mend it: keep one of the two combine_with calls
   - the history cannot be kept like this
       - retention_days: a number above 0, got 0
   - there are two configurations 'low'
+    To mend it: give each configuration its own name
   - 'not-short' cannot be the name of an evaluator
     To mend it: a name has no colon and does not begin with 'not-'
   - the callback waits for events that there are not

@@ -363,12 +363,12 @@ output: a combination of no evaluators says nothing
 To mend it: give at least one, as in field("output", [contains, exact_match])\
 """,
             """\
-output: evaluators are combined by 'nad', which is no way to do it
-To mend it: did you mean 'and'?; or give a function of the scores\
+output: evaluators cannot be combined with 'nad'
+To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """,
             """\
-output: evaluators are combined by ['and'], which is no way to do it
-To mend it: did you mean 'and'?; or give a function of the scores\
+output: evaluators cannot be combined with ['and']
+To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """,
             """\
 output, tests.evaluators.test_field:halve: 'tests.evaluators.test_field' has no attribute 'halve'

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor import FieldMissing, Message, Sample, Session, Trial, Usage
 from proctor.fields.direction import higher_is_better
@@ -142,3 +144,35 @@ def test_field_values_never_fail() -> None:
 def test_which_way_is_better_is_told_from_the_name(name: str, better: bool | None) -> None:
     """By the last word that tells; None where no word does."""
     assert higher_is_better(name) is better
+
+
+CALLED = st.fixed_dictionaries(
+    {},
+    optional={
+        "usage": st.just({"total_tokens": 999, "input_tokens": 998}),
+        "latency_ms": st.just(999.0),
+        "session": st.just({"turns": 999}),
+        "configuration": st.just({"model": "recorded", "name": "recorded"}),
+        "output": st.sampled_from(["x", "recorded"]),
+        "recorded": st.just({"low": {"output": "recorded", "usage": {"total_tokens": 997}}}),
+        "topic": st.just("sums"),
+    },
+)
+
+
+@given(CALLED, st.sampled_from([None, Usage(5, 6)]), st.sampled_from(["default", "low"]))
+def test_metadata_never_speaks_for_a_call_that_was_made(
+    metadata: dict[str, Any], usage: Usage | None, configuration: str
+) -> None:
+    """Whatever a sample's metadata says, usage, latency and configuration are the trial's."""
+    sample: Sample[str, str] = Sample("1", "", metadata=metadata)
+    trial = Trial(sample, "x", latency_ms=12.5, usage=usage, configuration=configuration)
+    whole = result_of(trial)
+    assert whole["latency_ms"] == 12.5
+    assert whole["configuration"] == {"name": configuration}
+    assert whole["output"] == "x"
+    assert ("usage" in whole) is (usage is not None)
+    if usage is not None:
+        assert whole["usage"]["total_tokens"] == 11
+    assert whole.get("topic") == metadata.get("topic")
+    assert "session" not in whole

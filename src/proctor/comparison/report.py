@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import msgspec
-
 from proctor.comparison.comparing import compare
+from proctor.comparison.field_results import FieldResult, FieldResults, FieldScore
 from proctor.comparison.ranking import Ranked, rank
 from proctor.comparison.readings import Reading
 from proctor.comparison.sides import Numbers, Side, Table, by_sample, is_time, side_of
@@ -34,59 +33,6 @@ class _Readings(NamedTuple):
     scores: dict[str, ByConfiguration]
 
 
-class FieldScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one field's evaluators said of one trial, and together."""
-
-    sample_id: str
-    configuration: str
-    epoch: int
-    score: Score
-    evaluators: dict[str, Score] = {}
-
-    @property
-    def passed(self) -> bool | None:
-        """True if the field passed in this trial; None if it was skipped or got an error."""
-        return self.score.passed
-
-
-class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One field over all trials: it passed if it was judged and passed everywhere."""
-
-    field: str
-    scores: tuple[FieldScore, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """True if no trial failed or stayed without a verdict, and at least one passed."""
-        told = [one.score for one in self.scores if one.score.status != "skipped"]
-        return bool(told) and all(score.passed for score in told)
-
-    @property
-    def score(self) -> Score:
-        """The score, where there is only one trial."""
-        if len(self.scores) == 1:
-            return self.scores[0].score
-        raise ConfigError(
-            f"the field {self.field!r} has {len(self.scores)} scores, one for each trial",
-            fix="look at .scores, or at one configuration with .of(name)",
-        )
-
-    @property
-    def evaluators(self) -> dict[str, Score]:
-        """What each evaluator said, where there is only one trial."""
-        return self.scores[0].evaluators if len(self.scores) == 1 else {}
-
-    def of(self, configuration: str) -> FieldResult:
-        """The same field in one configuration."""
-        held = tuple(one for one in self.scores if one.configuration == configuration)
-        if not held:
-            names = {one.configuration for one in self.scores}
-            raise ConfigError(
-                f"there is no configuration {configuration!r}", fix=nearest(configuration, names)
-            )
-        return FieldResult(self.field, held)
-
-
 class FieldReport(EvalReport):
     """A report whose results are looked at field by field and configuration by configuration."""
 
@@ -99,9 +45,33 @@ class FieldReport(EvalReport):
 
     @property
     def passed(self) -> bool:
-        """True if every trial got a verdict and passed; what was skipped does not count."""
+        """True if every trial got a verdict and passed; what was skipped does not count.
+
+        A selected field that no result has leaves a question open, so the report does not pass.
+        """
         counts = self.counts
-        return counts.passed > 0 and counts.passed + counts.skipped == counts.total
+        is_passed = counts.passed > 0 and counts.passed + counts.skipped == counts.total
+        return is_passed and not self.missing_fields
+
+    @cached_property
+    def missing_fields(self) -> dict[str, FieldMissing]:
+        """The selected fields that no successful result has, by name, with what is missing."""
+        ways = {n: compiled(p) for n, p in self.metadata.fields.items()} if self.metadata else {}
+        missing: dict[str, FieldMissing] = {}
+        for result in self.results if ways else ():
+            if not result.success:
+                continue
+            whole = self._whole(result)
+            for name, way in list(ways.items()):
+                try:
+                    if not _was_there(result.scores.get(name)):
+                        way.find(whole)
+                    del ways[name]
+                except FieldMissing as error:
+                    missing.setdefault(name, error)
+            if not ways:
+                break
+        return {name: error for name, error in missing.items() if name in ways}
 
     @cached_property
     def configurations(self) -> tuple[str, ...]:
@@ -121,7 +91,7 @@ class FieldReport(EvalReport):
                 score = failed or result.scores.get(field)
                 if score is not None:
                     held[field].append(_field_score(result, score))
-        return {field: FieldResult(field, tuple(scores)) for field, scores in held.items()}
+        return FieldResults({field: FieldResult(field, tuple(s)) for field, s in held.items()})
 
     def compare(
         self,

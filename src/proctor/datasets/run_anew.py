@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from proctor.datasets.iterator import IteratorDataset
+from proctor.errors import DatasetError
 from proctor.fields.context import BASELINE
+from proctor.fields.view import RECORDED
 from proctor.ports import SampleSource
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
 # What a run leaves behind; run anew, a span's own record of it is what was before.
 LEFT_BEHIND = ("output", "usage", "latency_ms", "session", "error")
+CONFIGURATION = "configuration"
+
+
+def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
+    """The configurations that samples record results of, in the order in which they come up.
+
+    A dataset whose first sample records none is not read further; a stream is not read at all.
+
+    >>> samples = [Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})]
+    >>> from proctor.datasets.source import as_source
+    >>> recorded_configurations(as_source(samples))
+    ('low',)
+    """
+    names: dict[str, None] = {}
+    try:
+        for sample in () if isinstance(source, IteratorDataset) else source:
+            results = sample.metadata.get(RECORDED)
+            if isinstance(results, Mapping):
+                names |= dict.fromkeys(map(str, results))
+            elif not names:
+                break
+    except DatasetError:
+        # The dataset is inspected before the run; all its faults are reported together there.
+        return ()
+    return tuple(names)
 
 
 class RunAnew:
@@ -40,6 +68,9 @@ def as_before(sample: Sample[Any, Any]) -> Sample[Any, Any]:
     then = {key: metadata.pop(key) for key in LEFT_BEHIND if key in metadata}
     if not then:
         return sample
+    if CONFIGURATION in metadata:
+        # It says how the recorded result was made, not how the target is called now.
+        then[CONFIGURATION] = metadata.pop(CONFIGURATION)
     if not known:
         metadata[BASELINE] = then
     return msgspec.structs.replace(sample, metadata=metadata)

@@ -15,6 +15,17 @@ from proctor.evaluators.field import RULES, Combination
 from proctor.evaluators.field import field as evaluators_of
 from proctor.records.progress import EventKind, ProgressStatus
 
+# Where the definition says what `evaluate` has no parameter for.
+_SAID_ELSEWHERE = {
+    "history": ".history(…)",
+    "tags": ".history(tags={…})",
+    "name": 'define("…")',
+    "on_progress": ".on_progress(…)",
+    "baseline": ".baseline(…)",
+    "fields": '.select("usage.total_tokens", as_="tokens")',
+    "evaluators": '.evaluate_field("output", …)',
+}
+
 OWN_FIELDS = ("output", "input", "expected", "usage", "latency_ms", "configuration")
 
 
@@ -33,7 +44,7 @@ class Block:
                 f"the field is combined by {_shown(self.combine)} already, "
                 f"and now by {_shown(how)}",
                 where=self.path,
-                fix="say it once",
+                fix="keep one of the two combine_with calls",
             )
         # Made with an evaluator that stands for the real ones, to see whether it can be.
         evaluators_of(self.path, [len], how)
@@ -56,7 +67,7 @@ def check_alias(name: Any, path: str) -> None:
     if name in OWN_FIELDS and name != path:
         raise ConfigError(
             f"{name!r} is a field of every result, and cannot be the name of {path!r}",
-            fix="give it another name",
+            fix='choose another name: as_="…"',
         )
     if not isinstance(name, str) or not name.strip() or "." in name or name != name.strip():
         raise ConfigError(
@@ -66,21 +77,45 @@ def check_alias(name: Any, path: str) -> None:
 
 def check_conduct(how: Mapping[str, Any]) -> None:
     """Refuse what says nothing of how a run is to go."""
-    known = [*api.Options.__annotations__, *api.Conducted.__annotations__]
+    known = api.Conducted.__annotations__
     for name in how:
         if name not in known:
-            own = name in ("history", "tags", "name", "on_progress", "baseline", "fields")
-            fix = f"it is the definition's: .{name}(…)" if own else nearest(name, known)
-            raise ConfigError(f"evaluate takes no {name!r}", fix=fix)
+            place = _SAID_ELSEWHERE.get(name)
+            fix = f"write it in the definition: {place}" if place else nearest(name, known)
+            raise ConfigError(f"evaluate has no parameter {name!r}", fix=fix)
+
+
+def check_evaluator(evaluator: Any, configure: Any) -> None:
+    """Refuse a list of evaluators, and parameters that are not given by name."""
+    if isinstance(evaluator, list | tuple):
+        raise ConfigError(
+            "a list of evaluators was given where one is expected",
+            fix='pass them one by one: .evaluate_field("output", first, second)',
+        )
+    if configure is not None and not callable(configure):
+        name = name_in_words(evaluator)
+        raise ConfigError(
+            f"the second argument of evaluate_with({name}, …) is a function, got {configure!r}",
+            fix=f"pass parameters by name: evaluate_with({name}, parameter=value)",
+        )
 
 
 def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[str]) -> None:
     """Refuse what cannot be told of progress, and filters that let nothing through."""
     if not callable(callback) or inspect.iscoroutinefunction(callback):
+        is_async = inspect.iscoroutinefunction(callback)
         raise ConfigError(
             f"a progress callback must be a plain function, got {name_in_words(callback)}",
             where="on_progress",
+            fix="write it with def, not async def" if is_async else "pass a function of one event",
         )
+    for name, names in (("kinds", kinds), ("statuses", statuses)):
+        if isinstance(names, str):
+            raise ConfigError(
+                f"{name} is a list of names, got the text {names!r}",
+                where="on_progress",
+                fix=f"write {name}=[{names!r}]",
+            )
     asked = [(one, get_args(EventKind)) for one in kinds]
     asked += [(one, get_args(ProgressStatus)) for one in statuses]
     problems = [

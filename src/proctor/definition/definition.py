@@ -8,12 +8,14 @@ from typing import Any, Literal, Self, Unpack
 
 from proctor import api, bridge
 from proctor.comparison.report import FieldReport
+from proctor.datasets.run_anew import recorded_configurations
 from proctor.definition.block import (
     Block,
     all_of_them,
     are_a_series,
     check_alias,
     check_conduct,
+    check_evaluator,
     check_listener,
     name_in_words,
     no_field,
@@ -65,6 +67,11 @@ def configuration(name: str, /, **options: Any) -> Configuration:
     >>> configuration("low_temp", temperature=0.3).options
     {'temperature': 0.3}
     """
+    if not (isinstance(name, str) and name.strip()):
+        raise ConfigError(
+            f"the name of a configuration is a word, got {name!r}",
+            fix='write configuration("low_temp", temperature=0.3)',
+        )
     return Configuration(name, options)
 
 
@@ -120,7 +127,11 @@ class Definition:
             evaluated = self._blocks.get(name)
             known = self._selected.get(name) or (evaluated.path if evaluated else path)
             if known != path:
-                raise ConfigError(f"the name {name!r} is taken by the field {known!r}", where=path)
+                raise ConfigError(
+                    f"the name {name!r} is taken by the field {known!r}",
+                    where=path,
+                    fix="choose another name, or write this select before evaluate_field",
+                )
         except UsageError as fault:
             self.note(fault)
             return self
@@ -157,10 +168,13 @@ class Definition:
         try:
             if block is None:
                 raise no_field(f"evaluate_with({name_in_words(evaluator)})")
+            check_evaluator(evaluator, configure)
             block.evaluators.append(self._built(evaluator, configure, parameters))
         except UsageError as fault:
             self.note(fault)
         return self
+
+    use_evaluator = evaluate_with
 
     def combine_with(self, how: Combination) -> Self:
         """Say when the field passes: "and" (all), "or" (any), or a function of the scores."""
@@ -203,11 +217,12 @@ class Definition:
     def configuration(self, name: str, /, **options: Any) -> Self:
         """Evaluate in this configuration too; the options reach the target."""
         if name in self._configurations:
-            self.note(ConfigError(f"there are two configurations {name!r}"))
-        if not (isinstance(name, str) and name.strip()):
-            self.note(ConfigError(f"the name of a configuration is a word, got {name!r}"))
-            return self
-        self._configurations[name] = Configuration(name, options)
+            fix = "give each configuration its own name"
+            self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
+        try:
+            self._configurations[name] = configuration(name, **options)
+        except UsageError as fault:
+            self.note(fault)
         return self
 
     def baseline(self, configuration: str) -> Self:
@@ -253,9 +268,21 @@ class Definition:
         self.check()
         check_conduct(how)
         if target is not None and recorded is not None:
-            raise ConfigError("a target is run, or what was recorded is looked at, not both")
+            raise ConfigError(
+                "evaluate got a target and recorded results",
+                fix="leave out recorded=… to run the target, or target=… to evaluate the results",
+            )
+        if how.get("resume") and not self.history.auto_save:
+            raise ConfigError(
+                "only a run that was kept can be resumed, and this definition keeps none",
+                where="resume",
+                fix='write define("name").history() and run it again',
+            )
         chosen = self._chosen(configurations, recorded)
         spans = spans_of(span, recorded)
+        if target is None and spans.single and not chosen:
+            names = recorded_configurations(spans.source)
+            chosen = tuple(Configuration(name) for name in names)
         if target is None and spans.single:
             refuse_unrecorded(spans, [one.name for one in chosen])
         kept = self.history.opened()

@@ -76,6 +76,12 @@ class Keeping(Generic[OwnerT]):
 
     def last(self, n: int = 10) -> list[FieldReport]:
         """The last runs of this definition, newest first."""
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ConfigError(
+                f"the number of runs is a whole number above 0, got {n!r}",
+                where="last",
+                fix="write last(10)",
+            )
         history = self._history()
         return [_report(history, run) for run in history.runs(limit=n, name=self._definition.name)]
 
@@ -100,7 +106,8 @@ class Keeping(Generic[OwnerT]):
         tags: Mapping[str, str] | None = None,
     ) -> Trend:
         """A field's mean, or any metric, run by run, the oldest first."""
-        _refuse_naive(date_range)
+        _check_dates(date_range)
+        _check_tags(tags)
         since, until = date_range
         return trend(
             self._history(),
@@ -133,7 +140,8 @@ class Keeping(Generic[OwnerT]):
         date_range: tuple[datetime | None, datetime | None],
         tags: Mapping[str, str] | None,
     ) -> Sequence[RunMetadata]:
-        _refuse_naive(date_range)
+        _check_dates(date_range)
+        _check_tags(tags)
         since, until = date_range
         return history.runs(
             limit=ALL,
@@ -158,7 +166,17 @@ def _limit_faults(limits: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(name, f"a whole number, got {value!r}")
 
 
-def _refuse_naive(date_range: Any) -> None:
+def _check_tags(tags: Any) -> None:
+    problems = list(tag_problems(tags or {}))
+    if problems:
+        raise ConfigError(
+            "runs cannot be found by these tags",
+            problems=problems,
+            fix='write tags={"environment": "production"}',
+        )
+
+
+def _check_dates(date_range: Any) -> None:
     if not isinstance(date_range, tuple | list) or len(date_range) != 2:
         raise ConfigError(
             f"a range of dates has two ends, got {date_range!r}",
@@ -167,10 +185,21 @@ def _refuse_naive(date_range: Any) -> None:
         )
     for moment in date_range:
         if moment is not None and not isinstance(moment, datetime):
-            raise ConfigError(f"a date is a datetime, got {moment!r}", where="date_range")
+            raise ConfigError(
+                f"a date is a datetime, got {moment!r}",
+                where="date_range",
+                fix="write datetime(2026, 1, 31, tzinfo=UTC)",
+            )
         if moment is not None and moment.tzinfo is None:
             raise ConfigError(
                 f"a date without a time zone: {moment.isoformat()}",
                 where="date_range",
                 fix="say which zone is meant: datetime(…, tzinfo=UTC)",
             )
+    since, until = date_range
+    if since is not None and until is not None and since > until:
+        raise ConfigError(
+            f"the range ends at {until.isoformat()}, before it begins at {since.isoformat()}",
+            where="date_range",
+            fix="write the earlier date first",
+        )

@@ -31,6 +31,7 @@ def spans_of(thing: Any, recorded: Mapping[str, Any] | None) -> Spans:
     `recorded` holds what each configuration left behind, where it was one span.
     """
     single = _is_single(thing)
+    _check_recorded(recorded)
     if recorded is not None and not single:
         raise ConfigError(
             "recorded results are given by configuration for one span",
@@ -50,12 +51,13 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
     (sample,) = spans.source
     own = sample.metadata
     several = own.get(RECORDED)
+    _check_recorded(several)
     if several is None and len(configurations) < 2:
         if "output" not in own and "error" not in own:
             raise FieldMissing(
                 "the span has no output",
                 where="output",
-                fix="give target=… to run it, or a span in which it was recorded",
+                fix='add "output" to the span, or pass target=… to run it',
             )
         return
     missing = [name for name in configurations if name not in (several or {})]
@@ -65,6 +67,16 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
             "no target to run them",
             fix="give target=…, or recorded={configuration: result}",
         )
+
+
+def _check_recorded(recorded: Any) -> None:
+    if recorded is None or (isinstance(recorded, Mapping) and recorded):
+        return
+    raise ConfigError(
+        f"recorded results are a mapping of configurations to results, got {recorded!r}",
+        where="recorded",
+        fix='write {"low_temp": {"output": …}, "high_temp": {"output": …}}',
+    )
 
 
 def sample_of(
@@ -91,8 +103,19 @@ def sample_of(
         sample = Sample(str(name), asked, held.get("expected"), metadata)
     if recorded is None:
         return sample
-    results = {str(name): _mapping(result) for name, result in recorded.items()}
+    results = {str(name): _result(name, result) for name, result in recorded.items()}
     return msgspec.structs.replace(sample, metadata={**sample.metadata, RECORDED: results})
+
+
+def _result(configuration: Any, result: Any) -> dict[str, Any]:
+    found = result if isinstance(result, Mapping) else codec.plain(result)
+    if isinstance(found, Mapping):
+        return {str(key): value for key, value in found.items()}
+    raise ConfigError(
+        f"a recorded result is a mapping with an output, got {result!r}",
+        where=f"recorded.{configuration}",
+        fix=f'write {{{str(configuration)!r}: {{"output": {result!r}}}}}',
+    )
 
 
 def _is_single(thing: Any) -> bool:

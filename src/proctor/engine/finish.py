@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from proctor.comparison.report import FieldReport
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import History, Metric
@@ -36,8 +37,8 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     """Compute what a run amounts to from what is stored, and store that with how it stands."""
     results = history.results(run.run_id, run)
     table, by_configuration = aggregate(results, run, metrics)
-    silent = dict.fromkeys((*run.warnings, *_silent(results, run, table)))
-    run = msgspec.structs.replace(run, warnings=tuple(silent))
+    found = (*_silent(results, run, table), *_missing_fields(results, run))
+    run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *found))))
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
 
@@ -58,6 +59,21 @@ def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[
             heard = table.get(f"{label}.{part}")
             if heard is None or not heard.n:
                 yield _no_verdict(f"{spec.name}.{part}", score)
+
+
+def _missing_fields(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Selected fields that no result has; evaluated ones have error scores that say so."""
+    evaluated = {spec.name for spec in run.evaluators}
+    if run.fields.keys() <= evaluated:
+        return
+    report = FieldReport(results, run)
+    for name, error in report.missing_fields.items():
+        if name not in evaluated:
+            hint = f" ({error.fix})" if error.fix else ""
+            yield (
+                f"the selected field {name!r} is missing in all {report.successful} results: "
+                f"{error.where}: {error.what}{hint}"
+            )
 
 
 def _no_verdict(name: str, score: Score) -> str:

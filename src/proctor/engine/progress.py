@@ -48,6 +48,7 @@ class Progress:
         self._steps = already_done * self._steps_a_trial
         self._highest = 0.0
         self._begun: set[str] = set()
+        self._trials_failed: set[str] = set()
         self._left = Counter(
             dict.fromkeys(configurations, (total or 0) // max(1, len(configurations)))
         )
@@ -126,9 +127,10 @@ class Progress:
 
     def trial_end(self, trial: Trial) -> None:
         """A trial is finished; the last of a configuration ends it."""
+        name = trial.configuration
         if trial.error is not None:
             self._steps += self._steps_a_trial
-        name = trial.configuration
+            self._trials_failed.add(name)
         self._left[name] -= 1
         if self.total is not None and self._left[name] == 0:
             self._end_configuration(name)
@@ -140,11 +142,14 @@ class Progress:
         for name in sorted(self._begun):
             self._end_configuration(name)
         self._highest = 100.0
+        # A run in which the target failed every time has run to its end, but has no outcome.
+        failed = failed or 0 < self.done == self.outcomes["error"]
         self._emit("end", "failed" if failed else "completed")
 
     def _end_configuration(self, name: str) -> None:
         self._begun.discard(name)
-        self._emit("config_end", "completed", configuration=name)
+        failed = name in self._trials_failed
+        self._emit("config_end", "failed" if failed else "completed", configuration=name)
 
     def _percentage(self) -> float:
         if self.total:

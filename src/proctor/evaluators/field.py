@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proctor import importing
-from proctor.errors import EvaluatorError, StopRun, UsageError, nearest
+from proctor.errors import EvaluatorError, StopRun, UsageError
 from proctor.evaluators.attach import Attached
 from proctor.evaluators.combination import Rule, needs_of, parts_of, rule_of, scored_together
 from proctor.evaluators.marking import evaluator
@@ -100,9 +100,9 @@ def _rule(combine: Any, label: str) -> Rule:
     if isinstance(combine, str) and ":" in combine:
         return _rule(_loaded(combine, label), label)
     raise EvaluatorError(
-        f"evaluators are combined by {combine!r}, which is no way to do it",
+        f"evaluators cannot be combined with {combine!r}",
         where=label,
-        fix=f"{nearest(str(combine), RULES)}; or give a function of the scores",
+        fix='choose "and" (all pass), "or" (one passes), or a function of the scores',
     )
 
 

@@ -17,6 +17,7 @@ EVERY = "*"
 OUTPUT, RAW_OUTPUT = "output", "raw_output"
 _KEYS_SHOWN = 20
 _LONGEST_INDEX = 18
+_BRACKETS = re.compile(r"\[(?:-?\w*|'[^']*'|\"[^\"]*\")\](?:$|\.)")
 _DOT = re.compile(r"(?<!\\)\.")
 
 
@@ -100,7 +101,7 @@ class Path(NamedTuple):
         return FieldMissing(
             f"{_holder(parent, thing)} has no {_wanted(key)}",
             where=self.text,
-            fix=_there_instead(thing, key),
+            fix=_there_instead(thing, key, self.keys[place:]),
         )
 
 
@@ -139,7 +140,11 @@ def _fault(text: Any) -> str:
         return "it has an empty key: a dot too many"
     if any(key != key.strip() for key in keys):
         return "it has a space at the end of a key"
-    return "a list index is written items.0" if re.search(r"\[-?\w*\]$|\]\.", text) else ""
+    brackets = _BRACKETS.search(text)
+    if brackets is None:
+        return ""
+    is_key = brackets[0][1] in "'\""
+    return "a key is written items.key" if is_key else "a list index is written items.0"
 
 
 def _is_key(thing: Any, key: str) -> bool:
@@ -196,18 +201,27 @@ def _escaped(key: str) -> str:
 def _holder(parent: str, thing: Any) -> str:
     if not parent:
         return "the result"
-    kind = "null" if thing is None else "an empty list" if thing == [] else ""
-    return f"{parent!r} is {kind} and" if kind else repr(parent)
+    if thing is None:
+        return f"{parent!r} is null and"
+    if isinstance(thing, str | bytes | bool | int | float):
+        return f"{parent!r} is of type {type(thing).__name__} and"
+    return f"{parent!r} is an empty list and" if thing == [] else repr(parent)
 
 
 def _wanted(key: str) -> str:
     return "items" if key == EVERY else f"item {key}" if _is_index(key) else f"field {key!r}"
 
 
-def _there_instead(thing: Any, key: str) -> str:
+def _there_instead(thing: Any, key: str, rest: Sequence[str]) -> str:
     """What could have been meant: the keys that are there."""
+    whole = ".".join(rest)
+    if len(rest) > 1 and _is_key(thing, whole):
+        return f"there is a key with dots in it; write {_escaped(whole)}"
     if isinstance(thing, Sequence) and not isinstance(thing, str | bytes):
-        return f"it is a list of {len(thing)}; use an index from 0, or *" if thing else ""
+        if not thing:
+            return ""
+        indexes = "index 0" if len(thing) == 1 else f"an index from 0 to {len(thing) - 1}"
+        return f"it is a list of {len(thing)}; use {indexes}, or *"
     names = [str(name) for name in (thing if isinstance(thing, Mapping) else _names_in(thing))]
     if not names:
         return ""

@@ -10,9 +10,11 @@ import msgspec
 from proctor.fields.context import Delta, FieldContext
 from proctor.fields.path import OUTPUT, RAW_OUTPUT, compiled
 from proctor.records.session import Usage
-from proctor.records.trial import Trial
+from proctor.records.trial import DEFAULT_CONFIGURATION, Trial
 
 RECORDED = "recorded"
+# What belongs to a call; metadata of these names says nothing about a trial that was run.
+_OF_A_CALL = ("usage", "latency_ms", "session", "configuration")
 
 
 class Field(NamedTuple):
@@ -88,18 +90,15 @@ def result_of(trial: Trial) -> dict[str, Any]:
     ('4', '5')
     """
     trial = getattr(trial, "whole", None) or trial
-    sample, name = trial.sample, trial.configuration
-    metadata = sample.metadata
-    own = metadata.get(RECORDED)
-    recorded = own.get(name) if isinstance(own, Mapping) else None
-    result: dict[str, Any] = {
-        **metadata,
-        **(recorded if isinstance(recorded, Mapping) else {}),
+    sample, metadata = trial.sample, trial.sample.metadata
+    result = _record_of(trial)
+    configuration = _configuration(trial, result.get("configuration"))
+    result |= {
         "id": sample.id,
         "input": sample.input,
         "expected": sample.expected,
         "output": trial.output,
-        "configuration": {"name": name, **getattr(trial, "options", {})},
+        "configuration": configuration,
         "epoch": trial.epoch,
         "metadata": metadata,
     }
@@ -114,6 +113,44 @@ def result_of(trial: Trial) -> dict[str, Any]:
     if trial.raw_output is not None:
         result[RAW_OUTPUT] = trial.raw_output
     return result
+
+
+def _record_of(trial: Trial) -> dict[str, Any]:
+    """What the sample records of this trial, or just describes the sample if the trial was run."""
+    metadata = trial.sample.metadata
+    by_configuration = metadata.get(RECORDED)
+    if isinstance(by_configuration, Mapping):
+        record = by_configuration.get(trial.configuration)
+        record = record if isinstance(record, Mapping) else {}
+    else:
+        record = metadata
+    if not _was_run(trial, record):
+        return {**metadata, **record}
+    result = dict(metadata)
+    for name in _OF_A_CALL:
+        result.pop(name, None)
+    return result
+
+
+def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
+    """True if a target was called: its latency is measured and is not the recorded one."""
+    if not trial.latency_ms:
+        return False
+    return OUTPUT not in record or record.get("latency_ms") != trial.latency_ms
+
+
+def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
+    """The name and options of a trial's configuration, with what was recorded of them."""
+    own = {"name": trial.configuration, **getattr(trial, "options", {})}
+    if recorded is None:
+        return own
+    if isinstance(recorded, str):
+        recorded = {"name": recorded}
+    elif not isinstance(recorded, Mapping):
+        return own
+    if trial.configuration == DEFAULT_CONFIGURATION:
+        own["name"] = recorded.get("name", own["name"])
+    return {**recorded, **own}
 
 
 def field_values(

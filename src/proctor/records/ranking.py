@@ -93,6 +93,10 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     def data(self) -> list[dict[str, Any]]:
         """One plain mapping for each place, for a table or a plot."""
         return [
-            {**msgspec.structs.asdict(one), "interval": one.interval and list(one.interval)}
+            {
+                **msgspec.structs.asdict(one),
+                "interval": one.interval and list(one.interval),
+                "ranks": one.ranks and list(one.ranks),
+            }
             for one in self.places
         ]

@@ -16,6 +16,10 @@ Status = Literal["ok", "error", "skipped"]
 NOT_LAST = "it is told once a sample, in the last of its epochs"
 
 
+# What custom evaluators and combinations call a score's parts in the mappings they return.
+_ALIASES = {"score": "value", "message": "reason"}
+
+
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A verdict on one output: a value from 0 to 1, passed or not, and why.
 
@@ -84,6 +88,14 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
                 f"a score with status {self.status!r} has no value and did not pass: "
                 f"write Score.{self.status}(reason)"
             )
+
+    def __getitem__(self, name: str) -> Any:
+        """Read a part by its name, or by the names of an evaluator's mapping: score, message."""
+        field = _ALIASES.get(name, name)
+        if field not in self.__struct_fields__:
+            keys = ", ".join((*self.__struct_fields__, *_ALIASES))
+            raise KeyError(f"a score has no {name!r}; it has {keys}")
+        return getattr(self, field)
 
     @property
     def ok(self) -> bool:

@@ -128,6 +128,12 @@ def _own(sample: Sample[Any, Any], configuration: str | None, each_apart: bool) 
     recorded: Mapping[str, Any] = sample.metadata
     several = sample.metadata.get(RECORDED)
     if isinstance(several, Mapping):
+        if configuration is None and several:
+            names = ", ".join(f'"{name}"' for name in several)
+            raise CallFailed(
+                f"sample {sample.id!r} records results by configuration, and none was named: "
+                f"pass configurations=[{names}]"
+            )
         if configuration not in several:
             raise CallFailed(
                 f"sample {sample.id!r} has nothing recorded for configuration {configuration!r}: "
