@@ -17,13 +17,13 @@ from proctor import lifetimes, sessions
 from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
-from proctor.engine.crew import Crew, Hear
+from proctor.engine.crew import Crew, Hear, failure_of
 from proctor.engine.finish import finish
-from proctor.engine.plan import Job
+from proctor.engine.ledger import Ledger
 from proctor.engine.progress import Progress
 from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
-from proctor.errors import RunInterrupted, RunStopped
+from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
@@ -47,7 +47,7 @@ class Sitting:
     metadata: RunMetadata
     history: History
     clock: Clock
-    jobs: Iterator[Job]
+    jobs: Ledger
     progress: Progress
     open_runner: OpenRunner
     metrics: Sequence[Metric] = ()
@@ -78,9 +78,25 @@ class Sitting:
             status = "interrupted"
             raise
         finally:
-            report = self._finish(status, redaction, crew)
+            missing = self._missing(crew)
+            if missing and status == "completed":
+                status = "interrupted"
+            report = self._finish(status, redaction, crew, missing)
         self._raise_if_stopped(crew)
+        if missing and status != "completed":
+            raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report)
         return report
+
+    def _missing(self, crew: Crew | None) -> str:
+        """Compare the results with the plan: what has none, in words; empty if they agree."""
+        if crew is not None and crew.stopped == "settled" and not self.jobs.open:
+            return ""
+        try:
+            stored = len(self.history.results(self.metadata.run_id, self.metadata))
+            return self.jobs.missing(stored)
+        except Exception as error:
+            # The dataset or the history failed: that error is already under way.
+            return f"the results could not be compared with the plan: {error}"
 
     def _guarded(
         self, writer: ResultWriter, redaction: Redaction | None
@@ -124,15 +140,17 @@ class Sitting:
         return crew
 
     def _finish(
-        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None
+        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None, missing: str
     ) -> EvalReport:
+        told = [*self.metadata.warnings, *self.progress.warnings, *([missing] if missing else [])]
+        longer = self.jobs.longer()
         run = msgspec.structs.replace(
             self.metadata,
             status=status,
             finished_at=self.clock.now(),
             duration_seconds=self.metadata.duration_seconds + self.progress.seconds,
-            total=self.progress.total,
-            warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
+            total=self.jobs.total,
+            warnings=tuple(dict.fromkeys([*told, *([longer] if longer else [])])),
             spent=None if self.spending is None else self.spending.so_far,
             stopped_early=self._stopped_early(crew),
         )
@@ -142,7 +160,7 @@ class Sitting:
 
     def _stopped_early(self, crew: Crew | None) -> StoppedEarly | None:
         """Where and why a run ended that was settled, unless nothing was left to run."""
-        if crew is None or crew.stopped != "settled" or next(self.jobs, None) is None:
+        if crew is None or crew.stopped != "settled" or not self.jobs.has_rest():
             return None
         return StoppedEarly(crew.settled, self.progress.done, self.progress.total)
 
@@ -160,7 +178,7 @@ class Sitting:
                 fix=f"{crew.told.fix}; what was finished is kept as run {run_id}",
             )
         if crew.cause is not None:
-            what = f"sample {crew.cause.sample_id!r} failed: {crew.cause.error}"
+            what = failure_of(crew.cause)
             if crew.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
             raise RunStopped(

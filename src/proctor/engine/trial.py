@@ -7,18 +7,22 @@ import math
 import random
 import traceback
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol
 
 from proctor import sessions
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
+from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
 from proctor.engine.cache import CachedReply, Call, OutputCache
-from proctor.engine.limits import Slot
+from proctor.engine.limits import RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
+from proctor.evaluators.verdict import as_error
+from proctor.isolation import UserCall, outside_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -76,7 +80,7 @@ class TrialRunner:
         """Run one sample in one configuration, and score what comes out."""
         if self._others is None:
             return await self._scored(await self._trial(slot, sample, configuration, epoch))
-        seat = self._others.seat(slot, sample.id, configuration, epoch)
+        seat = self._others.seat(sample.id, configuration, epoch)
         try:
             trial = await self._trial(slot, sample, configuration, epoch)
             return await self._scored(trial, await seat.joined(trial))
@@ -106,7 +110,10 @@ class TrialRunner:
             latency = (self._monotonic() - began) * 1000.0
             if len(session):
                 spent = _sum(spent, session)
-            if failure is None or attempt > self._options.retries or not is_worth_it(failure):
+            if failure is None:
+                break
+            reply = None
+            if attempt > self._options.retries or not is_worth_it(failure):
                 break
             delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
             slot.resting = True
@@ -118,7 +125,8 @@ class TrialRunner:
             attempt += 1
         sessions.current.set(None)
         cached = False
-        if isinstance(reply, Reply):
+        # Not isinstance, which asks the object itself for its class.
+        if issubclass(type(reply), Reply):
             cached = type(reply) is CachedReply
             spent, session = reply.usage or spent, reply.session or session
             latency = self._told(reply, latency)
@@ -151,41 +159,37 @@ class TrialRunner:
         epoch: int,
         began: float,
     ) -> tuple[Any, BaseException | None]:
-        """Call the target once: what it gave, or why it gave nothing."""
+        """Call the target once: what it returned, or why it returned nothing."""
         timeout = self._timeout
-        slot.expired = False
-        slot.until = math.inf if timeout is None else began + timeout
-        reply: Any = None
-        failure: BaseException | None = None
-        try:
-            reply = await self._call(sample, configuration.options, epoch)
-            if isinstance(reply, Reply):
-                _check(reply)
-        except asyncio.CancelledError as error:
-            if slot.abandoned or (not slot.expired and _is_cancelled()):
-                raise
-            failure = error
-        except (KeyboardInterrupt, GeneratorExit, StopRun):
-            raise
-        except BaseException as error:
-            reply, failure = None, error
-        finally:
-            slot.until = math.inf
-        if slot.expired:
-            # The time-out was asked of the task; it has been dealt with here.
-            _current_task().uncancel()
-            return None, TimedOut()
-        if failure is None and timeout is not None and self._monotonic() - began > timeout:
+        call = UserCall(self._call, sample, configuration.options, epoch)
+        if not call.ended:
+            slot.call = call
+            slot.until = math.inf if timeout is None else began + timeout
+            try:
+                await call.wait()
+            finally:
+                slot.call, slot.until = None, math.inf
+        if isinstance(call.error, StopRun):
+            raise call.error
+        if call.expired:
+            return None, TimedOut("it went on after it was told to stop" if call.given_up else "")
+        if call.error is not None:
+            return None, call.error
+        if timeout is not None and self._monotonic() - began > timeout:
             return None, TimedOut(
                 "it could not be stopped in time: it blocked the event loop, or came back late"
             )
-        return reply, failure
+        reply = call.value
+        return reply, _fault_of(reply) if issubclass(type(reply), Reply) else None
 
 
-def _check(reply: Reply) -> None:
-    """Users make replies by hand; one that does not hold together is the target's failure."""
-    if not isinstance(reply.usage, Usage | None) or not isinstance(reply.session, Session | None):
-        raise TypeError("a Reply's usage is a Usage and its session a Session, or None")
+def _fault_of(reply: Reply) -> TypeError | None:
+    """What is wrong with a Reply that a user made by hand: that is the target's failure."""
+    usage: Any = reply.usage
+    session: Any = reply.session
+    if isinstance(usage, Usage | None) and isinstance(session, Session | None):
+        return None
+    return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
 
 def _sum(spent: Usage | None, session: Session) -> Usage | None:
@@ -238,52 +242,70 @@ class Scoring:
 
     def at_once(self, trial: Trial) -> dict[str, Score]:
         """Every evaluator's score, where all are quick and nobody listens."""
-        return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
+        return outside_task(self._each_at_once, trial)
+
+    def _each_at_once(self, trial: Trial) -> dict[str, Score]:
+        return {name: copy_context().run(score, trial) for name, score in self._quick}  # type: ignore[misc]
 
     async def __call__(self, trial: Trial) -> tuple[dict[str, Score], dict[str, Session]]:
         """Every evaluator's score, in the order of their definition, and what they asked models."""
         waits = [step for step in self._steps if step.mode != "inline"]
         heard = {step.label: Session() for step in waits}
-        waiting = {
-            step.label: asyncio.ensure_future(self._wait(step, trial, heard[step.label]))
-            for step in waits
-        }
+        calls = {step.label: self._begin(step, trial, heard[step.label]) for step in waits}
         scores: dict[str, Score] = {}
         try:
             for step in self._steps:
                 if self._progress.has_listeners:
                     self._progress.evaluator_start(trial, step.label, step.field)
-                task = waiting.get(step.label)
-                scores[step.label] = step.score(trial) if task is None else await task
+                call = calls.get(step.label)
+                scores[step.label] = (
+                    outside_task(step.score, trial) if call is None else await self._score_of(call)
+                )
                 if self._progress.has_listeners:
                     said = scores[step.label]
                     self._progress.evaluator_end(trial, step.label, said, step.field)
         except StopRun:
             # What the others are answered is paid for: it is kept, where answers are.
-            await asyncio.gather(*waiting.values(), return_exceptions=True)
+            for call in calls.values():
+                await call.wait()
             raise
         finally:
-            for task in waiting.values():
-                task.cancel()
+            for call in calls.values():
+                call.abandon()
         together = {name: _together(name, group, scores) for name, group in self._evaluators}
         return together, {name: session for name, session in heard.items() if len(session)}
 
-    async def _wait(self, step: Step, trial: Trial, session: Session) -> Score:
-        """One evaluator that waits, within its time; what it asks is noted in its own session."""
-        sessions.current.set(session)
+    def _begin(self, step: Step, trial: Trial, session: Session) -> UserCall:
+        """Call an evaluator that waits; what it asks is noted in its own session."""
+        outer = sessions.current.set(session)
+        terms = None
         if self._kept is not None:
-            conditions.set(conditions.get()._replace(kept=self._kept))
+            terms = conditions.set(conditions.get()._replace(kept=self._kept))
         try:
-            async with asyncio.timeout(self._timeout):
-                if step.mode == "thread":
-                    return await self._threads.run(step.score, trial)  # type: ignore[no-any-return]
-                return await step.score(trial)  # type: ignore[no-any-return]
-        except TimeoutError:
+            if step.mode == "thread":
+                call = UserCall(self._threads.run, step.score, trial)
+            else:
+                call = UserCall(step.score, trial)
+        finally:
+            sessions.current.reset(outer)
+            if terms is not None:
+                conditions.reset(terms)
+        if self._timeout is not None and not call.ended:
+            call.limit(self._timeout, limits.GRACE_SECONDS)
+        return call
+
+    async def _score_of(self, call: UserCall) -> Score:
+        """What an evaluator that waits said, within its time."""
+        await call.wait()
+        if isinstance(call.error, StopRun):
+            raise call.error
+        if call.expired:
             return Score.error(f"TimeoutError: no verdict within {self._timeout:g} s")
-        except asyncio.CancelledError:
-            if _is_cancelled():
-                raise
+        if isinstance(call.error, asyncio.CancelledError):
             return Score.error("CancelledError: the evaluator was cancelled from inside")
+        if call.error is not None:
+            return as_error(call.error)
+        return call.value  # type: ignore[no-any-return]
 
 
 def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
@@ -297,20 +319,20 @@ def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
 def _together(name: str, group: FieldGroup | None, scores: dict[str, Score]) -> Score:
     if group is None:
         return scores[name]
-    return group.rule({part: scores[f"{name}.{part}"] for part in group.parts})
+    return outside_task(group.rule, {part: scores[f"{name}.{part}"] for part in group.parts})
 
 
 class TimedOut(Exception):
     """The target took longer than it may."""
 
 
-def overrun(slot: Slot, timeout: float | None, now: float) -> EvalResult:
-    """The result of a call that went on after it was told to stop."""
-    assert slot.job is not None
-    _, sample, configuration, epoch, began = slot.job
+def cancelled_worker(job: RunningJob, now: float) -> EvalResult:
+    """The result of a job whose worker was cancelled by something else than the run."""
+    _, sample, configuration, epoch, began = job
+    message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(
         sample,
-        error=describe(TimedOut("it went on after it was told to stop"), timeout),
+        error=Failure("CancelledError", message),
         latency_ms=(now - began) * 1000.0,
         configuration=configuration.name,
         epoch=epoch,
@@ -326,23 +348,14 @@ def describe(error: BaseException, timeout: float | None) -> Failure:
     kind = type(error).__name__
     try:
         message = str(error)
-    except Exception as broken:
+    except BaseException as broken:
         message = f"(its message cannot be read: {type(broken).__name__})"
+    if isinstance(error, asyncio.CancelledError) and not message:
+        message = "the target was cancelled from inside, not by Proctor"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
     where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
     return Failure(kind, message[:MESSAGE_LENGTH], where)
-
-
-def _current_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
-
-
-def _is_cancelled() -> bool:
-    """True if this task was told to end, rather than its work having cancelled itself."""
-    return _current_task().cancelling() > 0
 
 
 _ENGINE = __file__.rpartition("engine")[0]
