@@ -8,11 +8,12 @@ that task.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import signal
 import sys
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -43,92 +44,6 @@ def is_interrupt(error: BaseException) -> bool:
     )
 
 
-if sys.version_info >= (3, 12):
-
-    def _start_task(
-        coroutine: Coroutine[Any, Any, None],
-        loop: asyncio.AbstractEventLoop,
-        context: contextvars.Context,
-    ) -> asyncio.Task[None]:
-        return asyncio.Task(coroutine, loop=loop, context=context, eager_start=True)
-
-else:
-
-    class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
-        """A task that takes its first step at once, as `eager_start` does from Python 3.12 on.
-
-        A coroutine that never waits then costs no turn of the loop. From the second step on it is
-        the standard library's own task.
-        """
-
-        def __init__(
-            self,
-            coroutine: Coroutine[Any, Any, None],
-            loop: asyncio.AbstractEventLoop,
-            context: contextvars.Context,
-        ) -> None:
-            # As `Future` and `Task` set them, but for what is the same for all.
-            self._loop = loop
-            self._callbacks: list[Any] = []
-            self._name = "proctor-call"
-            self._num_cancels_requested = 0
-            self._must_cancel = False
-            self._fut_waiter = None
-            self._coro = coroutine
-            self._context = context
-            caller = asyncio.current_task(loop)
-            if caller is not None:
-                _leave_task(loop, caller)
-            _enter_task(loop, self)
-            try:
-                self._wait_for(context.run(coroutine.send, None))
-            except StopIteration:
-                self._finish()
-            except BaseException as error:
-                self._finish()
-                self._exception = error
-                raise
-            finally:
-                _leave_task(loop, self)
-                if caller is not None:
-                    _enter_task(loop, caller)
-
-        def _finish(self) -> None:
-            # What the coroutine returned is not needed: see `UserCall`.
-            self._state = "CANCELLED" if self._must_cancel else "FINISHED"
-            self._must_cancel = False
-            if self._callbacks:
-                self._Future__schedule_callbacks()
-
-        def _wait_for(self, awaited: Any) -> None:
-            """Do what `Task` does when its coroutine waits."""
-            wrong = None
-            if awaited is not None:
-                if getattr(awaited, "_asyncio_future_blocking", None) is None:
-                    wrong = RuntimeError(f"Task got bad yield: {awaited!r}")
-                elif awaited.get_loop() is not self._loop:
-                    wrong = RuntimeError(f"{awaited!r} is attached to a different loop")
-                elif awaited is self:
-                    wrong = RuntimeError(f"Task cannot await on itself: {self!r}")
-                elif not awaited._asyncio_future_blocking:
-                    wrong = RuntimeError(f"yield was used instead of yield from with {awaited!r}")
-                else:
-                    awaited._asyncio_future_blocking = False
-                    awaited.add_done_callback(self._Task__wakeup, context=self._context)
-                    self._fut_waiter = awaited
-                    if self._must_cancel and awaited.cancel(msg=self._cancel_message):
-                        self._must_cancel = False
-                    return
-            self._loop.call_soon(self._Task__step, wrong, context=self._context)
-
-    def _start_task(
-        coroutine: Coroutine[Any, Any, None],
-        loop: asyncio.AbstractEventLoop,
-        context: contextvars.Context,
-    ) -> asyncio.Task[None]:
-        return _EagerTask(coroutine, loop, context)
-
-
 def hide(task: asyncio.Task[Any]) -> None:
     """Remove a task from `asyncio.all_tasks()`, so that user code cannot cancel it from there."""
     _unregister_task(task)
@@ -142,14 +57,19 @@ def outside_task(function: Callable[..., T], *args: Any) -> T:
     >>> asyncio.run(main()) is None
     True
     """
-    context = contextvars.copy_context()
-    loop = asyncio._get_running_loop()
-    task = None if loop is None else asyncio.current_task(loop)
+    run: Callable[..., T] = copy_context().run
+    return without_task(run, function, *args)
+
+
+def without_task(function: Callable[..., T], *args: Any) -> T:
+    """Call a function with no current task that it could cancel."""
+    loop = _get_running_loop()
+    task = None if loop is None else _current_task(loop)
     if loop is None or task is None:
-        return context.run(function, *args)
+        return function(*args)
     _leave_task(loop, task)
     try:
-        return context.run(function, *args)
+        return function(*args)
     finally:
         _enter_task(loop, task)
 
@@ -176,14 +96,10 @@ class UserCall:
     def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
         self.value: Any = None
         self.error: BaseException | None = None
-        self.ended = False
-        self.expired = False
-        self.given_up = False
+        self.ended = self.expired = self.given_up = False
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        loop = asyncio.get_running_loop()
-        context = contextvars.copy_context()
-        self._task = _start_task(self._run(function, args), loop, context)
+        self._task = _start_task(self._run(function, args), asyncio.get_running_loop())
         if not self.ended:
             _unregister_task(self._task)
 
@@ -244,6 +160,89 @@ class UserCall:
     def _wake(self, _task: object = None) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+if sys.version_info >= (3, 12):
+    _current_task = asyncio.current_task
+
+    def _start_task(
+        coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+    ) -> asyncio.Task[None]:
+        return asyncio.Task(coroutine, loop=loop, context=copy_context(), eager_start=True)
+
+else:
+    # `asyncio.current_task` is this look-up, in Python.
+    _current_task = asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]
+
+    class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
+        """A task that takes its first step at once, as `eager_start` does from Python 3.12 on.
+
+        A coroutine that never waits then costs no turn of the loop. From the second step on it is
+        the standard library's own task.
+        """
+
+        # As `Task` sets them for each.
+        _name = "proctor-call"
+        _num_cancels_requested = 0
+        _must_cancel = False
+        _fut_waiter = None
+
+        def __init__(
+            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+        ) -> None:
+            self._loop = loop
+            self._callbacks: list[Any] = []
+            self._coro = coroutine
+            self._context = context = copy_context()
+            caller = _current_task(loop)
+            if caller is not None:
+                _leave_task(loop, caller)
+            _enter_task(loop, self)
+            try:
+                self._wait_for(context.run(coroutine.send, None))
+            except StopIteration:
+                self._finish()
+            except BaseException as error:
+                self._finish()
+                self._exception = error
+                raise
+            finally:
+                _leave_task(loop, self)
+                if caller is not None:
+                    _enter_task(loop, caller)
+
+        def __del__(self) -> None:
+            if self._state == "PENDING":
+                super().__del__()
+
+        def _finish(self) -> None:
+            # What the coroutine returned is not needed: see `UserCall`.
+            self._state = "CANCELLED" if self._must_cancel else "FINISHED"
+            if self._callbacks:
+                self._Future__schedule_callbacks()
+
+        def _wait_for(self, awaited: Any) -> None:
+            """Do what `Task` does when its coroutine waits."""
+            wrong = None
+            if awaited is not None:
+                if getattr(awaited, "_asyncio_future_blocking", None) is None:
+                    wrong = RuntimeError(f"Task got bad yield: {awaited!r}")
+                elif awaited.get_loop() is not self._loop:
+                    wrong = RuntimeError(f"{awaited!r} is attached to a different loop")
+                elif awaited is self:
+                    wrong = RuntimeError(f"Task cannot await on itself: {self!r}")
+                elif not awaited._asyncio_future_blocking:
+                    wrong = RuntimeError(f"yield was used instead of yield from with {awaited!r}")
+                else:
+                    awaited._asyncio_future_blocking = False
+                    awaited.add_done_callback(self._Task__wakeup, context=self._context)
+                    self._fut_waiter = awaited
+                    if self._must_cancel and awaited.cancel(msg=self._cancel_message):
+                        self._must_cancel = False
+                    return
+            self._loop.call_soon(self._Task__step, wrong, context=self._context)
+
+    _start_task = _EagerTask
 
 
 async def settle_abandoned(seconds: float) -> None:

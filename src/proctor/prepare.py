@@ -28,8 +28,11 @@ from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
 from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
-from proctor.records.run import OnError, Redact, RunOptions
-from proctor.records.trial import Configuration
+from proctor.records.run import EvaluatorSpec, OnError, Redact, RunOptions
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Usage
+from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.registry import Registry, parameters_of
 from proctor.rubrics.files import STARTER, load_rubrics
 from proctor.session_dataset import SessionDataset
@@ -335,7 +338,25 @@ def load_metrics(
     registry = MetricRegistry.of_run(specs, fields or {})
     for metric in loaded:
         registry.register(metric)
+    if loaded:
+        _refuse_clashes(registry, specs, loaded)
     return loaded
+
+
+def _refuse_clashes(
+    registry: MetricRegistry, specs: Sequence[EvaluatorSpec], metrics: Sequence[Any]
+) -> None:
+    """Refuse metrics whose numbers would have the same name, before anything is called.
+
+    Which numbers a metric gives is seen by computing it over no results; one that fails on none,
+    and bears the name of something that has numbers, also over a made-up one.
+    """
+    known = registry.compute_all(ResultList(()))
+    names = {name_of(metric) for metric in metrics}
+    if any(flat.partition(".")[0] in names and "." in flat for flat in known):
+        scores = {spec.name: Score(1.0, True) for spec in specs}
+        trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
+        registry.compute_all(ResultList([EvalResult(trial, scores)]))
 
 
 def check_thresholds(

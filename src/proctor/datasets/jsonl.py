@@ -81,7 +81,7 @@ class JSONLDataset:
         quick, absent = self._quick(), dict(self._reader.paths)
         record: Mapping[str, Any] = {}
         empty = True
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False

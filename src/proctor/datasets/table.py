@@ -75,7 +75,7 @@ class CSVDataset:
         return self.inspect()
 
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             table = _rows_with_lines(file, self._delimiter, refuse)
             line, header = next(table, (0, []))
             header = [name.strip() for name in header]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal
 
 from proctor.clock import Clock
@@ -43,7 +43,7 @@ class Crew:
     def __init__(
         self,
         options: RunOptions,
-        jobs: Iterator[Job],
+        jobs: Iterable[Job],
         runner: Runner,
         writer: ResultWriter,
         progress: Progress,
@@ -52,7 +52,7 @@ class Crew:
         decide: Hear | None = None,
     ) -> None:
         self._options = options
-        self._jobs = jobs
+        self._jobs = iter(jobs)
         self._more = more
         self._decide = decide
         self._runner = runner

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from proctor.errors import EvaluatorError
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import History, Metric
@@ -35,7 +36,13 @@ def aggregate(
 def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
     """Compute what a run amounts to from what is stored, and store that with how it stands."""
     results = history.results(run.run_id, run)
-    table, by_configuration = aggregate(results, run, metrics)
+    try:
+        table, by_configuration = aggregate(results, run, metrics)
+    except EvaluatorError as error:
+        # Two metrics gave numbers of the same name. What was run must not be lost for it.
+        left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
+        run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
+        table, by_configuration = aggregate(results, run)
     silent = dict.fromkeys((*run.warnings, *_silent(results, run, table)))
     run = msgspec.structs.replace(run, warnings=tuple(silent))
     history.finish(run, table, by_configuration)

@@ -44,20 +44,17 @@ class Ledger:
         self.open: dict[int, Job] = {}
 
     def __iter__(self) -> Iterator[Job]:
-        return self
-
-    def __next__(self) -> Job:
+        # A generator, for one step of it is taken for every sample.
+        open_jobs = self.open
         try:
-            job = next(self._jobs)
-        except StopIteration:
-            self.is_exhausted = True
-            raise
+            for job in self._jobs:
+                self.handed_out += 1
+                open_jobs[job[0]] = job
+                yield job
         except asyncio.CancelledError as error:
             # Passed on, it would end the worker that reads and not the run.
             raise DatasetError("reading the dataset was cancelled from inside it") from error
-        self.handed_out += 1
-        self.open[job[0]] = job
-        return job
+        self.is_exhausted = True
 
     def close(self, position: int) -> None:
         """Count the result of a job that was handed out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,6 +67,7 @@ class Sitting:
         (self.history.begin if self.is_new else self.history.update)(self.metadata)
         status: RunStatus = "failed"
         crew: Crew | None = None
+        folder = _current_folder()
         redaction = redaction_for(self.metadata.options)
         try:
             watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
@@ -78,6 +80,7 @@ class Sitting:
             status = "interrupted"
             raise
         finally:
+            self._return_to(folder)
             missing = self._missing(crew)
             if missing and status == "completed":
                 status = "interrupted"
@@ -86,6 +89,17 @@ class Sitting:
         if missing and status != "completed":
             raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report)
         return report
+
+    def _return_to(self, folder: str | None) -> None:
+        """Go back to the current folder of before, if a target or an evaluator has left it."""
+        if folder is None or folder == _current_folder():
+            return
+        self.progress.warnings.append(
+            "a target or an evaluator changed the current folder of the process (os.chdir): "
+            "samples that ran at the same time may have seen the other folder"
+        )
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
 
     def _missing(self, crew: Crew | None) -> str:
         """Compare the results with the plan: what has none, in words; empty if they agree."""
@@ -188,6 +202,14 @@ class Sitting:
             )
 
 
+def _current_folder() -> str | None:
+    """The current folder of the process; None if it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - as text, and quick
+    except OSError:
+        return None
+
+
 class Overheard:
     """A writer whose results somebody else is given too; if that fails, the run says so once."""
 
@@ -213,7 +235,7 @@ class Overheard:
 
 
 class _Interrupts:
-    """What Ctrl-C does while a run lasts. Runs side by side in one loop are all told.
+    """What a signal does while a run lasts. Runs side by side in one loop are all told.
 
     Runs need not end in the order in which they began, so one that is over may lie under one that
     is not. It says nothing then: only when all are over does what was there before them hold.
@@ -246,16 +268,37 @@ class _Interrupts:
 
 @contextlib.contextmanager
 def on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C be handled by the run while it lasts, where this thread may decide that."""
+    """Let Ctrl-C and SIGTERM be handled by the run while it lasts, where this thread may decide it.
+
+    SIGTERM drops what is being run, as a second Ctrl-C does: whoever sends it does not wait long.
+    A program that handles SIGTERM itself goes on doing so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
-    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(signal.SIGINT))
-    signal.signal(signal.SIGINT, ours)
+
+    def drop() -> None:
+        handle()
+        handle()
+
+    with contextlib.ExitStack() as handlers:
+        handlers.enter_context(_handled(signal.SIGINT, loop, handle))
+        at_term = signal.getsignal(signal.SIGTERM)
+        if at_term is signal.SIG_DFL or isinstance(at_term, _Interrupts):
+            handlers.enter_context(_handled(signal.SIGTERM, loop, drop))
+        yield
+
+
+@contextlib.contextmanager
+def _handled(
+    number: signal.Signals, loop: asyncio.AbstractEventLoop, handle: Callable[[], None]
+) -> Iterator[None]:
+    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(number))
+    signal.signal(number, ours)
     try:
         yield
     finally:
         before = ours.end()
-        if signal.getsignal(signal.SIGINT) is ours:
-            signal.signal(signal.SIGINT, before)
+        if signal.getsignal(number) is ours:
+            signal.signal(number, before)

@@ -26,6 +26,7 @@ from proctor.engine.beside import (
     needs_others,
     together,
 )
+from proctor.engine.bounds import Bounds
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.changes import differences, refuse_if_changed
@@ -170,7 +171,8 @@ def rescore(
             company = None
             if needs_of(plan.evaluators):
                 company = company_of(plan.evaluators, metadata.baseline, metadata.options)
-            yield observed.runner(stored.runner(scoring, company))
+            bounds = Bounds(metadata.options, threads)
+            yield observed.runner(stored.runner(scoring, company, bounds))
 
     return Sitting(
         metadata,

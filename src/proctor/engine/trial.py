@@ -15,6 +15,7 @@ from proctor.asking.conditions import conditions
 from proctor.clock import Clock
 from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
+from proctor.engine.bounds import Bounds
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import RunningJob, Slot
 from proctor.engine.plan import Setup
@@ -22,7 +23,7 @@ from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
 from proctor.evaluators.verdict import as_error
-from proctor.isolation import UserCall, outside_task
+from proctor.isolation import UserCall, outside_task, without_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -70,6 +71,7 @@ class TrialRunner:
         self._timeout = plan.options.timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
+        self._bounds = Bounds(plan.options, threads)
         timeout = plan.options.evaluator_timeout
         self._score = Scoring(plan.evaluators, timeout, threads, progress, kept)
         self._chance = chance or random.Random()
@@ -79,26 +81,30 @@ class TrialRunner:
     ) -> EvalResult:
         """Run one sample in one configuration, and score what comes out."""
         if self._others is None:
-            return await self._scored(await self._trial(slot, sample, configuration, epoch))
+            trial, stored = await self._trial(slot, sample, configuration, epoch)
+            return await self._scored(stored, trial)
         seat = self._others.seat(sample.id, configuration, epoch)
         try:
-            trial = await self._trial(slot, sample, configuration, epoch)
-            return await self._scored(trial, await seat.joined(trial))
+            trial, stored = await self._trial(slot, sample, configuration, epoch)
+            return await self._scored(stored, await seat.joined(trial))
         finally:
             seat.leave()
 
-    async def _scored(self, trial: Trial, as_seen: Trial | None = None) -> EvalResult:
-        """A trial with its scores; evaluators may see more of it than what is kept."""
-        if trial.error is not None:
-            return EvalResult(trial)
-        if self._score.is_quick:
-            return EvalResult(trial, self._score.at_once(as_seen or trial))
-        return EvalResult(trial, *await self._score(as_seen or trial))
+    async def _scored(self, stored: Trial, as_seen: Trial) -> EvalResult:
+        """A trial with its scores; evaluators may see more of it than what is stored."""
+        if stored.error is not None:
+            result = EvalResult(stored)
+        elif self._score.is_quick and stored.output is as_seen.output:
+            result = EvalResult(stored, self._score.at_once(as_seen))
+        else:
+            in_threads = stored.output is not as_seen.output
+            result = EvalResult(stored, *await self._score(as_seen, in_threads=in_threads))
+        return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result
 
     async def _trial(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> Trial:
-        """Call the target, again where that is worth it: what is left behind in the end."""
+    ) -> tuple[Trial, Trial]:
+        """Call the target, again where that is worth it: the trial, and what is stored of it."""
         started_at = self._clock.now()
         attempt, spent = 1, None
         latency: float | None
@@ -131,7 +137,7 @@ class TrialRunner:
             spent, session = reply.usage or spent, reply.session or session
             latency = self._told(reply, latency)
             reply = reply.output
-        return Trial(
+        trial = Trial(
             sample,
             reply,
             None if failure is None else describe(failure, self._timeout),
@@ -144,6 +150,9 @@ class TrialRunner:
             session if len(session) else None,
             cached,
         )
+        if type(reply) is str and len(reply) <= self._bounds.short:
+            return trial, trial
+        return await self._bounds.output_of(trial)
 
     def _told(self, reply: Reply, measured: float) -> float | None:
         """How long it took: as the target says, else as measured; looking it up says nothing."""
@@ -242,14 +251,20 @@ class Scoring:
 
     def at_once(self, trial: Trial) -> dict[str, Score]:
         """Every evaluator's score, where all are quick and nobody listens."""
-        return outside_task(self._each_at_once, trial)
+        return without_task(self._each_at_once, trial)
 
     def _each_at_once(self, trial: Trial) -> dict[str, Score]:
         return {name: copy_context().run(score, trial) for name, score in self._quick}  # type: ignore[misc]
 
-    async def __call__(self, trial: Trial) -> tuple[dict[str, Score], dict[str, Session]]:
-        """Every evaluator's score, in the order of their definition, and what they asked models."""
-        waits = [step for step in self._steps if step.mode != "inline"]
+    async def __call__(
+        self, trial: Trial, *, in_threads: bool = False
+    ) -> tuple[dict[str, Score], dict[str, Session]]:
+        """Every evaluator's score, in the order of their definition, and what they asked models.
+
+        With `in_threads` quick evaluators run in threads too, within their time: the output is an
+        object of the user's, and to compare or show it calls code of the user's.
+        """
+        waits = [step for step in self._steps if in_threads or step.mode != "inline"]
         heard = {step.label: Session() for step in waits}
         calls = {step.label: self._begin(step, trial, heard[step.label]) for step in waits}
         scores: dict[str, Score] = {}
@@ -282,10 +297,10 @@ class Scoring:
         if self._kept is not None:
             terms = conditions.set(conditions.get()._replace(kept=self._kept))
         try:
-            if step.mode == "thread":
-                call = UserCall(self._threads.run, step.score, trial)
-            else:
+            if step.mode == "async":
                 call = UserCall(step.score, trial)
+            else:
+                call = UserCall(self._threads.run, step.score, trial)
         finally:
             sessions.current.reset(outer)
             if terms is not None:
