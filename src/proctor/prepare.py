@@ -336,27 +336,26 @@ def load_metrics(
     if (rubrics := columns_of(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
     registry = MetricRegistry.of_run(specs, fields or {})
+    numbers = _refuse_clashes(registry, specs)
     for metric in loaded:
         registry.register(metric)
-    if loaded:
-        _refuse_clashes(registry, specs, loaded)
+    registry.compute_all(ResultList(()))
+    own = {name_of(metric) for metric in loaded}
+    if own & numbers or any(
+        number.startswith(f"{name}.") for name in own for number in own | numbers
+    ):
+        _refuse_clashes(registry, specs)
     return loaded
 
 
-def _refuse_clashes(
-    registry: MetricRegistry, specs: Sequence[EvaluatorSpec], metrics: Sequence[Any]
-) -> None:
-    """Refuse metrics whose numbers would have the same name, before anything is called.
+def _refuse_clashes(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:
+    """Refuse metrics whose numbers have the same name, before anything is called; else the names.
 
-    Which numbers a metric gives is seen by computing it over no results; one that fails on none,
-    and bears the name of something that has numbers, also over a made-up one.
+    Which numbers a metric gives is seen by computing it, here over a made-up result.
     """
-    known = registry.compute_all(ResultList(()))
-    names = {name_of(metric) for metric in metrics}
-    if any(flat.partition(".")[0] in names and "." in flat for flat in known):
-        scores = {spec.name: Score(1.0, True) for spec in specs}
-        trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
-        registry.compute_all(ResultList([EvalResult(trial, scores)]))
+    scores = {spec.name: Score(1.0, True) for spec in specs}
+    trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
+    return set(registry.compute_all(ResultList([EvalResult(trial, scores)])))
 
 
 def check_thresholds(

@@ -1,13 +1,13 @@
 """Outputs, sessions and scores within bounds: neither too large nor too slow to be stored.
 
-Turning a user's object into JSON calls code of the user's (`__repr__`, `tolist`, `items`), which may
+Turning an object into JSON calls code of the user (`__repr__`, `tolist`, `items`), which may
 take for ever or give gigabytes. Plain data is weighed and no more; any other object becomes JSON in
 a thread, within the time that a call has.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import uuid
@@ -31,7 +31,7 @@ DEEPEST = 200
 LONGEST_REPR = 10_000
 _NUMBERS = (float, type(None))
 _LEAVES = (
-    datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID, enum.Enum,
+    dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID, enum.Enum,
 )  # fmt: skip
 _MANY = (list, tuple, set, frozenset)
 HOW_TO_RAISE = "raise the limit: max_output_bytes=… (--max-output-bytes, in an eval file too)"
