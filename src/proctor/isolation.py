@@ -24,6 +24,8 @@ _leave_task = asyncio.tasks._leave_task
 _register_task = asyncio.tasks._register_task
 _unregister_task = asyncio.tasks._unregister_task
 
+_NAME = "proctor-call"
+
 # Calls that were cancelled and whose end nobody waits for; loops hold tasks weakly.
 _abandoned: set[asyncio.Task[Any]] = set()
 
@@ -74,115 +76,33 @@ def without_task(function: Callable[..., T], *args: Any) -> T:
         _enter_task(loop, task)
 
 
-class UserCall:
-    """One call of user code, begun at once, in a task and a context of its own.
-
-    Afterwards `value` is what it returned or `error` what it raised, a cancellation included.
-    Whoever waits does not depend on the task: `give_up` ends the wait even if the task goes on.
-
-    >>> async def main() -> tuple[object, object]:
-    ...     async def answer() -> int:
-    ...         asyncio.current_task().cancel()
-    ...         await asyncio.sleep(0)
-    ...     call = UserCall(answer)
-    ...     await call.wait()
-    ...     return call.value, type(call.error)
-    >>> asyncio.run(main())
-    (None, <class 'asyncio.exceptions.CancelledError'>)
-    """
-
-    __slots__ = ("_task", "_timer", "_waiter", "ended", "error", "expired", "given_up", "value")
-
-    def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.ended = self.expired = self.given_up = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._task = _start_task(self._run(function, args), asyncio.get_running_loop())
-        if not self.ended:
-            _unregister_task(self._task)
-
-    async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
-        # The outcome is kept here: a task that is cancelled just before it returns loses it.
-        try:
-            self.value = await function(*args)
-        except BaseException as error:
-            if is_interrupt(error):
-                raise
-            self.error = error
-        finally:
-            self.ended = True
-
-    async def wait(self) -> None:
-        """Return when the call has ended or was given up; if the wait is cancelled, so is it."""
-        if self.ended or self.given_up:
-            return
-        self._waiter = asyncio.get_running_loop().create_future()
-        self._task.add_done_callback(self._wake)
-        try:
-            await self._waiter
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            self.abandon()
-
-    def limit(self, seconds: float, grace: float) -> None:
-        """Let the call expire after some seconds, and give it up after the grace time."""
-
-        def expire() -> None:
-            self.expire()
-            self._timer = loop.call_later(grace, self.give_up)
-
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(seconds, expire)
-
-    def expire(self) -> None:
-        """Cancel the call because its time is over."""
-        self.expired = True
-        self._task.cancel()
-
-    def give_up(self) -> None:
-        """Stop waiting for a call that goes on although it was cancelled."""
-        self.given_up = True
-        self._wake()
-
-    def abandon(self) -> None:
-        """Cancel the call if it has not ended, and wait for it no longer."""
-        if self.ended or self._task.done():
-            return
-        # Visible again: whoever closes the loop should find it.
-        _register_task(self._task)
-        _abandoned.add(self._task)
-        self._task.add_done_callback(_abandoned.discard)
-        self._task.cancel()
-
-    def _wake(self, _task: object = None) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-
 if sys.version_info >= (3, 12):
     _current_task = asyncio.current_task
 
-    def _start_task(
-        coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-    ) -> asyncio.Task[None]:
-        return asyncio.Task(coroutine, loop=loop, context=copy_context(), eager_start=True)
+    class _EagerTask(asyncio.Task[None]):
+        """A task that takes its first step at once, in a copy of the context."""
+
+        def __init__(
+            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+        ) -> None:
+            super().__init__(
+                coroutine, loop=loop, name=_NAME, context=copy_context(), eager_start=True
+            )
 
 else:
-    # `asyncio.current_task` is this look-up, in Python.
-    _current_task = asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]
+    # `asyncio.current_task` is a look-up in it, and `_enter_task` an entry with more checks.
+    _current_tasks = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
+    _current_task = _current_tasks.get
 
     class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
-        """A task that takes its first step at once, as `eager_start` does from Python 3.12 on.
+        """A task that takes its first step at once, in a copy of the context.
 
         A coroutine that never waits then costs no turn of the loop. From the second step on it is
         the standard library's own task.
         """
 
         # As `Task` sets them for each.
-        _name = "proctor-call"
+        _name = _NAME
         _num_cancels_requested = 0
         _must_cancel = False
         _fut_waiter = None
@@ -195,9 +115,7 @@ else:
             self._coro = coroutine
             self._context = context = copy_context()
             caller = _current_task(loop)
-            if caller is not None:
-                _leave_task(loop, caller)
-            _enter_task(loop, self)
+            _current_tasks[loop] = self
             try:
                 self._wait_for(context.run(coroutine.send, None))
             except StopIteration:
@@ -207,9 +125,10 @@ else:
                 self._exception = error
                 raise
             finally:
-                _leave_task(loop, self)
-                if caller is not None:
-                    _enter_task(loop, caller)
+                if caller is None:
+                    del _current_tasks[loop]
+                else:
+                    _current_tasks[loop] = caller
 
         def __del__(self) -> None:
             if self._state == "PENDING":
@@ -242,7 +161,94 @@ else:
                     return
             self._loop.call_soon(self._Task__step, wrong, context=self._context)
 
-    _start_task = _EagerTask
+
+class UserCall(_EagerTask):
+    """One call of user code, begun at once, in a task and a context of its own.
+
+    Afterwards `value` is what it returned or `error` what it raised, a cancellation included.
+    Whoever waits does not depend on the task: `give_up` ends the wait even if the task goes on.
+
+    >>> async def main() -> tuple[object, object]:
+    ...     async def answer() -> int:
+    ...         asyncio.current_task().cancel()
+    ...         await asyncio.sleep(0)
+    ...     call = UserCall(answer)
+    ...     await call.wait()
+    ...     return call.value, type(call.error)
+    >>> asyncio.run(main())
+    (None, <class 'asyncio.exceptions.CancelledError'>)
+    """
+
+    value: Any = None
+    error: BaseException | None = None
+    ended = False
+    expired = False
+    given_up = False
+    _waiter: asyncio.Future[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        super().__init__(self._run(function, args), asyncio.get_running_loop())
+        if not self.ended:
+            _unregister_task(self)
+
+    async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        # The outcome is kept here: a task that is cancelled just before it returns loses it.
+        try:
+            self.value = await function(*args)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            self.error = error
+        finally:
+            self.ended = True
+
+    async def wait(self) -> None:
+        """Return when the call has ended or was given up; if the wait is cancelled, so is it."""
+        if self.ended or self.given_up:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        self.add_done_callback(self._wake)
+        try:
+            await self._waiter
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.abandon()
+
+    def limit(self, seconds: float, grace: float) -> None:
+        """Let the call expire after some seconds, and give it up after the grace time."""
+
+        def expire() -> None:
+            self.expire()
+            self._timer = loop.call_later(grace, self.give_up)
+
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, expire)
+
+    def expire(self) -> None:
+        """Cancel the call because its time is over."""
+        self.expired = True
+        self.cancel()
+
+    def give_up(self) -> None:
+        """Stop waiting for a call that goes on although it was cancelled."""
+        self.given_up = True
+        self._wake()
+
+    def abandon(self) -> None:
+        """Cancel the call if it has not ended, and wait for it no longer."""
+        if self.ended or self.done():
+            return
+        # Visible again: whoever closes the loop should find it.
+        _register_task(self)
+        _abandoned.add(self)
+        self.add_done_callback(_abandoned.discard)
+        self.cancel()
+
+    def _wake(self, _task: object = None) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 async def settle_abandoned(seconds: float) -> None:

@@ -168,11 +168,10 @@ def rescore(
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scoring = Scoring(evaluators, timeout, threads, progress, kept)
-            company = None
-            if needs_of(plan.evaluators):
-                company = company_of(plan.evaluators, metadata.baseline, metadata.options)
+            needs = needs_of(plan.evaluators)
+            company = company_of(plan.evaluators, metadata.baseline, metadata.options)
             bounds = Bounds(metadata.options, threads)
-            yield observed.runner(stored.runner(scoring, company, bounds))
+            yield observed.runner(stored.runner(scoring, company if needs else None, bounds))
 
     return Sitting(
         metadata,

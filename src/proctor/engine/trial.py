@@ -82,6 +82,11 @@ class TrialRunner:
         """Run one sample in one configuration, and score what comes out."""
         if self._others is None:
             trial, stored = await self._trial(slot, sample, configuration, epoch)
+            if trial is stored and trial.error is None and self._score.is_quick:
+                result = EvalResult(trial, self._score.at_once(trial))
+                if not self._bounds.needs_a_look(result):
+                    return result
+                return await self._bounds.settle(result)
             return await self._scored(stored, trial)
         seat = self._others.seat(sample.id, configuration, epoch)
         try:
@@ -112,7 +117,10 @@ class TrialRunner:
             session = Session()
             sessions.current.set(session)
             began = self._monotonic()
-            reply, failure = await self._attempt(slot, sample, configuration, epoch, began)
+            call = UserCall(self._call, sample, configuration.options, epoch)
+            if not call.ended:
+                await self._wait(slot, call, began)
+            reply, failure = self._outcome(call, began)
             latency = (self._monotonic() - began) * 1000.0
             if len(session):
                 spent = _sum(spent, session)
@@ -160,30 +168,24 @@ class TrialRunner:
             return reply.latency_ms
         return measured
 
-    async def _attempt(
-        self,
-        slot: Slot,
-        sample: Sample[Any, Any],
-        configuration: Configuration,
-        epoch: int,
-        began: float,
-    ) -> tuple[Any, BaseException | None]:
-        """Call the target once: what it returned, or why it returned nothing."""
-        timeout = self._timeout
-        call = UserCall(self._call, sample, configuration.options, epoch)
-        if not call.ended:
-            slot.call = call
-            slot.until = math.inf if timeout is None else began + timeout
-            try:
-                await call.wait()
-            finally:
-                slot.call, slot.until = None, math.inf
+    async def _wait(self, slot: Slot, call: UserCall, began: float) -> None:
+        """Wait for a call of the target, until its deadline."""
+        slot.call = call
+        slot.until = math.inf if self._timeout is None else began + self._timeout
+        try:
+            await call.wait()
+        finally:
+            slot.call, slot.until = None, math.inf
+
+    def _outcome(self, call: UserCall, began: float) -> tuple[Any, BaseException | None]:
+        """What a call of the target returned, or why it returned nothing."""
         if isinstance(call.error, StopRun):
             raise call.error
         if call.expired:
             return None, TimedOut("it went on after it was told to stop" if call.given_up else "")
         if call.error is not None:
             return None, call.error
+        timeout = self._timeout
         if timeout is not None and self._monotonic() - began > timeout:
             return None, TimedOut(
                 "it could not be stopped in time: it blocked the event loop, or came back late"
