@@ -180,12 +180,10 @@ class Bounds:
 
     def needs_a_look(self, result: EvalResult) -> bool:
         """True if a result holds more than texts and numbers beside its output."""
-        if result.trial.session is not None or result.sessions:
-            return True
         for score in result.scores.values():
-            if score.details or len(score.reason) > self.short:
+            if score.details or (score.reason and len(score.reason) > self.short):
                 return True
-        return False
+        return result.trial.session is not None or bool(result.sessions)
 
     async def settle(self, result: EvalResult) -> EvalResult:
         """A result whose session and scores can be stored; the rest is left out, with a warning."""

@@ -69,6 +69,7 @@ class TrialRunner:
         self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
+        self._most_seconds = math.inf if self._timeout is None else self._timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
         self._bounds = Bounds(plan.options, threads)
@@ -113,6 +114,7 @@ class TrialRunner:
         started_at = self._clock.now()
         attempt, spent = 1, None
         latency: float | None
+        failure: BaseException | None
         while True:
             session = Session()
             sessions.current.set(session)
@@ -120,8 +122,13 @@ class TrialRunner:
             call = UserCall(self._call, sample, configuration.options, epoch)
             if not call.ended:
                 await self._wait(slot, call, began)
-            reply, failure = self._outcome(call, began)
-            latency = (self._monotonic() - began) * 1000.0
+            seconds = self._monotonic() - began
+            latency = seconds * 1000.0
+            if call.error is None and seconds <= self._most_seconds and not call.expired:
+                reply = call.value
+                failure = None if type(reply) is str else _fault_of(reply)
+            else:
+                reply, failure = None, self._failure_of(call)
             if len(session):
                 spent = _sum(spent, session)
             if failure is None:
@@ -129,18 +136,12 @@ class TrialRunner:
             reply = None
             if attempt > self._options.retries or not is_worth_it(failure):
                 break
-            delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
-            slot.resting = True
-            if self._progress.stopping and slot.task is not None:
-                # It would have been dropped with the others, had it failed a moment earlier.
-                slot.task.cancel()
-            await self._clock.sleep(delay)
-            slot.resting = False
+            await self._rest(slot, attempt, failure)
             attempt += 1
         sessions.current.set(None)
         cached = False
         # Not isinstance, which asks the object itself for its class.
-        if issubclass(type(reply), Reply):
+        if type(reply) is not str and issubclass(type(reply), Reply):
             cached = type(reply) is CachedReply
             spent, session = reply.usage or spent, reply.session or session
             latency = self._told(reply, latency)
@@ -168,37 +169,44 @@ class TrialRunner:
             return reply.latency_ms
         return measured
 
+    async def _rest(self, slot: Slot, attempt: int, failure: BaseException) -> None:
+        """Wait before another attempt; a run that stops does not wait for it."""
+        delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
+        slot.resting = True
+        if self._progress.stopping and slot.task is not None:
+            # It would have been dropped with the others, had it failed a moment earlier.
+            slot.task.cancel()
+        await self._clock.sleep(delay)
+        slot.resting = False
+
     async def _wait(self, slot: Slot, call: UserCall, began: float) -> None:
         """Wait for a call of the target, until its deadline."""
         slot.call = call
-        slot.until = math.inf if self._timeout is None else began + self._timeout
+        slot.until = began + self._most_seconds
         try:
             await call.wait()
         finally:
             slot.call, slot.until = None, math.inf
 
-    def _outcome(self, call: UserCall, began: float) -> tuple[Any, BaseException | None]:
-        """What a call of the target returned, or why it returned nothing."""
+    def _failure_of(self, call: UserCall) -> BaseException:
+        """Why a call of the target returned nothing, or nothing in time."""
         if isinstance(call.error, StopRun):
             raise call.error
         if call.expired:
-            return None, TimedOut("it went on after it was told to stop" if call.given_up else "")
+            return TimedOut("it went on after it was told to stop" if call.given_up else "")
         if call.error is not None:
-            return None, call.error
-        timeout = self._timeout
-        if timeout is not None and self._monotonic() - began > timeout:
-            return None, TimedOut(
-                "it could not be stopped in time: it blocked the event loop, or came back late"
-            )
-        reply = call.value
-        return reply, _fault_of(reply) if issubclass(type(reply), Reply) else None
+            return call.error
+        return TimedOut(
+            "it could not be stopped in time: it blocked the event loop, or came back late"
+        )
 
 
-def _fault_of(reply: Reply) -> TypeError | None:
+def _fault_of(reply: Any) -> TypeError | None:
     """What is wrong with a Reply that a user made by hand: that is the target's failure."""
-    usage: Any = reply.usage
-    session: Any = reply.session
-    if isinstance(usage, Usage | None) and isinstance(session, Session | None):
+    # Not isinstance, which asks the object itself for its class.
+    if not issubclass(type(reply), Reply):
+        return None
+    if isinstance(reply.usage, Usage | None) and isinstance(reply.session, Session | None):
         return None
     return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
