@@ -135,6 +135,7 @@ def test_a_resumed_run_is_complete_when_all_of_its_plan_has_results(tmp_path: Pa
     resumed = evaluate(fragile, samples(6), exact_match, history=history, resume="latest")
     assert resumed.metadata is not None
     assert (resumed.total, resumed.metadata.status) == (6, "completed")
+    assert not any("no result" in warning for warning in resumed.metadata.warnings)
 
 
 def test_an_interrupted_run_says_what_is_missing(tmp_path: Path) -> None:

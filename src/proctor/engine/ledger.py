@@ -11,6 +11,8 @@ from proctor.errors import DatasetError
 from proctor.records.trial import DEFAULT_CONFIGURATION
 
 NAMED_AT_MOST = 20
+_NO_RESULT = "planned trials have no result"
+_TOO_SHORT = "it gave fewer samples than its length said"
 
 
 class Skipped:
@@ -93,13 +95,10 @@ class Ledger:
         if count <= 0:
             return ""
         if self.is_short and not self.open:
-            return (
-                f"the dataset ended after {self.planned} of the {expected} planned trials: "
-                "it gave fewer samples than its length said"
-            )
+            return f"the dataset ended after {self.planned} of the {expected} planned trials: {_TOO_SHORT}"
         names = self._names()
         listed = f": {names}" if names else ""
-        return f"{count} of {expected} planned trials have no result{listed}"
+        return f"{count} of {expected} {_NO_RESULT}{listed}"
 
     def longer(self) -> str:
         """That the dataset gave more samples than it said, in words; empty if it did not.
@@ -121,6 +120,15 @@ class Ledger:
             jobs += islice(self._jobs, NAMED_AT_MOST + 1 - len(jobs))
         named = [_name(job) for job in jobs[:NAMED_AT_MOST]]
         return ", ".join([*named, "…"] if len(jobs) > NAMED_AT_MOST else named)
+
+
+def says_missing(warning: str) -> bool:
+    """True for a warning that trials have no result: a resumed run counts anew.
+
+    >>> says_missing("2 of 8 planned trials have no result: s1, s2")
+    True
+    """
+    return _NO_RESULT in warning or _TOO_SHORT in warning
 
 
 def _name(job: Job) -> str:

@@ -32,7 +32,7 @@ from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.changes import differences, refuse_if_changed
 from proctor.engine.crew import Hear
 from proctor.engine.deciding import Decide, in_turn
-from proctor.engine.ledger import Ledger, Skipped
+from proctor.engine.ledger import Ledger, Skipped, says_missing
 from proctor.engine.plan import IsDone, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
 from proctor.engine.redacting import described, of_what_is_left
@@ -114,7 +114,11 @@ def resume(
         status="running",
         finished_at=None,
         configurations=_merged(before.configurations, metadata.configurations),
-        warnings=(*before.warnings, *_mixed(changes), *_moved(before, metadata)),
+        warnings=(
+            *(warning for warning in before.warnings if not says_missing(warning)),
+            *_mixed(changes),
+            *_moved(before, metadata),
+        ),
         stopped_early=None,
     )
     already = len(history.results(before.run_id))
