@@ -59,7 +59,7 @@ class Scale:
 
     >>> scale = Scale()
     >>> scale.weigh({"a": [1, 2, None]}), scale.is_plain
-    (23, True)
+    (19, True)
     """
 
     __slots__ = ("_known", "is_plain")

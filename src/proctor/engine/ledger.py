@@ -95,7 +95,8 @@ class Ledger:
         if count <= 0:
             return ""
         if self.is_short and not self.open:
-            return f"the dataset ended after {self.planned} of the {expected} planned trials: {_TOO_SHORT}"
+            ended = f"the dataset ended after {self.planned} of the {expected} planned trials"
+            return f"{ended}: {_TOO_SHORT}"
         names = self._names()
         listed = f": {names}" if names else ""
         return f"{count} of {expected} {_NO_RESULT}{listed}"
