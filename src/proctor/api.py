@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     budget: Mapping[str, float] | Budget | None
     redact: Redact
     shuffle: int | None
+    max_output_bytes: int
 
 
 class Conducted(Options, total=False):

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from proctor.isolation import hide, is_interrupt
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -44,11 +46,20 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, but a task that ignores its cancellation cannot hold up the end."""
     loop = asyncio.new_event_loop()
+    main: asyncio.Task[T] | None = None
     try:
         asyncio.set_event_loop(loop)
-        return loop.run_until_complete(coroutine)
+        main = loop.create_task(coroutine)
+        # What runs inside cannot find it among all tasks and cancel it.
+        hide(main)
+        _run_to_the_end(loop, main)
+        return main.result()
     finally:
         leftovers = asyncio.all_tasks(loop)
+        if main is None:
+            coroutine.close()
+        elif not main.done():
+            leftovers.add(main)
         for task in leftovers:
             task.cancel()
         if leftovers:
@@ -58,8 +69,26 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
         generators = loop.create_task(loop.shutdown_asyncgens())
         loop.run_until_complete(asyncio.wait({generators}, timeout=LEFTOVER_SECONDS))
-        asyncio.set_event_loop(None)
+        # User code may have set a policy of its own that knows no loop.
+        with contextlib.suppress(Exception):
+            asyncio.set_event_loop(None)
         loop.close()
+
+
+def _run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) -> None:
+    """Run a loop until a task is done, also if something inside stops the loop or exits."""
+    while not main.done():
+        try:
+            loop.run_until_complete(main)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # A task that raises one throws it through the loop as well. Whoever awaits that task
+            # gets it; the loop goes on, unless it may be a real Ctrl-C.
+            if main.done() or is_interrupt(error):
+                raise
+        except RuntimeError:
+            # `loop.stop()` was called inside.
+            if main.done() or loop.is_closed():
+                raise
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:

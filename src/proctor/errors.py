@@ -24,6 +24,7 @@ ProctorError                  what happened, where, and how to mend it
 │   └── ReceiptExpired        the message is no longer the caller's: its lease is over
 ├── StopRun                   no further call may be made (a budget is spent); ends the whole run
 └── RunStopped                a run ended early because it was told to (on_error, max_errors)
+    └── RunIncomplete         a run ended and some planned trials have no result
 
 RunInterrupted (a KeyboardInterrupt)   Ctrl-C; everything finished is kept and can be resumed
 """
@@ -192,6 +193,18 @@ class RunStopped(ProctorError):
     def __init__(self, what: str, *, run_id: str, fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.run_id = run_id
+
+
+class RunIncomplete(RunStopped):
+    """A run ended and some planned trials have no result; `report` holds those that have one."""
+
+    def __init__(self, missing: str, *, run_id: str, report: Any) -> None:
+        super().__init__(
+            f"run {run_id} is incomplete: {missing}",
+            run_id=run_id,
+            fix=f"resume it: --resume {run_id} (resume={run_id!r})",
+        )
+        self.report = report
 
 
 class RunInterrupted(KeyboardInterrupt):

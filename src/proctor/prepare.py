@@ -29,9 +29,12 @@ from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.results import ResultList
 from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
-from proctor.records.run import OnError, Redact, RunOptions
+from proctor.records.run import EvaluatorSpec, OnError, Redact, RunOptions
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import Usage
 from proctor.records.tags import check_tags
-from proctor.records.trial import Configuration
+from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.registry import Registry
 from proctor.rubrics.files import STARTER, load_rubrics
 from proctor.session_dataset import SessionDataset
@@ -349,9 +352,26 @@ def load_metrics(
     if (rubrics := columns_of(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
     registry = MetricRegistry.of_run(specs, fields or {})
+    numbers = _refuse_clashes(registry, specs)
     for metric in loaded:
         registry.register(metric)
+    registry.compute_all(ResultList(()))
+    own = {name_of(metric) for metric in loaded}
+    if own & numbers or any(
+        number.startswith(f"{name}.") for name in own for number in own | numbers
+    ):
+        _refuse_clashes(registry, specs)
     return loaded
+
+
+def _refuse_clashes(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:
+    """Refuse metrics whose numbers have the same name, before anything is called; else the names.
+
+    Which numbers a metric gives is seen by computing it, here over a made-up result.
+    """
+    scores = {spec.name: Score(1.0, True) for spec in specs}
+    trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
+    return set(registry.compute_all(ResultList([EvalResult(trial, scores)])))
 
 
 def check_thresholds(

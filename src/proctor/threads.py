@@ -33,15 +33,14 @@ class Threads:
         future = self._loop.create_future()
         work.put((contextvars.copy_context(), function, args, future))
         try:
-            result = await future
+            result, error = await future
         except asyncio.CancelledError:
             work.put(None)
             self.abandoned += 1
             raise
-        except BaseException:
-            self._idle.append(work)
-            raise
         self._idle.append(work)
+        if error is not None:
+            raise _carried(error)
         return result
 
     def close(self) -> None:
@@ -76,12 +75,9 @@ class Threads:
         self._told = False
         while self._finished:
             future, result, error = self._finished.popleft()
-            if future.cancelled():
-                continue
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(_carried(error))
+            # The error as a value: one that the call raised is no cancellation of the wait.
+            if not future.cancelled():
+                future.set_result((result, error))
 
 
 async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
@@ -94,7 +90,7 @@ async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _carried(error: BaseException) -> BaseException:
-    """An exception that a future can carry: StopIteration cannot pass through one."""
+    """An exception that a coroutine can raise: StopIteration would end it."""
     if isinstance(error, StopIteration):
         return RuntimeError("the call raised StopIteration")
     return error

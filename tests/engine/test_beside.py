@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from proctor import Configuration, RunOptions, Sample, Trial, attach, evaluator, exact_match
 from proctor.engine.beside import Company, Together, alone, company_of, needs_of, together
-from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan, jobs
 from proctor.fields.view import SeenTrial
 from proctor.records.trial import Failure
@@ -64,7 +63,7 @@ def test_alone_a_trial_knows_its_configuration() -> None:
     async def main() -> Trial:
         beside = alone([attach(in_context)])
         assert beside is not None
-        seat = beside.seat(Slot(), "s", Configuration("a", {"t": 1}), 0)
+        seat = beside.seat("s", Configuration("a", {"t": 1}), 0)
         seen = await seat.joined(left("a"))
         seat.leave()
         return seen
@@ -109,8 +108,8 @@ def test_a_trial_waits_for_its_baseline() -> None:
 
     async def main() -> None:
         beside = room()
-        base = beside.seat(Slot(), "s", Configuration("a"), 0)
-        other = beside.seat(Slot(), "s", Configuration("b", {"t": 1}), 0)
+        base = beside.seat("s", Configuration("a"), 0)
+        other = beside.seat("s", Configuration("b", {"t": 1}), 0)
         waiting = asyncio.ensure_future(other.joined(left("b", output="y")))
         await asyncio.sleep(0.02)
         assert not waiting.done()
@@ -133,7 +132,7 @@ def test_the_last_epoch_sees_all_others_of_both_sides() -> None:
     async def main() -> None:
         beside = room(epochs=2)
         seats = [
-            (name, at, beside.seat(Slot(), "s", Configuration(name), at))
+            (name, at, beside.seat("s", Configuration(name), at))
             for name in "ab"
             for at in range(2)
         ]
@@ -151,29 +150,13 @@ def test_the_last_epoch_sees_all_others_of_both_sides() -> None:
     run(main)
 
 
-def test_a_baseline_that_was_given_up_is_none() -> None:
-    """A worker that does not come back keeps nobody waiting."""
-
-    async def main() -> None:
-        beside, slot = room(), Slot()
-        beside.seat(slot, "s", Configuration("a"), 0)
-        other = beside.seat(Slot(), "s", Configuration("b"), 0)
-        waiting = asyncio.ensure_future(other.joined(left("b")))
-        await asyncio.sleep(0)
-        slot.abandoned = True
-        seen = await waiting
-        assert (seen.is_compared, seen.baseline) == (True, None)  # type: ignore[attr-defined]
-
-    run(main)
-
-
 def test_a_baseline_that_was_dropped_takes_the_others_along() -> None:
     """They could not be scored as they should: a resumed run does all of them."""
 
     async def main() -> None:
         beside = room()
-        base = beside.seat(Slot(), "s", Configuration("a"), 0)
-        other = beside.seat(Slot(), "s", Configuration("b"), 0)
+        base = beside.seat("s", Configuration("a"), 0)
+        other = beside.seat("s", Configuration("b"), 0)
         waiting = asyncio.ensure_future(other.joined(left("b")))
         await asyncio.sleep(0)
         base.leave()
@@ -190,8 +173,8 @@ def test_a_failed_trial_waits_for_nobody_and_is_told_to_the_others() -> None:
 
     async def main() -> None:
         beside = room()
-        base = beside.seat(Slot(), "s", Configuration("a"), 0)
-        other = beside.seat(Slot(), "s", Configuration("b"), 0)
+        base = beside.seat("s", Configuration("a"), 0)
+        other = beside.seat("s", Configuration("b"), 0)
         failed = left("b", error=Failure("ValueError", "no"))
         assert await other.joined(failed) is failed
         broken = left("a", error=Failure("ValueError", "no"))
@@ -205,7 +188,7 @@ def test_what_an_earlier_sitting_finished_is_known() -> None:
 
     async def main() -> None:
         beside = room(before=lambda sample_id: [left("a", output=sample_id)])
-        other = beside.seat(Slot(), "s", Configuration("b"), 0)
+        other = beside.seat("s", Configuration("b"), 0)
         seen = await other.joined(left("b"))
         assert seen.baseline.output == "s"  # type: ignore[attr-defined]
         other.leave()
@@ -219,10 +202,10 @@ def test_finished_trials_that_left_the_plan_do_not_count() -> None:
 
     async def main() -> None:
         beside = room(names="abc", before=lambda _: [left("gone"), left("b")])
-        base = beside.seat(Slot(), "s", Configuration("a"), 0)
+        base = beside.seat("s", Configuration("a"), 0)
         await base.joined(left("a", output="base"))
         base.leave()
-        other = beside.seat(Slot(), "s", Configuration("c"), 0)
+        other = beside.seat("s", Configuration("c"), 0)
         seen = await other.joined(left("c"))
         assert seen.baseline.output == "base"  # type: ignore[attr-defined]
         other.leave()
@@ -235,7 +218,7 @@ def test_a_baseline_that_is_not_in_the_run_is_none() -> None:
     """As where the plan was cut short before it: nobody waits for what never began."""
 
     async def main() -> None:
-        other = room().seat(Slot(), "s", Configuration("b"), 0)
+        other = room().seat("s", Configuration("b"), 0)
         seen = await other.joined(left("b"))
         assert seen.baseline is None  # type: ignore[attr-defined]
 

@@ -184,7 +184,8 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
     names = (
-        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "on_error", "cache",
+        "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "max_output_bytes",
+        "on_error", "cache",
         "redact", "shuffle",
     )  # fmt: skip
     given = {name: options[name] for name in names if options.get(name) is not None}

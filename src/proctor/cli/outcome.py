@@ -89,9 +89,17 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
 
 @contextlib.contextmanager
 def prints_aside(as_json: bool) -> Iterator[None]:
-    """With --json, what targets and evaluators print goes to standard error: JSON stays JSON."""
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    """With --json, what targets and evaluators print goes to standard error: JSON stays JSON.
+
+    Whatever they put in the place of the standard streams is gone afterwards.
+    """
+    streams = sys.stdout, sys.stderr
+    try:
+        if as_json:
+            sys.stdout = sys.stderr
         yield
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 @contextlib.contextmanager

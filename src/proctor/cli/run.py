@@ -50,7 +50,15 @@ UNFINISHED = "the latest unfinished run"
     help="Run samples in random order; with --limit, a random part of them.",
 )
 @click.option("--retries", type=int, help="Further attempts after a passing trouble.")
-@click.option("--max-errors", type=int, help="Stop after so many failed samples.")
+@click.option(
+    "--max-errors", type=int, help="Stop after N samples whose target or evaluator failed."
+)
+@click.option(
+    "--max-output-bytes",
+    type=int,
+    metavar="N",
+    help="Count an output of more than N bytes as an error. Default: 10000000.",
+)
 @click.option("--on-error", type=click.Choice(["continue", "raise"]), help="Stop at an error?")
 @tag_option()
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")

@@ -75,6 +75,7 @@ def command(file: Path | None, **options: Any) -> int:
     # A wrong address ends it now; a server that goes away later is waited for.
     requests.approximate_count()
     if options["alive_file"]:
+        options["alive_file"] = options["alive_file"].absolute()
         options["alive_file"].touch()
     post = Post(requests, results, options["lease"], name, options["alive_file"], _say)
     worker = Worker(setup, post)

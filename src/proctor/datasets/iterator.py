@@ -17,8 +17,8 @@ class IteratorDataset:
     """Samples that come one after the other and are not kept: they can be read once.
 
     Each item is checked as it comes, and an error names its index, from 0. `length`, if it is
-    known, is for showing progress: it is not held against the iterator, and when the pass is over
-    the true number takes its place. There is no fingerprint, so a run cannot be resumed.
+    known, is how many items a run plans for: one that gets fewer is not completed. When the pass is
+    over the true number takes its place. There is no fingerprint, so a run cannot be resumed.
 
     >>> stream = IteratorDataset(({"id": n, "input": n * n} for n in range(3)), length=3)
     >>> [sample.input for sample in stream]

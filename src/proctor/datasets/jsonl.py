@@ -80,7 +80,7 @@ class JSONLDataset:
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
         quick, keys = self._quick(), MappedKeys(self._reader.paths)
         empty = True
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False

@@ -23,6 +23,8 @@ class FileStream:
     def __init__(self, path: Path, rows: Rows, reader: RecordReader) -> None:
         check_file(path)
         self.path = path
+        # What is opened: a target may change the current folder while the file is read.
+        self.file = path.absolute()
         self._rows = rows
         self._reader = reader
         self._inspected: tuple[tuple[int, int], DatasetInfo] | None = None
@@ -75,8 +77,8 @@ class FileStream:
         return msgspec.structs.replace(counted, details=dict(self.details))
 
     def _state(self) -> tuple[int, int]:
-        check_file(self.path)
-        seen = self.path.stat()
+        check_file(self.file)
+        seen = self.file.stat()
         return seen.st_size, seen.st_mtime_ns
 
     def _place(self, line: int) -> str:

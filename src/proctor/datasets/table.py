@@ -80,7 +80,7 @@ class CSVDataset:
         return self.inspect()
 
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             delimiter = self._delimiter or self._recognised_delimiter(file)
             table = _rows_with_lines(file, delimiter, refuse)
             named = ((n, [name.strip() for name in row]) for n, row in table)

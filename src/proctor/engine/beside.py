@@ -11,15 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan
 from proctor.fields.view import SeenTrial, seen
 from proctor.ports import AttachedEvaluator
 from proctor.records.run import RunOptions
 from proctor.records.trial import Configuration, Trial
-
-# How often a waiting trial looks whether the one it waits for was given up.
-LOOK_SECONDS = 0.25
 
 NOT_ELSEWHERE = "workers see one trial at a time, but here trials are compared with each other"
 RUN_HERE = (
@@ -46,7 +42,7 @@ class Seat(Protocol):
 class Beside(Protocol):
     """What gives the trials of a run their seats."""
 
-    def seat(self, slot: Slot, sample_id: str, configuration: Configuration, epoch: int) -> Seat:
+    def seat(self, sample_id: str, configuration: Configuration, epoch: int) -> Seat:
         """The place of a trial that begins."""
         ...
 
@@ -88,7 +84,7 @@ def needs_others(plan: Plan) -> bool:
 class Alone(NamedTuple):
     """No other trial is looked at: a seat only knows the configuration."""
 
-    def seat(self, _slot: Slot, _id: str, configuration: Configuration, _epoch: int) -> Seat:
+    def seat(self, _id: str, configuration: Configuration, _epoch: int) -> Seat:
         return _Single(configuration)
 
 
@@ -102,13 +98,6 @@ class _Single(NamedTuple):
         """Nobody waits."""
 
 
-class _Place(NamedTuple):
-    """One trial of a sample: what it left behind, once it is known, and who runs it."""
-
-    trial: asyncio.Future[Trial]
-    slot: Slot | None
-
-
 class Together:
     """Trials of one sample are known to each other while any of them is being run."""
 
@@ -118,17 +107,17 @@ class Together:
         self.company = company
         self._expected = frozenset(expected)
         self._before = before
-        self._samples: dict[str, dict[Key, _Place]] = {}
+        self._samples: dict[str, dict[Key, asyncio.Future[Trial]]] = {}
         self._left: Counter[str] = Counter()
 
-    def seat(self, slot: Slot, sample_id: str, configuration: Configuration, epoch: int) -> Seat:
+    def seat(self, sample_id: str, configuration: Configuration, epoch: int) -> Seat:
         if sample_id not in self._samples:
             self._samples[sample_id] = self._finished(sample_id)
             # Of a run that has changed, some that are finished belong to the plan no more.
             self._left[sample_id] = len(self._expected - self._samples[sample_id].keys())
         table = self._samples[sample_id]
         key = (configuration.name, epoch)
-        table[key] = _Place(asyncio.get_running_loop().create_future(), slot)
+        table[key] = asyncio.get_running_loop().create_future()
         return _Shared(self, sample_id, table, configuration, epoch)
 
     def left(self, sample_id: str) -> None:
@@ -138,12 +127,12 @@ class Together:
             del self._left[sample_id]
             self._samples.pop(sample_id, None)
 
-    def _finished(self, sample_id: str) -> dict[Key, _Place]:
-        table = {}
+    def _finished(self, sample_id: str) -> dict[Key, asyncio.Future[Trial]]:
+        table: dict[Key, asyncio.Future[Trial]] = {}
         for trial in self._before(sample_id) if self._before else ():
             told: asyncio.Future[Trial] = asyncio.get_running_loop().create_future()
             told.set_result(trial)
-            table[trial.configuration, trial.epoch] = _Place(told, None)
+            table[trial.configuration, trial.epoch] = told
         return table
 
 
@@ -192,7 +181,7 @@ class _Shared(NamedTuple):
 
     room: Together
     sample_id: str
-    table: dict[Key, _Place]
+    table: dict[Key, asyncio.Future[Trial]]
     configuration: Configuration
     epoch: int
 
@@ -212,16 +201,12 @@ class _Shared(NamedTuple):
 
     @property
     def _told(self) -> asyncio.Future[Trial]:
-        return self.table[self.configuration.name, self.epoch].trial
+        return self.table[self.configuration.name, self.epoch]
 
     async def _at(self, key: Key) -> Trial | None:
-        """Another trial of the sample; None if there is none, or it was given up."""
-        place = self.table.get(key)
-        if place is None:
+        """Another trial of the sample; None if there is none."""
+        other = self.table.get(key)
+        if other is None:
             return None
-        while not place.trial.done():
-            await asyncio.wait({place.trial}, timeout=LOOK_SECONDS)
-            if place.slot is not None and place.slot.abandoned:
-                return None
         # One that was dropped takes those along that cannot be scored without it.
-        return await place.trial
+        return await asyncio.shield(other)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal
 
 from proctor.clock import Clock
-from proctor.engine.limits import Deadlines, Slot
+from proctor.engine.ledger import Ledger
+from proctor.engine.limits import Deadlines, RunningJob, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
-from proctor.engine.trial import Runner, overrun
+from proctor.engine.trial import Runner, cancelled_worker
 from proctor.errors import StopRun
+from proctor.isolation import hide, settle_abandoned
 from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
@@ -28,7 +30,10 @@ Hear = Callable[[EvalResult], str | None]
 
 
 class Crew:
-    """A fixed number of workers, no task a sample.
+    """A fixed number of workers, each of which takes one job after the other.
+
+    User code runs in tasks of its own (`proctor.isolation`), so nothing that it does to its task
+    reaches a worker; a worker that ends all the same leaves an error result and is replaced.
 
     `stopped` says why no further job was begun, `cause` which result was the reason, `told` what
     a call said that must not be made any more, `settled` why no more are needed. Where jobs come
@@ -38,7 +43,7 @@ class Crew:
     def __init__(
         self,
         options: RunOptions,
-        jobs: Iterator[Job],
+        jobs: Iterable[Job],
         runner: Runner,
         writer: ResultWriter,
         progress: Progress,
@@ -47,7 +52,7 @@ class Crew:
         decide: Hear | None = None,
     ) -> None:
         self._options = options
-        self._jobs = jobs
+        self._jobs = iter(jobs)
         self._more = more
         self._decide = decide
         self._runner = runner
@@ -55,16 +60,20 @@ class Crew:
         self._progress = progress
         self._monotonic = clock.monotonic
         self._turned = clock.monotonic()
-        self._workers: set[asyncio.Task[None]] = set()
+        self._workers: dict[asyncio.Task[None], Slot] = {}
+        self._close: Callable[[int, None], object] | None = None
+        if isinstance(jobs, Ledger):
+            # What `Ledger.close` does, without a call more for every result.
+            self._close = jobs.open.pop
+        self._errors = 0
+        self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
         self.stopped: StopReason = ""
         self.cause: EvalResult | None = None
         self.told: StopRun | None = None
         self.settled = ""
         timeout = options.timeout
-        self._deadlines = (
-            None if timeout is None else Deadlines(timeout, self._monotonic, self._replace)
-        )
+        self._deadlines = None if timeout is None else Deadlines(timeout, self._monotonic)
 
     async def work(self) -> None:
         """Run until no job is left or the run is stopped."""
@@ -85,6 +94,7 @@ class Crew:
                 task.cancel()
             if leftovers:
                 await asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS)
+            await settle_abandoned(LEFTOVER_SECONDS)
 
     def interrupt(self) -> None:
         """Ctrl-C: once to finish what is being run and stop, twice to drop it.
@@ -122,10 +132,8 @@ class Crew:
                 self.stopped, self.told = self.stopped or "told", self.told or told
                 self._drop()
                 break
-            if slot.abandoned:
-                return
-            self._keep(position, result)
             slot.job = None
+            self._keep(position, result)
             if began - self._turned > TURN_SECONDS:
                 self._turned = began
                 await asyncio.sleep(0)
@@ -151,16 +159,23 @@ class Crew:
         progress.count(outcome)
         if progress.has_listeners:
             progress.trial_end(result.trial)
-        if outcome == "error" and not self.stopped:
-            options = self._options
-            if options.on_error == "raise":
-                self.stopped, self.cause = "error", result
-            elif options.max_errors and progress.outcomes["error"] >= options.max_errors:
-                self.stopped, self.cause = "max_errors", result
-            if self.stopped:
-                self._drop()
+        if self._close is not None:
+            self._close(position, None)
+        if self._counts_errors and not self.stopped and failure_of(result):
+            self._count_error(result)
         if self._decide is not None and self.stopped in ("", "settled"):
             self.hear(result)
+
+    def _count_error(self, result: EvalResult) -> None:
+        """Stop the run if this error, of the target or an evaluator, is one too many."""
+        self._errors += 1
+        options = self._options
+        if options.on_error == "raise":
+            self.stopped, self.cause = "error", result
+        elif options.max_errors is not None and self._errors >= options.max_errors:
+            self.stopped, self.cause = "max_errors", result
+        if self.stopped:
+            self._drop()
 
     def hear(self, result: EvalResult) -> None:
         """Let who decides hear a result: once it is settled, no further job is begun.
@@ -180,19 +195,19 @@ class Crew:
     def _hire(self) -> None:
         slot = Slot()
         slot.task = asyncio.ensure_future(self._labour(slot))
+        hide(slot.task)
         slot.task.add_done_callback(self._ended)
-        self._workers.add(slot.task)
+        self._workers[slot.task] = slot
         self._progress.slots.append(slot)
         if self._deadlines is not None:
             self._deadlines.watch(slot)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """The run is over when its last worker is, or when one fails in a way that is not data."""
-        # One that is given up still runs, and is heard of again when it does end.
-        error = task.exception() if task.done() and not task.cancelled() else None
-        if task not in self._workers:
-            return
-        self._workers.discard(task)
+        error = None if task.cancelled() else task.exception()
+        slot = self._workers.pop(task)
+        if task.cancelled() and slot.job is not None and not self._over.done():
+            error = self._replace(slot, slot.job)
         if self._over.done():
             return
         if error is not None:
@@ -206,12 +221,35 @@ class Crew:
         if self._deadlines is not None:
             self._deadlines.forget(slot)
 
-    def _replace(self, slot: Slot) -> None:
-        """A call went on after it was cancelled: record the time-out and take a new worker."""
-        if slot.job is None or slot.task is None:
-            return
-        self._keep(slot.job[0], overrun(slot, self._options.timeout, self._monotonic()))
+    def _replace(self, slot: Slot, job: RunningJob) -> BaseException | None:
+        """Unless the run cancelled it, replace a worker; its job becomes an error result.
+
+        Returns why the result cannot be kept, if so.
+        """
+        if self.stopped not in ("", "settled"):
+            return None
         self._dismiss(slot)
+        try:
+            self._keep(job[0], cancelled_worker(job, self._monotonic()))
+        except Exception as error:
+            return error
         if not self.stopped:
             self._hire()
-        self._ended(slot.task)
+        return None
+
+
+def failure_of(result: EvalResult) -> str:
+    """Why a result is an error: its target's failure, or that of an evaluator; empty if it is none.
+
+    >>> from proctor.records.sample import Sample
+    >>> from proctor.records.score import Score
+    >>> from proctor.records.trial import Trial
+    >>> failure_of(EvalResult(Trial(Sample("s", 1)), {"judge": Score.error("401: no such key")}))
+    "sample 's': the evaluator 'judge' failed: 401: no such key"
+    """
+    if result.trial.error is not None:
+        return f"sample {result.sample_id!r} failed: {result.trial.error}"
+    for name, score in result.scores.items():
+        if score.status == "error":
+            return f"sample {result.sample_id!r}: the evaluator {name!r} failed: {score.reason}"
+    return ""

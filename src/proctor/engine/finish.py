@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from proctor.comparison.report import FieldReport
+from proctor.errors import EvaluatorError
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
 from proctor.ports import History, Metric
@@ -36,7 +37,13 @@ def aggregate(
 def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
     """Compute what a run amounts to from what is stored, and store that with how it stands."""
     results = history.results(run.run_id, run)
-    table, by_configuration = aggregate(results, run, metrics)
+    try:
+        table, by_configuration = aggregate(results, run, metrics)
+    except EvaluatorError as error:
+        # Two metrics gave numbers of the same name. What was run must not be lost for it.
+        left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
+        run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
+        table, by_configuration = aggregate(results, run)
     found = (*_silent(results, run, table), *_missing_fields(results, run))
     run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *found))))
     history.finish(run, table, by_configuration)

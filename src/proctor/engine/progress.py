@@ -9,6 +9,7 @@ from typing import Any
 from proctor.clock import Clock
 from proctor.engine.limits import Slot
 from proctor.fields.view import field_values
+from proctor.isolation import outside_task
 from proctor.ports import ProgressCallback
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus
 from proctor.records.score import Score
@@ -178,7 +179,7 @@ class Progress:
     def _call(self, number: int, callback: ProgressCallback, event: ProgressEvent) -> None:
         """A failing callback is reported once and does not stop the run."""
         try:
-            callback(event)
+            outside_task(callback, event)
         except Exception as error:
             if number not in self._failed:
                 self._failed.add(number)

@@ -15,6 +15,23 @@ _PLAIN = frozenset((int, float, bool, bytes, type(None)))
 _JSON = ("[", "{")
 
 
+def may_hold_messages(returned: Any) -> bool:
+    """False for what certainly holds no messages: numbers, and texts that are not JSON.
+
+    >>> may_hold_messages("Paris"), may_hold_messages(3), may_hold_messages([])
+    (False, False, True)
+    """
+    kind = type(returned)
+    # Not isinstance, which asks the object itself for its class.
+    if kind is not str and issubclass(kind, Reply):
+        if returned.session is not None:
+            return False
+        returned = returned.output
+        kind = type(returned)
+    # Of texts, only the JSON that LangChain writes is looked at.
+    return kind not in _PLAIN and (kind is not str or returned[:1] in _JSON)
+
+
 def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     """What a target returned; where it is a conversation, with its session and its last answer.
 
@@ -27,16 +44,9 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     >>> reply.output, len(reply.session), reply.raw_output == {"messages": chat}
     ('Hello!', 2, True)
     """
-    kind = type(returned)
-    output = returned
-    if kind is not str and isinstance(returned, Reply):
-        if returned.session is not None:
-            return returned
-        output = returned.output
-        kind = type(output)
-    # Of texts, only the JSON that LangChain writes is looked at.
-    if (kind is str and output[:1] not in _JSON) or kind in _PLAIN:
+    if not may_hold_messages(returned):
         return returned
+    output = returned.output if issubclass(type(returned), Reply) else returned
     try:
         return _with_conversation(returned, output, sample)
     except Exception as error:  # objects of other libraries may raise anything

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from proctor.engine.beside import Company, Key
+from proctor.engine.bounds import Bounds
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Job
 from proctor.engine.trial import Scoring
@@ -57,9 +58,9 @@ class StoredTrials:
                 self._taken[position] = Stored(trial, beside)
                 yield position, trial.sample, self._configurations[trial.configuration], trial.epoch
 
-    def runner(self, score: Scoring, company: Company | None) -> Rescorer:
+    def runner(self, score: Scoring, company: Company | None, bounds: Bounds) -> Rescorer:
         """What scores the jobs."""
-        return Rescorer(self._taken, score, company)
+        return Rescorer(self._taken, score, company, bounds)
 
 
 class Rescorer:
@@ -67,7 +68,14 @@ class Rescorer:
 
     hands = None
 
-    def __init__(self, trials: dict[int, Stored], score: Scoring, company: Company | None) -> None:
+    def __init__(
+        self,
+        trials: dict[int, Stored],
+        score: Scoring,
+        company: Company | None,
+        bounds: Bounds,
+    ) -> None:
+        self._bounds = bounds
         self._trials = trials
         self._score = score
         self._company = company
@@ -82,4 +90,5 @@ class Rescorer:
         as_seen: Trial = trial
         if self._company is not None:
             as_seen = self._company.seen(trial, configuration, beside)
-        return EvalResult(trial, *await self._score(as_seen))
+        result = EvalResult(trial, *await self._score(as_seen))
+        return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result

@@ -16,7 +16,12 @@ def is_worth_it(error: BaseException) -> bool:
     >>> is_worth_it(ConnectionResetError()), is_worth_it(ValueError())
     (True, False)
     """
-    for told in (getattr(error, "retryable", None), _status_is_worth_it(error)):
+    try:
+        answers = (getattr(error, "retryable", None), _status_is_worth_it(error))
+    except Exception:
+        # An attribute of the user's own exception failed.
+        return False
+    for told in answers:
         if isinstance(told, bool):
             return told
     return isinstance(error, ConnectionError | TimeoutError)
@@ -30,7 +35,10 @@ def wait_before(attempt: int, base: float, error: BaseException, chance: random.
     """
     longest = min(LONGEST_WAIT, base * 2 ** (attempt - 1))
     jittered = chance.uniform(longest / 2, longest)
-    asked = getattr(error, "retry_after", None)
+    try:
+        asked = getattr(error, "retry_after", None)
+    except Exception:
+        return jittered
     if isinstance(asked, int | float) and math.isfinite(asked):
         return max(jittered, min(asked, LONGEST_WAIT))
     return jittered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,13 +18,13 @@ from proctor import lifetimes, sessions
 from proctor.asking.conditions import Conditions, conditions
 from proctor.asking.spending import Spending
 from proctor.clock import Clock
-from proctor.engine.crew import Crew, Hear
+from proctor.engine.crew import Crew, Hear, failure_of
 from proctor.engine.finish import finish
-from proctor.engine.plan import Job
+from proctor.engine.ledger import Ledger
 from proctor.engine.progress import Progress
 from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
-from proctor.errors import RunInterrupted, RunStopped
+from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
@@ -47,7 +48,7 @@ class Sitting:
     metadata: RunMetadata
     history: History
     clock: Clock
-    jobs: Iterator[Job]
+    jobs: Ledger
     progress: Progress
     open_runner: OpenRunner
     metrics: Sequence[Metric] = ()
@@ -66,6 +67,7 @@ class Sitting:
         (self.history.begin if self.is_new else self.history.update)(self.metadata)
         status: RunStatus = "failed"
         crew: Crew | None = None
+        folder = _current_folder()
         redaction = redaction_for(self.metadata.options)
         try:
             watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
@@ -78,9 +80,37 @@ class Sitting:
             status = "interrupted"
             raise
         finally:
-            report = self._finish(status, redaction, crew)
+            self._return_to(folder)
+            missing = self._missing(crew)
+            if missing and status == "completed":
+                status = "interrupted"
+            report = self._finish(status, redaction, crew, missing)
         self._raise_if_stopped(crew)
+        if missing and status != "completed":
+            raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report)
         return report
+
+    def _return_to(self, folder: str | None) -> None:
+        """Go back to the current folder of before, if a target or an evaluator has left it."""
+        if folder is None or folder == _current_folder():
+            return
+        self.progress.warnings.append(
+            "a target or an evaluator changed the current folder of the process (os.chdir): "
+            "samples that ran at the same time may have seen the other folder"
+        )
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+
+    def _missing(self, crew: Crew | None) -> str:
+        """Compare the results with the plan: what has none, in words; empty if they agree."""
+        if crew is not None and crew.stopped == "settled" and not self.jobs.open:
+            return ""
+        try:
+            stored = len(self.history.results(self.metadata.run_id, self.metadata))
+            return self.jobs.missing(stored)
+        except Exception as error:
+            # The dataset or the history failed: that error is already under way.
+            return f"the results could not be compared with the plan: {error}"
 
     def _guarded(
         self, writer: ResultWriter, redaction: Redaction | None
@@ -124,15 +154,17 @@ class Sitting:
         return crew
 
     def _finish(
-        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None
+        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None, missing: str
     ) -> EvalReport:
+        told = [*self.metadata.warnings, *self.progress.warnings, *([missing] if missing else [])]
+        longer = self.jobs.longer()
         run = msgspec.structs.replace(
             self.metadata,
             status=status,
             finished_at=self.clock.now(),
             duration_seconds=self.metadata.duration_seconds + self.progress.seconds,
-            total=self.progress.total,
-            warnings=tuple(dict.fromkeys([*self.metadata.warnings, *self.progress.warnings])),
+            total=self.jobs.total,
+            warnings=tuple(dict.fromkeys([*told, *([longer] if longer else [])])),
             spent=None if self.spending is None else self.spending.so_far,
             stopped_early=self._stopped_early(crew),
         )
@@ -142,7 +174,7 @@ class Sitting:
 
     def _stopped_early(self, crew: Crew | None) -> StoppedEarly | None:
         """Where and why a run ended that was settled, unless nothing was left to run."""
-        if crew is None or crew.stopped != "settled" or next(self.jobs, None) is None:
+        if crew is None or crew.stopped != "settled" or not self.jobs.has_rest():
             return None
         return StoppedEarly(crew.settled, self.progress.done, self.progress.total)
 
@@ -160,7 +192,7 @@ class Sitting:
                 fix=f"{crew.told.fix}; what was finished is kept as run {run_id}",
             )
         if crew.cause is not None:
-            what = f"sample {crew.cause.sample_id!r} failed: {crew.cause.error}"
+            what = failure_of(crew.cause)
             if crew.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
             raise RunStopped(
@@ -168,6 +200,14 @@ class Sitting:
                 run_id=run_id,
                 fix=f"what was finished is kept as run {run_id}; mend the cause and resume it",
             )
+
+
+def _current_folder() -> str | None:
+    """The current folder of the process; None if it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - as text, and quick
+    except OSError:
+        return None
 
 
 class Overheard:
@@ -195,7 +235,7 @@ class Overheard:
 
 
 class _Interrupts:
-    """What Ctrl-C does while a run lasts. Runs side by side in one loop are all told.
+    """What a signal does while a run lasts. Runs side by side in one loop are all told.
 
     Runs need not end in the order in which they began, so one that is over may lie under one that
     is not. It says nothing then: only when all are over does what was there before them hold.
@@ -228,16 +268,37 @@ class _Interrupts:
 
 @contextlib.contextmanager
 def on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C be handled by the run while it lasts, where this thread may decide that."""
+    """Let Ctrl-C and SIGTERM be handled by the run while it lasts, where this thread may decide it.
+
+    SIGTERM drops what is being run, as a second Ctrl-C does: whoever sends it does not wait long.
+    A program that handles SIGTERM itself goes on doing so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
-    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(signal.SIGINT))
-    signal.signal(signal.SIGINT, ours)
+
+    def drop() -> None:
+        handle()
+        handle()
+
+    with contextlib.ExitStack() as handlers:
+        handlers.enter_context(_handled(signal.SIGINT, loop, handle))
+        at_term = signal.getsignal(signal.SIGTERM)
+        if at_term is signal.SIG_DFL or isinstance(at_term, _Interrupts):
+            handlers.enter_context(_handled(signal.SIGTERM, loop, drop))
+        yield
+
+
+@contextlib.contextmanager
+def _handled(
+    number: signal.Signals, loop: asyncio.AbstractEventLoop, handle: Callable[[], None]
+) -> Iterator[None]:
+    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(number))
+    signal.signal(number, ours)
     try:
         yield
     finally:
         before = ours.end()
-        if signal.getsignal(signal.SIGINT) is ours:
-            signal.signal(signal.SIGINT, before)
+        if signal.getsignal(number) is ours:
+            signal.signal(number, before)

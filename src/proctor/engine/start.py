@@ -7,7 +7,7 @@ import dataclasses
 import platform
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -26,12 +26,14 @@ from proctor.engine.beside import (
     needs_others,
     together,
 )
+from proctor.engine.bounds import Bounds
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
 from proctor.engine.changes import differences, refuse_if_changed
 from proctor.engine.crew import Hear
 from proctor.engine.deciding import Decide, in_turn
-from proctor.engine.plan import IsDone, Job, Plan, done_by_name, done_by_position, jobs, total_of
+from proctor.engine.ledger import Ledger, Skipped, says_missing
+from proctor.engine.plan import IsDone, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
 from proctor.engine.redacting import described, of_what_is_left
 from proctor.engine.rescore import Rescoring, StoredTrials
@@ -79,7 +81,7 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Co
     progress = _progress(metadata, clock, how, total_of(plan, info))
     spending = spending_of(metadata)
     samples, decide = in_turn(plan, how.decide)
-    work = jobs(plan, samples=samples)
+    work = Ledger(jobs(plan, samples=samples), progress.total)
     return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide)
 
 
@@ -112,12 +114,17 @@ def resume(
         status="running",
         finished_at=None,
         configurations=_merged(before.configurations, metadata.configurations),
-        warnings=(*before.warnings, *_mixed(changes), *_moved(before, metadata)),
+        warnings=(
+            *(warning for warning in before.warnings if not says_missing(warning)),
+            *_mixed(changes),
+            *_moved(before, metadata),
+        ),
         stopped_early=None,
     )
     already = len(history.results(before.run_id))
     progress = _progress(metadata, clock, how, total_of(plan, info), already)
-    work = jobs(plan, is_done, first_position, samples)
+    skipped = Skipped(is_done)
+    work = Ledger(jobs(plan, skipped, first_position, samples), progress.total, skipped)
     return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide, False)
 
 
@@ -165,16 +172,16 @@ def rescore(
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scoring = Scoring(evaluators, timeout, threads, progress, kept)
-            company = None
-            if needs_of(plan.evaluators):
-                company = company_of(plan.evaluators, metadata.baseline, metadata.options)
-            yield observed.runner(stored.runner(scoring, company))
+            needs = needs_of(plan.evaluators)
+            company = company_of(plan.evaluators, metadata.baseline, metadata.options)
+            bounds = Bounds(metadata.options, threads)
+            yield observed.runner(stored.runner(scoring, company if needs else None, bounds))
 
     return Sitting(
         metadata,
         history,
         clock,
-        stored.jobs(),
+        Ledger(stored.jobs(), len(stored)),
         progress,
         open_runner,
         metrics=plan.metrics,
@@ -251,7 +258,7 @@ def _sitting(
     metadata: RunMetadata,
     history: History,
     clock: Clock,
-    work: Iterator[Job],
+    work: Ledger,
     progress: Progress,
     how: Conduct,
     spending: Spending | None,

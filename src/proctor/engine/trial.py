@@ -7,19 +7,24 @@ import math
 import random
 import traceback
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol
 
 from proctor import sessions
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
+from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
+from proctor.engine.bounds import Bounds
 from proctor.engine.cache import CachedReply, Call, OutputCache
-from proctor.engine.limits import Slot
+from proctor.engine.limits import RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.replies import read_reply
+from proctor.engine.replies import may_hold_messages, read_reply
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
+from proctor.evaluators.verdict import as_error
+from proctor.isolation import UserCall, outside_task, without_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -65,8 +70,10 @@ class TrialRunner:
         self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
+        self._most_seconds = math.inf if self._timeout is None else self._timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
+        self._bounds = Bounds(plan.options, threads)
         timeout = plan.options.evaluator_timeout
         self._score = Scoring(plan.evaluators, timeout, threads, progress, kept)
         self._chance = chance or random.Random()
@@ -76,57 +83,75 @@ class TrialRunner:
     ) -> EvalResult:
         """Run one sample in one configuration, and score what comes out."""
         if self._others is None:
-            return await self._scored(await self._trial(slot, sample, configuration, epoch))
-        seat = self._others.seat(slot, sample.id, configuration, epoch)
+            trial, stored = await self._trial(slot, sample, configuration, epoch)
+            if trial is stored and trial.error is None and self._score.is_quick:
+                result = EvalResult(trial, self._score.at_once(trial))
+                if not self._bounds.needs_a_look(result):
+                    return result
+                return await self._bounds.settle(result)
+            return await self._scored(stored, trial)
+        seat = self._others.seat(sample.id, configuration, epoch)
         try:
-            trial = await self._trial(slot, sample, configuration, epoch)
-            return await self._scored(trial, await seat.joined(trial))
+            trial, stored = await self._trial(slot, sample, configuration, epoch)
+            return await self._scored(stored, await seat.joined(trial))
         finally:
             seat.leave()
 
-    async def _scored(self, trial: Trial, as_seen: Trial | None = None) -> EvalResult:
-        """A trial with its scores; evaluators may see more of it than what is kept."""
-        if trial.error is not None:
-            return EvalResult(trial)
-        if self._score.is_quick:
-            return EvalResult(trial, self._score.at_once(as_seen or trial))
-        return EvalResult(trial, *await self._score(as_seen or trial))
+    async def _scored(self, stored: Trial, as_seen: Trial) -> EvalResult:
+        """A trial with its scores; evaluators may see more of it than what is stored."""
+        if stored.error is not None:
+            result = EvalResult(stored)
+        elif self._score.is_quick and stored.output is as_seen.output:
+            result = EvalResult(stored, self._score.at_once(as_seen))
+        else:
+            in_threads = stored.output is not as_seen.output
+            result = EvalResult(stored, *await self._score(as_seen, in_threads=in_threads))
+        return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result
 
     async def _trial(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> Trial:
-        """Call the target, again where that is worth it: what is left behind in the end."""
+    ) -> tuple[Trial, Trial]:
+        """Call the target, again where that is worth it: the trial, and what is stored of it."""
         started_at = self._clock.now()
         attempt, spent = 1, None
         latency: float | None
+        failure: BaseException | None
         while True:
             session = Session()
             sessions.current.set(session)
             began = self._monotonic()
-            reply, failure = await self._attempt(slot, sample, configuration, epoch, began)
-            latency = (self._monotonic() - began) * 1000.0
+            call = UserCall(self._call, sample, configuration.options, epoch)
+            if not call.ended:
+                await self._wait(slot, call, began)
+            seconds = self._monotonic() - began
+            latency = seconds * 1000.0
+            if call.error is None and seconds <= self._most_seconds and not call.expired:
+                reply = call.value
+                failure = None if type(reply) is str else _fault_of(reply)
+                if failure is None and may_hold_messages(reply):
+                    reply = await self._read_messages(reply, sample)
+            else:
+                reply, failure = None, self._failure_of(call)
             if len(session):
                 spent = _sum(spent, session)
-            if failure is None or attempt > self._options.retries or not is_worth_it(failure):
+            if failure is None:
                 break
-            delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
-            slot.resting = True
-            if self._progress.stopping and slot.task is not None:
-                # It would have been dropped with the others, had it failed a moment earlier.
-                slot.task.cancel()
-            await self._clock.sleep(delay)
-            slot.resting = False
+            reply = None
+            if attempt > self._options.retries or not is_worth_it(failure):
+                break
+            await self._rest(slot, attempt, failure)
             attempt += 1
         sessions.current.set(None)
         cached, raw = False, None
         recorded = session if len(session) else None
-        if isinstance(reply, Reply):
+        # Not isinstance, which asks the object itself for its class.
+        if type(reply) is not str and issubclass(type(reply), Reply):
             cached, raw = type(reply) is CachedReply, reply.raw_output
             # An empty session was recorded, too; but live events tell more than it does.
             spent, recorded = reply.usage or spent, reply.session or recorded or reply.session
             latency = self._told(reply, latency)
             reply = reply.output
-        return Trial(
+        trial = Trial(
             sample,
             reply,
             None if failure is None else describe(failure, self._timeout),
@@ -140,6 +165,9 @@ class TrialRunner:
             cached,
             raw,
         )
+        if type(reply) is str and len(reply) <= self._bounds.short and raw is None:
+            return trial, trial
+        return await self._bounds.output_of(trial)
 
     def _told(self, reply: Reply, measured: float) -> float | None:
         """How long it took: as the target says, else as measured; looking it up says nothing."""
@@ -147,50 +175,58 @@ class TrialRunner:
             return reply.latency_ms
         return measured
 
-    async def _attempt(
-        self,
-        slot: Slot,
-        sample: Sample[Any, Any],
-        configuration: Configuration,
-        epoch: int,
-        began: float,
-    ) -> tuple[Any, BaseException | None]:
-        """Call the target once: what it gave, or why it gave nothing."""
-        timeout = self._timeout
-        slot.expired = False
-        slot.until = math.inf if timeout is None else began + timeout
-        reply: Any = None
-        failure: BaseException | None = None
+    async def _read_messages(self, reply: Any, sample: Sample[Any, Any]) -> Any:
+        """What a target returned, with the session that its messages tell; as it is without any."""
+
+        async def read() -> Any:
+            return read_reply(reply, sample)
+
+        # Objects of other libraries are asked for their attributes: they may do anything.
+        call = UserCall(read)
+        if not call.ended:
+            await call.wait()
+        return reply if call.error is not None else call.value
+
+    async def _rest(self, slot: Slot, attempt: int, failure: BaseException) -> None:
+        """Wait before another attempt; a run that stops does not wait for it."""
+        delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
+        slot.resting = True
+        if self._progress.stopping and slot.task is not None:
+            # It would have been dropped with the others, had it failed a moment earlier.
+            slot.task.cancel()
+        await self._clock.sleep(delay)
+        slot.resting = False
+
+    async def _wait(self, slot: Slot, call: UserCall, began: float) -> None:
+        """Wait for a call of the target, until its deadline."""
+        slot.call = call
+        slot.until = began + self._most_seconds
         try:
-            reply = await self._call(sample, configuration.options, epoch)
-            if isinstance(reply, Reply):
-                _check(reply)
-            reply = read_reply(reply, sample)
-        except asyncio.CancelledError as error:
-            if slot.abandoned or (not slot.expired and _is_cancelled()):
-                raise
-            failure = error
-        except (KeyboardInterrupt, GeneratorExit, StopRun):
-            raise
-        except BaseException as error:
-            reply, failure = None, error
+            await call.wait()
         finally:
-            slot.until = math.inf
-        if slot.expired:
-            # The time-out was asked of the task; it has been dealt with here.
-            _current_task().uncancel()
-            return None, TimedOut()
-        if failure is None and timeout is not None and self._monotonic() - began > timeout:
-            return None, TimedOut(
-                "it could not be stopped in time: it blocked the event loop, or came back late"
-            )
-        return reply, failure
+            slot.call, slot.until = None, math.inf
+
+    def _failure_of(self, call: UserCall) -> BaseException:
+        """Why a call of the target returned nothing, or nothing in time."""
+        if isinstance(call.error, StopRun):
+            raise call.error
+        if call.expired:
+            return TimedOut("it went on after it was told to stop" if call.given_up else "")
+        if call.error is not None:
+            return call.error
+        return TimedOut(
+            "it could not be stopped in time: it blocked the event loop, or came back late"
+        )
 
 
-def _check(reply: Reply) -> None:
-    """Users make replies by hand; one that does not hold together is the target's failure."""
-    if not isinstance(reply.usage, Usage | None) or not isinstance(reply.session, Session | None):
-        raise TypeError("a Reply's usage is a Usage and its session a Session, or None")
+def _fault_of(reply: Any) -> TypeError | None:
+    """What is wrong with a Reply that a user made by hand: that is the target's failure."""
+    # Not isinstance, which asks the object itself for its class.
+    if not issubclass(type(reply), Reply):
+        return None
+    if isinstance(reply.usage, Usage | None) and isinstance(reply.session, Session | None):
+        return None
+    return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
 
 def _sum(spent: Usage | None, session: Session) -> Usage | None:
@@ -243,52 +279,76 @@ class Scoring:
 
     def at_once(self, trial: Trial) -> dict[str, Score]:
         """Every evaluator's score, where all are quick and nobody listens."""
-        return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
+        return without_task(self._each_at_once, trial)
 
-    async def __call__(self, trial: Trial) -> tuple[dict[str, Score], dict[str, Session]]:
-        """Every evaluator's score, in the order of their definition, and what they asked models."""
-        waits = [step for step in self._steps if step.mode != "inline"]
+    def _each_at_once(self, trial: Trial) -> dict[str, Score]:
+        return {name: copy_context().run(score, trial) for name, score in self._quick}  # type: ignore[misc]
+
+    async def __call__(
+        self, trial: Trial, *, in_threads: bool = False
+    ) -> tuple[dict[str, Score], dict[str, Session]]:
+        """Every evaluator's score, in the order of their definition, and what they asked models.
+
+        With `in_threads` quick evaluators run in threads too, within their time: the output is an
+        object of the user's, and to compare or show it calls code of the user's.
+        """
+        waits = [step for step in self._steps if in_threads or step.mode != "inline"]
         heard = {step.label: Session() for step in waits}
-        waiting = {
-            step.label: asyncio.ensure_future(self._wait(step, trial, heard[step.label]))
-            for step in waits
-        }
+        calls = {step.label: self._begin(step, trial, heard[step.label]) for step in waits}
         scores: dict[str, Score] = {}
         try:
             for step in self._steps:
                 if self._progress.has_listeners:
                     self._progress.evaluator_start(trial, step.label, step.field)
-                task = waiting.get(step.label)
-                scores[step.label] = step.score(trial) if task is None else await task
+                call = calls.get(step.label)
+                scores[step.label] = (
+                    outside_task(step.score, trial) if call is None else await self._score_of(call)
+                )
                 if self._progress.has_listeners:
                     said = scores[step.label]
                     self._progress.evaluator_end(trial, step.label, said, step.field)
         except StopRun:
             # What the others are answered is paid for: it is kept, where answers are.
-            await asyncio.gather(*waiting.values(), return_exceptions=True)
+            for call in calls.values():
+                await call.wait()
             raise
         finally:
-            for task in waiting.values():
-                task.cancel()
+            for call in calls.values():
+                call.abandon()
         together = {name: _together(name, group, scores) for name, group in self._evaluators}
         return together, {name: session for name, session in heard.items() if len(session)}
 
-    async def _wait(self, step: Step, trial: Trial, session: Session) -> Score:
-        """One evaluator that waits, within its time; what it asks is noted in its own session."""
-        sessions.current.set(session)
+    def _begin(self, step: Step, trial: Trial, session: Session) -> UserCall:
+        """Call an evaluator that waits; what it asks is noted in its own session."""
+        outer = sessions.current.set(session)
+        terms = None
         if self._kept is not None:
-            conditions.set(conditions.get()._replace(kept=self._kept))
+            terms = conditions.set(conditions.get()._replace(kept=self._kept))
         try:
-            async with asyncio.timeout(self._timeout):
-                if step.mode == "thread":
-                    return await self._threads.run(step.score, trial)  # type: ignore[no-any-return]
-                return await step.score(trial)  # type: ignore[no-any-return]
-        except TimeoutError:
+            if step.mode == "async":
+                call = UserCall(step.score, trial)
+            else:
+                call = UserCall(self._threads.run, step.score, trial)
+        finally:
+            sessions.current.reset(outer)
+            if terms is not None:
+                conditions.reset(terms)
+        if self._timeout is not None and not call.ended:
+            call.limit(self._timeout, limits.GRACE_SECONDS)
+        return call
+
+    async def _score_of(self, call: UserCall) -> Score:
+        """What an evaluator that waits said, within its time."""
+        await call.wait()
+        if isinstance(call.error, StopRun):
+            raise call.error
+        if call.expired:
             return Score.error(f"TimeoutError: no verdict within {self._timeout:g} s")
-        except asyncio.CancelledError:
-            if _is_cancelled():
-                raise
+        if isinstance(call.error, asyncio.CancelledError):
             return Score.error("CancelledError: the evaluator was cancelled from inside")
+        if call.error is not None:
+            return as_error(call.error)
+        return call.value  # type: ignore[no-any-return]
 
 
 def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
@@ -302,20 +362,20 @@ def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
 def _together(name: str, group: FieldGroup | None, scores: dict[str, Score]) -> Score:
     if group is None:
         return scores[name]
-    return group.rule({part: scores[f"{name}.{part}"] for part in group.parts})
+    return outside_task(group.rule, {part: scores[f"{name}.{part}"] for part in group.parts})
 
 
 class TimedOut(Exception):
     """The target took longer than it may."""
 
 
-def overrun(slot: Slot, timeout: float | None, now: float) -> EvalResult:
-    """The result of a call that went on after it was told to stop."""
-    assert slot.job is not None
-    _, sample, configuration, epoch, began = slot.job
+def cancelled_worker(job: RunningJob, now: float) -> EvalResult:
+    """The result of a job whose worker was cancelled by something else than the run."""
+    _, sample, configuration, epoch, began = job
+    message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(
         sample,
-        error=describe(TimedOut("it went on after it was told to stop"), timeout),
+        error=Failure("CancelledError", message),
         latency_ms=(now - began) * 1000.0,
         configuration=configuration.name,
         epoch=epoch,
@@ -331,23 +391,14 @@ def describe(error: BaseException, timeout: float | None) -> Failure:
     kind = type(error).__name__
     try:
         message = str(error)
-    except Exception as broken:
+    except BaseException as broken:
         message = f"(its message cannot be read: {type(broken).__name__})"
+    if isinstance(error, asyncio.CancelledError) and not message:
+        message = "the target was cancelled from inside, not by Proctor"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
     where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
     return Failure(kind, message[:MESSAGE_LENGTH], where)
-
-
-def _current_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
-
-
-def _is_cancelled() -> bool:
-    """True if this task was told to end, rather than its work having cancelled itself."""
-    return _current_task().cancelling() > 0
 
 
 _ENGINE = __file__.rpartition("engine")[0]

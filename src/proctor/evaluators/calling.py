@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from proctor.errors import StopRun
 from proctor.evaluators.evidence import Evidence
 from proctor.evaluators.verdict import as_error, as_score
 from proctor.fields.view import Field, SeenTrial, context_of
+from proctor.isolation import is_interrupt
 from proctor.records.score import NOT_LAST, Score
 from proctor.records.session import SessionView
 from proctor.records.trial import Trial
@@ -50,10 +52,8 @@ def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
             if unasked is not None:
                 return unasked
             return as_score(call(*[read(trial) for read in way.readers]), way.threshold)
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
+        except BaseException as error:
+            return error_score(error)
 
     return score
 
@@ -67,10 +67,8 @@ def score_of_two(call: Callable[..., Any], threshold: float) -> Callable[[Trial]
             return Score.skipped(NO_EXPECTED)
         try:
             return as_score(call(trial.output, expected), threshold)
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
+        except BaseException as error:
+            return error_score(error)
 
     return score
 
@@ -84,12 +82,20 @@ def async_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Any]:
             if unasked is not None:
                 return unasked
             return as_score(await call(*[read(trial) for read in way.readers]), way.threshold)
-        except StopRun:
+        except asyncio.CancelledError:
+            # Who awaits it knows whether it was cancelled from inside or ran out of time.
             raise
-        except (Exception, SystemExit) as error:
-            return as_error(error)
+        except BaseException as error:
+            return error_score(error)
 
     return score
+
+
+def error_score(error: BaseException) -> Score:
+    """What an evaluator raised, as a score: any exception but Ctrl-C and the end of the run."""
+    if isinstance(error, StopRun) or is_interrupt(error):
+        raise error
+    return as_error(error)
 
 
 def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:

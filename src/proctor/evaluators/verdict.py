@@ -19,6 +19,7 @@ RETURNS_TAKEN = (
 _KEYS = ("passed", "score", "value", "details", "message", "reason")
 _SHOWN_AT_MOST = 60
 _FRAMES = 3
+_MESSAGE_LENGTH = 2_000
 
 
 def as_score(returned: Any, threshold: float = 0.5) -> Score:
@@ -60,10 +61,12 @@ def as_error(error: BaseException) -> Score:
 
     kind = type(error).__name__
     try:
-        message = str(error)
-    except Exception:
+        message = str(error)[:_MESSAGE_LENGTH]
+        tail = "".join(traceback.format_exception(error, limit=-_FRAMES, chain=False))
+    except BaseException:
         message = "its message cannot be shown"
-    tail = "".join(traceback.format_exception(error, limit=-_FRAMES, chain=False))
+        tail = "".join(traceback.format_tb(error.__traceback__, limit=-_FRAMES))
+    tail = tail[-2 * _MESSAGE_LENGTH :]
     return Score.error(f"{kind}: {message}" if message else kind, {"traceback": tail})
 
 

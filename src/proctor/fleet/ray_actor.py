@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 from typing import Any
@@ -16,7 +15,7 @@ from proctor.clock import SystemClock
 from proctor.engine.limits import Deadlines, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.trial import TrialRunner, overrun
+from proctor.engine.trial import TrialRunner
 from proctor.errors import StopRun
 from proctor.fleet.expectation import expectation
 from proctor.fleet.worker import worker_name
@@ -60,7 +59,6 @@ class TrialActor:
         self._recipe = recipe
         self._clock = SystemClock()
         self._open = contextlib.AsyncExitStack()
-        self._overdue: dict[Slot, asyncio.Future[None]] = {}
 
     async def arrive(self) -> None:
         """Answer as soon as there is a process: Ray has found room for it."""
@@ -82,9 +80,7 @@ class TrialActor:
         self._options = setup.options
         self._runner = observed.runner(TrialRunner(watched, self._clock, Threads(), progress))
         timeout = setup.options.timeout
-        self._deadlines = (
-            None if timeout is None else Deadlines(timeout, self._clock.monotonic, self._give_up)
-        )
+        self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(Introduction(name, expectation(setup)))
 
     async def trial(self, request: bytes) -> bytes:
@@ -120,20 +116,10 @@ class TrialActor:
         slot = Slot()
         sample, configuration, epoch = asked.sample, asked.configuration, asked.epoch
         slot.job = (0, sample, configuration, epoch, self._clock.monotonic())
-        task = asyncio.ensure_future(self._runner.run(slot, sample, configuration, epoch))
-        slot.task = task
-        if self._deadlines is None:
-            return await task
-        overdue = asyncio.get_running_loop().create_future()
-        self._overdue[slot] = overdue
-        self._deadlines.watch(slot)
-        await asyncio.wait((task, overdue), return_when=asyncio.FIRST_COMPLETED)
-        self._deadlines.forget(slot)
-        del self._overdue[slot]
-        if task.done():
-            return task.result()
-        return overrun(slot, self._options.timeout, self._clock.monotonic())
-
-    def _give_up(self, slot: Slot) -> None:
-        """A call went on after it was cancelled: its answer is not waited for."""
-        self._overdue[slot].set_result(None)
+        if self._deadlines is not None:
+            self._deadlines.watch(slot)
+        try:
+            return await self._runner.run(slot, sample, configuration, epoch)
+        finally:
+            if self._deadlines is not None:
+                self._deadlines.forget(slot)

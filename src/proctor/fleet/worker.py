@@ -230,7 +230,6 @@ class _Returning:
         try:
             return await self._run(slot, sample, configuration, epoch)
         except asyncio.CancelledError:
-            # What was given up because it ran out of time has its answer already.
-            if slot.job is not None and not slot.abandoned:
+            if slot.job is not None:
                 self._outbox.give_back(slot.job[0])
             raise

@@ -19,7 +19,8 @@ class SQLiteHistory(StoredRuns):
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        # Absolute: a target may change the current folder while its run is written.
+        self.path = Path(path).absolute()
         super().__init__(SQLiteDatabase(self.path))
 
     @classmethod

@@ -45,7 +45,8 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     used that much. `shuffle` is a seed that draws the order in which samples are run and, with a
     `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
     before. `redact` says what is taken out before anything is stored: secrets, personal data as
-    well, or nothing.
+    well, or nothing. `max_output_bytes` is the largest output that is accepted, as JSON; also the
+    largest session, and the largest details of a score.
     """
 
     concurrency: Positive = 20
@@ -61,6 +62,7 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     budget: Budget | None = None
     redact: Redact = "secrets"
     shuffle: int | None = None
+    max_output_bytes: Positive = 10_000_000
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -50,7 +50,8 @@ class CommandTarget:
         name: str | None = None,
     ) -> None:
         self._argv = _words(command)
-        self._cwd = cwd
+        # Absolute: an evaluator may change the current folder between two calls.
+        self._cwd = Path(cwd or ".").absolute()
         self._env = {**os.environ, **(env or {})}
         problems = _problems(self._argv, cwd, env or {}, self._env.get("PATH"))
         if problems:

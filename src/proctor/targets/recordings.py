@@ -95,6 +95,8 @@ class FiledRecordings:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # What is opened: a target may change the current folder meanwhile.
+        self._file = path.absolute()
         state = hashlib.sha256()
         index = _Index[int](str(path))
         try:
@@ -117,7 +119,7 @@ class FiledRecordings:
 
     def _line(self, start: int) -> bytes:
         try:
-            with self._path.open("rb") as file:
+            with self._file.open("rb") as file:
                 if _stamp(file) != self._stamp:
                     raise CallFailed(f"{self._path} has changed since its recordings were read")
                 file.seek(start)

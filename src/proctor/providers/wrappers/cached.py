@@ -49,7 +49,7 @@ class DiskKept:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()
 
     def find(self, key: str) -> bytes | None:
         """What is kept under a key, or None."""

@@ -90,7 +90,7 @@ class Recorded:
 
     def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
         self._adapter, self.model, self.identity = behind(adapter)
-        self._file = Path(path)
+        self._file = Path(path).absolute()
         self._sitting = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._begun: Counter[str] = Counter()
@@ -154,7 +154,7 @@ class Replay:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
-        self._file = Path(path)
+        self._file = Path(path).absolute()
         calls = list(_calls(self._file))
         self.model = _whose({call.model for _, call in calls}, model, str(path))
         self._calls = [(line, call) for line, call in calls if call.model == self.model]

@@ -1,0 +1,259 @@
+"""Run user code in a task and a context of its own, so that it cannot reach the caller's.
+
+A target or an evaluator may cancel `asyncio.current_task()`, set context variables, keep a
+reference to its task for later, or raise any exception. Whatever it does to its task ends with
+that task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import threading
+from asyncio import _get_running_loop
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# These four are documented for other implementations of tasks (docs: "Extending asyncio").
+_enter_task = asyncio.tasks._enter_task
+_leave_task = asyncio.tasks._leave_task
+_register_task = asyncio.tasks._register_task
+_unregister_task = asyncio.tasks._unregister_task
+
+_NAME = "proctor-call"
+
+# Calls that were cancelled and whose end nobody waits for; loops hold tasks weakly.
+_abandoned: set[asyncio.Task[Any]] = set()
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """True if a KeyboardInterrupt may be a real Ctrl-C rather than raised by user code.
+
+    Python raises it for Ctrl-C only in the main thread, and only under its default handler. A run
+    replaces that handler, so during a run a KeyboardInterrupt is what user code raised: data.
+
+    >>> is_interrupt(ValueError())
+    False
+    """
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+
+
+def hide(task: asyncio.Task[Any]) -> None:
+    """Remove a task from `asyncio.all_tasks()`, so that user code cannot cancel it from there."""
+    _unregister_task(task)
+
+
+def outside_task(function: Callable[..., T], *args: Any) -> T:
+    """Call a function in a copy of the context, with no current task that it could cancel.
+
+    >>> async def main() -> object:
+    ...     return outside_task(asyncio.current_task)
+    >>> asyncio.run(main()) is None
+    True
+    """
+    run: Callable[..., T] = copy_context().run
+    return without_task(run, function, *args)
+
+
+def without_task(function: Callable[..., T], *args: Any) -> T:
+    """Call a function with no current task that it could cancel."""
+    loop = _get_running_loop()
+    task = None if loop is None else _current_task(loop)
+    if loop is None or task is None:
+        return function(*args)
+    _leave_task(loop, task)
+    try:
+        return function(*args)
+    finally:
+        _enter_task(loop, task)
+
+
+if sys.version_info >= (3, 12):
+    _current_task = asyncio.current_task
+
+    class _EagerTask(asyncio.Task[None]):
+        """A task that takes its first step at once, in a copy of the context."""
+
+        def __init__(
+            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+        ) -> None:
+            super().__init__(
+                coroutine, loop=loop, name=_NAME, context=copy_context(), eager_start=True
+            )
+
+else:
+    # `asyncio.current_task` is a look-up in it, and `_enter_task` an entry with more checks.
+    _current_tasks = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
+    _current_task = _current_tasks.get
+
+    class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
+        """A task that takes its first step at once, in a copy of the context.
+
+        A coroutine that never waits then costs no turn of the loop. From the second step on it is
+        the standard library's own task.
+        """
+
+        # As `Task` sets them for each.
+        _name = _NAME
+        _num_cancels_requested = 0
+        _must_cancel = False
+        _fut_waiter = None
+
+        def __init__(
+            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+        ) -> None:
+            self._loop = loop
+            self._callbacks: list[Any] = []
+            self._coro = coroutine
+            self._context = context = copy_context()
+            caller = _current_task(loop)
+            _current_tasks[loop] = self
+            try:
+                self._wait_for(context.run(coroutine.send, None))
+            except StopIteration:
+                self._finish()
+            except BaseException as error:
+                self._finish()
+                self._exception = error
+                raise
+            finally:
+                if caller is None:
+                    del _current_tasks[loop]
+                else:
+                    _current_tasks[loop] = caller
+
+        def __del__(self) -> None:
+            if self._state == "PENDING":
+                super().__del__()
+
+        def _finish(self) -> None:
+            # What the coroutine returned is not needed: see `UserCall`.
+            self._state = "CANCELLED" if self._must_cancel else "FINISHED"
+            if self._callbacks:
+                self._Future__schedule_callbacks()
+
+        def _wait_for(self, awaited: Any) -> None:
+            """Do what `Task` does when its coroutine waits."""
+            wrong = None
+            if awaited is not None:
+                if getattr(awaited, "_asyncio_future_blocking", None) is None:
+                    wrong = RuntimeError(f"Task got bad yield: {awaited!r}")
+                elif awaited.get_loop() is not self._loop:
+                    wrong = RuntimeError(f"{awaited!r} is attached to a different loop")
+                elif awaited is self:
+                    wrong = RuntimeError(f"Task cannot await on itself: {self!r}")
+                elif not awaited._asyncio_future_blocking:
+                    wrong = RuntimeError(f"yield was used instead of yield from with {awaited!r}")
+                else:
+                    awaited._asyncio_future_blocking = False
+                    awaited.add_done_callback(self._Task__wakeup, context=self._context)
+                    self._fut_waiter = awaited
+                    if self._must_cancel and awaited.cancel(msg=self._cancel_message):
+                        self._must_cancel = False
+                    return
+            self._loop.call_soon(self._Task__step, wrong, context=self._context)
+
+
+class UserCall(_EagerTask):
+    """One call of user code, begun at once, in a task and a context of its own.
+
+    Afterwards `value` is what it returned or `error` what it raised, a cancellation included.
+    Whoever waits does not depend on the task: `give_up` ends the wait even if the task goes on.
+
+    >>> async def main() -> tuple[object, object]:
+    ...     async def answer() -> int:
+    ...         asyncio.current_task().cancel()
+    ...         await asyncio.sleep(0)
+    ...     call = UserCall(answer)
+    ...     await call.wait()
+    ...     return call.value, type(call.error)
+    >>> asyncio.run(main())
+    (None, <class 'asyncio.exceptions.CancelledError'>)
+    """
+
+    value: Any = None
+    error: BaseException | None = None
+    ended = False
+    expired = False
+    given_up = False
+    _waiter: asyncio.Future[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        super().__init__(self._run(function, args), asyncio.get_running_loop())
+        if not self.ended:
+            _unregister_task(self)
+
+    async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        # The outcome is kept here: a task that is cancelled just before it returns loses it.
+        try:
+            self.value = await function(*args)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            self.error = error
+        finally:
+            self.ended = True
+
+    async def wait(self) -> None:
+        """Return when the call has ended or was given up; if the wait is cancelled, so is it."""
+        if self.ended or self.given_up:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        self.add_done_callback(self._wake)
+        try:
+            await self._waiter
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.abandon()
+
+    def limit(self, seconds: float, grace: float) -> None:
+        """Let the call expire after some seconds, and give it up after the grace time."""
+
+        def expire() -> None:
+            self.expire()
+            self._timer = loop.call_later(grace, self.give_up)
+
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, expire)
+
+    def expire(self) -> None:
+        """Cancel the call because its time is over."""
+        self.expired = True
+        self.cancel()
+
+    def give_up(self) -> None:
+        """Stop waiting for a call that goes on although it was cancelled."""
+        self.given_up = True
+        self._wake()
+
+    def abandon(self) -> None:
+        """Cancel the call if it has not ended, and wait for it no longer."""
+        if self.ended or self.done():
+            return
+        # Visible again: whoever closes the loop should find it.
+        _register_task(self)
+        _abandoned.add(self)
+        self.add_done_callback(_abandoned.discard)
+        self.cancel()
+
+    def _wake(self, _task: object = None) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+async def settle_abandoned(seconds: float) -> None:
+    """Give abandoned calls of this loop some time to clean up."""
+    loop = asyncio.get_running_loop()
+    tasks = [task for task in _abandoned if task.get_loop() is loop]
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
