@@ -28,6 +28,7 @@ from proctor.prepare import (
 )
 from proctor.records.retention import Retention
 from proctor.records.run import Budget, OnError, Redact
+from proctor.records.score import Skipped
 from proctor.registry import Registry
 from proctor.reports.live import live_display
 
@@ -48,6 +49,7 @@ class Options(TypedDict, total=False):
     budget: Mapping[str, float] | Budget | None
     redact: Redact
     shuffle: int | None
+    skipped: Skipped
 
 
 class Conducted(Options, total=False):

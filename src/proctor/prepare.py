@@ -29,6 +29,7 @@ from proctor.records.results import ResultList
 from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import OnError, Redact, RunOptions
+from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 from proctor.registry import Registry, parameters_of
 from proctor.rubrics.files import STARTER, load_rubrics
@@ -39,7 +40,7 @@ from proctor.targets.resolve import as_target
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 # The options of a run that are one of a few words.
-_CHOICES = {"on_error": OnError, "redact": Redact}
+_CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from proctor.records.comparison import Comparison, also_known_as
 from proctor.records.ranking import Ranking
 from proctor.records.report import EvalReport
 from proctor.records.rubric_scores import TOTAL_SCORE
-from proctor.records.score import Score, parts_of
+from proctor.records.score import NOT_ASKED, Score, parts_of
 from proctor.records.trial import EvalResult
 
 ByConfiguration = dict[str, list[Reading]]
@@ -57,9 +57,9 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def passed(self) -> bool:
-        """True if no trial failed or stayed without a verdict, and at least one passed."""
-        told = [one.score for one in self.scores if one.score.status != "skipped"]
-        return bool(told) and all(score.passed for score in told)
+        """True if the field passed in every trial; a trial without a verdict did not pass."""
+        judged = [one for one in self.scores if one.score.reason not in NOT_ASKED]
+        return bool(judged) and all(one.passed is True for one in judged)
 
     @property
     def score(self) -> Score:
@@ -99,9 +99,17 @@ class FieldReport(EvalReport):
 
     @property
     def passed(self) -> bool:
-        """True if every trial got a verdict and passed; what was skipped does not count."""
+        """True if every trial got a verdict and passed.
+
+        A skipped trial did not pass, unless the run ignores skips and another trial passed.
+        """
         counts = self.counts
-        return counts.passed > 0 and counts.passed + counts.skipped == counts.total
+        ignored = counts.skipped
+        if ignored and (self.metadata is None or self.metadata.options.skipped != "ignore"):
+            # Scores that are left out by design are not missing.
+            page = self.results.page(outcome="skipped", limit=counts.skipped)
+            ignored = sum(result.score.reason in NOT_ASKED for result in page)
+        return counts.passed > 0 and counts.passed + ignored == counts.total
 
     @cached_property
     def configurations(self) -> tuple[str, ...]:

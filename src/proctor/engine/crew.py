@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Literal
 
+import msgspec
+
 from proctor.clock import Clock
 from proctor.engine.limits import Deadlines, Slot
 from proctor.engine.plan import Job
@@ -144,6 +146,8 @@ class Crew:
 
     def _keep(self, position: int, result: EvalResult) -> None:
         """Give a result to the history, count it, and decide whether to go on."""
+        if self._options.skipped != result.skipped:
+            result = msgspec.structs.replace(result, skipped=self._options.skipped)
         verdict = result.verdict()
         self._writer.add(position, result, verdict)
         outcome = verdict[0]

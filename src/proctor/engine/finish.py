@@ -8,6 +8,7 @@ import msgspec
 
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.skips import evaluators_without_verdicts
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
@@ -36,8 +37,12 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     """Compute what a run amounts to from what is stored, and store that with how it stands."""
     results = history.results(run.run_id, run)
     table, by_configuration = aggregate(results, run, metrics)
-    silent = dict.fromkeys((*run.warnings, *_silent(results, run, table)))
-    run = msgspec.structs.replace(run, warnings=tuple(silent))
+    warnings = (
+        *run.warnings,
+        *_silent(results, run, table),
+        *evaluators_without_verdicts(results, run),
+    )
+    run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys(warnings)))
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
 
@@ -53,7 +58,9 @@ def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[
         if rate is not None and not rate.n and said is not None:
             yield _no_verdict(spec.name, said)
             continue
-        parts = parts_of(said) if said is not None and spec.uses == FIELD else {}
+        # Parts have metrics of their own only where fields were selected.
+        has_parts = said is not None and spec.uses == FIELD and bool(run.fields)
+        parts = parts_of(said) if said is not None and has_parts else {}
         for part, score in parts.items():
             heard = table.get(f"{label}.{part}")
             if heard is None or not heard.n:

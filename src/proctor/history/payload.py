@@ -82,7 +82,7 @@ def _sound(result: EvalResult) -> EvalResult:
     scores = {name: _score(score) for name, score in result.scores.items()}
     told = {name: _kept(session, Session) for name, session in result.sessions.items()}
     heard = {name: kept for name, kept in told.items() if kept}
-    return EvalResult(trial, scores, heard, result.delivery)
+    return EvalResult(trial, scores, heard, result.delivery, result.skipped)
 
 
 def _score(score: Score) -> Score:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 
 RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
@@ -45,7 +46,8 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     used that much. `shuffle` is a seed that draws the order in which samples are run and, with a
     `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
     before. `redact` says what is taken out before anything is stored: secrets, personal data as
-    well, or nothing.
+    well, or nothing. `skipped` says what a skipped check means for its result: "skip" (the result
+    is skipped too, unless another check failed) or "ignore" (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -61,6 +63,7 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     budget: Budget | None = None
     redact: Redact = "secrets"
     shuffle: int | None = None
+    skipped: Skipped = "skip"
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
