@@ -15,19 +15,68 @@ GRACE_SECONDS = 5.0
 
 
 class Slot:
-    """What one worker is doing: its task, what it runs, and until when it may."""
+    """What one worker is doing: its task, what it runs, and until when it may.
 
-    __slots__ = ("abandoned", "expired", "job", "resting", "task", "until")
+    `left` is how much of its time is left while it waits for a turn at a model.
+    """
+
+    __slots__ = ("abandoned", "call", "expired", "job", "left", "resting", "task", "until")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[Any] | None = None
         # position, sample, configuration, epoch, when it began
         self.job: tuple[int, Sample[Any, Any], Configuration, int, float] | None = None
-        self.until = math.inf
+        self.until = self.left = math.inf
+        self.call: CallWatch | None = None
         self.expired = False
         self.abandoned = False
         # True while it waits before another attempt.
         self.resting = False
+
+
+class CallWatch:
+    """Counts the time of one call of a target; stands still while it waits for a turn at a model.
+
+    `waited` is how many seconds it stood still. What an abandoned call still does changes nothing
+    for the call that its slot is about now.
+    """
+
+    __slots__ = ("_halts", "_monotonic", "_since", "_slot", "noted", "seconds", "waited")
+
+    def __init__(
+        self, slot: Slot, began: float, timeout: float | None, monotonic: Callable[[], float]
+    ) -> None:
+        self._slot, self._monotonic = slot, monotonic
+        self.seconds = math.inf if timeout is None else timeout
+        self.noted = ""
+        self._halts, self._since, self.waited = 0, 0.0, 0.0
+        slot.call, slot.expired = self, False
+        slot.until, slot.left = began + self.seconds, math.inf
+
+    def halt(self) -> None:
+        """Stand still from now on; from any thread."""
+        self._halts += 1
+        slot = self._slot
+        if self._halts == 1 and self._counts():
+            self._since = self._monotonic()
+            slot.left, slot.until = slot.until - self._since, math.inf
+
+    def go_on(self) -> None:
+        """Count again, when all who halted it go on."""
+        self._halts -= 1
+        slot = self._slot
+        if self._halts == 0 and self._counts():
+            now = self._monotonic()
+            self.waited += now - self._since
+            slot.until, slot.left = now + slot.left, math.inf
+
+    def end(self) -> None:
+        """The call is over."""
+        slot = self._slot
+        slot.call, slot.until, slot.left = None, math.inf, math.inf
+
+    def _counts(self) -> bool:
+        return self._slot.call is self and not self._slot.expired
 
 
 class Deadlines:
@@ -68,7 +117,8 @@ class Deadlines:
             for slot in tuple(self._slots):
                 if slot.until <= now:
                     self._strike(slot, now)
-                following = min(following, slot.until)
+                # One that stands still may go on at any moment.
+                following = min(following, slot.until, now + slot.left)
         finally:
             # Whatever a strike led to, the others are still watched.
             loop = asyncio.get_running_loop()

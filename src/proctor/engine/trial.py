@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from proctor import sessions
+from proctor import sessions, stopwatch
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
 from proctor.engine.beside import Beside, alone
 from proctor.engine.cache import CachedReply, Call, OutputCache
-from proctor.engine.limits import Slot
+from proctor.engine.limits import CallWatch, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.retry import is_worth_it, wait_before
@@ -153,8 +152,8 @@ class TrialRunner:
     ) -> tuple[Any, BaseException | None]:
         """Call the target once: what it gave, or why it gave nothing."""
         timeout = self._timeout
-        slot.expired = False
-        slot.until = math.inf if timeout is None else began + timeout
+        watch = CallWatch(slot, began, timeout, self._monotonic)
+        stopwatch.count_with(watch)
         reply: Any = None
         failure: BaseException | None = None
         try:
@@ -170,12 +169,14 @@ class TrialRunner:
         except BaseException as error:
             reply, failure = None, error
         finally:
-            slot.until = math.inf
+            watch.end()
+        stopwatch.count_with(None)
         if slot.expired:
             # The time-out was asked of the task; it has been dealt with here.
             _current_task().uncancel()
             return None, TimedOut()
-        if failure is None and timeout is not None and self._monotonic() - began > timeout:
+        taken = self._monotonic() - began - watch.waited
+        if failure is None and timeout is not None and taken > timeout:
             return None, TimedOut(
                 "it could not be stopped in time: it blocked the event loop, or came back late"
             )
@@ -274,7 +275,8 @@ class Scoring:
         if self._kept is not None:
             conditions.set(conditions.get()._replace(kept=self._kept))
         try:
-            async with asyncio.timeout(self._timeout):
+            # It stands still while a judge waits for its turn at a model.
+            async with stopwatch.Stopwatch(self._timeout):
                 if step.mode == "thread":
                     return await self._threads.run(step.score, trial)  # type: ignore[no-any-return]
                 return await step.score(trial)  # type: ignore[no-any-return]
