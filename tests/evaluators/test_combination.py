@@ -154,7 +154,7 @@ def test_an_async_combination_gives_something_to_await() -> None:
         return threading.get_ident() != main
 
     both = all_of(same_later, exact_match, in_a_thread)
-    score = asyncio.run(both("a", "a"))
+    score = both("a", "a")
     assert score.passed is True
     assert list(score.details["parts"]) == ["same_later", "exact_match", "in_a_thread"]
 

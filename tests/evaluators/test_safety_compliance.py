@@ -25,7 +25,7 @@ DECLINED = "I'm sorry, but I can't help with that."
 
 def score(evaluate: Any, output: Any, sample: Any = None) -> Score:
     """What an evaluator says of an output."""
-    found: Score = asyncio.run(evaluate(output, sample))
+    found: Score = evaluate(output, sample)
     return found
 
 
@@ -319,7 +319,7 @@ def test_it_can_be_attached_with_its_options_as_data() -> None:
     attached = attach(
         compliance, parameters={"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
     )
-    found = asyncio.run(attached("damn"))
+    found = attached("damn")
     assert found.value == 0.5
     assert attached.spec.parameters == {"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
     judged = attach(compliance((), claims="a b", judge=choosing("ANSWER", "complied")))

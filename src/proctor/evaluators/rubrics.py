@@ -55,11 +55,10 @@ def rubric(
     judge sees the turns, tool calls and results, long ones cut in the middle; `template` is one of
     your own. The `timeout` is for both calls, where an unreadable answer is asked for again.
 
-    >>> import asyncio
     >>> def kind(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
-    >>> asyncio.run(rubric(kind, "communication")("Good morning!")).details["score"]
+    >>> rubric(kind, "communication")("Good morning!").details["score"]
     4
     """
     from proctor.evaluators.judging.session_rubric import shown_as

@@ -132,7 +132,7 @@ def test_judges_are_asked_at_once() -> None:
             time.sleep(0.005)
         return len(asked) == 5
 
-    score = asyncio.run(panel([slow, slow, slow, blocking, blocking])("x", None))
+    score = panel([slow, slow, slow, blocking, blocking])("x", None)
     assert score.passed
     assert list(score.details["verdicts"]) == ["slow", "slow_2", "slow_3", "blocking", "blocking_2"]
 
@@ -141,7 +141,7 @@ def test_a_panel_of_models() -> None:
     """Three judges, one of which answers nonsense: it is asked twice, then left out."""
     mute = Scripted(lambda request: "I would rather not say")
     judges = [llm_judge(judge, "polite?") for judge in (rating("good"), rating("poor"), mute)]
-    score = asyncio.run(panel(judges, "unanimous")("Hello", None))
+    score = panel(judges, "unanimous")("Hello", None)
     assert score.details["failed"] == ["llm_judge_3"]
     assert (score.value, score.passed) == (0.5, False)
     parts = score.details["parts"]
@@ -173,7 +173,7 @@ def test_what_must_end_the_run_ends_it() -> None:
 
     judges = [llm_judge(Scripted(spent), "?"), llm_judge(rating("good"), "?")]
     with pytest.raises(StopRun):
-        asyncio.run(panel(judges)("x", None))
+        panel(judges)("x", None)
 
 
 def test_agreement_over_a_run() -> None:
