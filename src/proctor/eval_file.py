@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import ConfigError, nearest
 from proctor.records.retention import Retention
 from proctor.records.run import Positive, RunOptions
+from proctor.records.score import Skipped
 
 SCHEMA_FILE = "eval.schema.json"
 
@@ -62,6 +63,13 @@ class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
     combine: Annotated[
         str, msgspec.Meta(description="and (all must pass), or (any), or module:function.")
     ] = "and"
+    skipped: Annotated[
+        Skipped,
+        msgspec.Meta(
+            description="Whether an evaluator that skips makes the field skipped (skip) or is "
+            "left out (ignore)."
+        ),
+    ] = "skip"
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,6 +199,7 @@ def field_evaluators(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
             "path": entry.path or name,
             "evaluators": entry.evaluators,
             "combine": entry.combine,
+            "skipped": entry.skipped,
         }
         for name, entry in entries.items()
         if entry.evaluators

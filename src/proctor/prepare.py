@@ -31,7 +31,7 @@ from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import EvaluatorSpec, OnError, Redact, RunOptions
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import Score, Skipped
 from proctor.records.session import Usage
 from proctor.records.tags import check_tags
 from proctor.records.trial import Configuration, EvalResult, Trial
@@ -44,7 +44,7 @@ from proctor.targets.resolve import as_target
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 # The options of a run that are one of a few words.
-_CHOICES = {"on_error": OnError, "redact": Redact}
+_CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ class Blind:
 
 def score(text: Any, **options: Any) -> Score:
     options = {"embedder": "lexical"} | options
-    found: Score = asyncio.run(attach(coherence(**options))(text))
+    found: Score = attach(coherence(**options))(text)
     return found
 
 

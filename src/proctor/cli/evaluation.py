@@ -185,8 +185,7 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
     names = (
         "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "max_output_bytes",
-        "on_error", "cache",
-        "redact", "shuffle",
+        "on_error", "cache", "redact", "shuffle", "skipped",
     )  # fmt: skip
     given = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("budget"):

@@ -79,6 +79,17 @@ def redact_option(usual: str | None = None) -> Decorator:
     )
 
 
+def skipped_option(default: str | None = None) -> Decorator:
+    """What a skipped check means for its result; `default` where no eval file can set it."""
+    return click.option(
+        "--skipped",
+        type=click.Choice(["skip", "ignore"]),
+        default=default,
+        help="Skip a result when one of its checks was skipped, or ignore that check. "
+        "Default: skip.",
+    )
+
+
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

@@ -49,7 +49,14 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         # Results name it, also those that were scored before.
         told = "was {}, is {}".format(*(version or "none" for version in versions))
         changes.append(Problem(RUBRICS_VERSION, told))
-    return changes + _evaluator_differences(before, now)
+    return [*changes, *_other_skipped(before, now), *_evaluator_differences(before, now)]
+
+
+def _other_skipped(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    was, is_now = before.options.skipped, now.options.skipped
+    if was == is_now:
+        return []
+    return [Problem("skipped", f"was {was!r}, is {is_now!r}: equal scores would pass or not")]
 
 
 def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:

@@ -10,6 +10,7 @@ from proctor.comparison.report import FieldReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.fields import FIELD
 from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.skips import evaluators_without_verdicts
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
@@ -44,7 +45,11 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
         run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
         table, by_configuration = aggregate(results, run)
-    found = (*_silent(results, run, table), *_missing_fields(results, run))
+    found = (
+        *_silent(results, run, table),
+        *_missing_fields(results, run),
+        *evaluators_without_verdicts(results, run),
+    )
     run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *found))))
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
@@ -61,7 +66,9 @@ def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[
         if rate is not None and not rate.n and said is not None:
             yield _no_verdict(spec.name, said)
             continue
-        parts = parts_of(said) if said is not None and spec.uses == FIELD else {}
+        # Parts have metrics of their own only where fields were selected.
+        has_parts = said is not None and spec.uses == FIELD and bool(run.fields)
+        parts = parts_of(said) if said is not None and has_parts else {}
         for part, score in parts.items():
             heard = table.get(f"{label}.{part}")
             if heard is None or not heard.n:

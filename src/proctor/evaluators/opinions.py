@@ -34,9 +34,8 @@ def panel(
     fail, there is no verdict, and nothing is unanimous while one of them fails. The details tell
     each verdict and how far the judges agree.
 
-    >>> import asyncio
     >>> from proctor.evaluators.matching import contains, exact_match
-    >>> score = asyncio.run(panel([contains, exact_match], "unanimous")("hello world", "hello"))
+    >>> score = panel([contains, exact_match], "unanimous")("hello world", "hello")
     >>> score.value, score.passed, score.details["agreement"]
     (0.5, False, 0.0)
     """

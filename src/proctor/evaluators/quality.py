@@ -61,9 +61,8 @@ def semantic_similarity(
     Embeddings do not see negations, and names or numbers of one kind are near each other: a
     wrong one may pass. With `judge`, a model scores how far the meaning is the same.
 
-    >>> import asyncio
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
-    >>> score = asyncio.run(nearly_same("She has two red cars.", "She has a red car."))
+    >>> score = nearly_same("She has two red cars.", "She has a red car.")
     >>> score.passed, score.details["method"]
     (True, 'lexical')
     """
@@ -111,9 +110,8 @@ def coherence(
     not read: sentences in a wrong order, contradictions and subtle leaps pass. With `judge`, a
     model scores all that. `embedder` as for `semantic_similarity`.
 
-    >>> import asyncio
     >>> hangs_together = coherence(embedder="lexical")
-    >>> asyncio.run(hangs_together("She bought a car. The car is red. It was the best of")).reason
+    >>> hangs_together("She bought a car. The car is red. It was the best of").reason
     'completeness 0.75: it breaks off in the last sentence'
     """
     where = "coherence"
@@ -159,11 +157,10 @@ def hallucination_detection(
     sentence, negations and endings in English; a rounded number counts as changed. With `judge`,
     a model takes the output apart into claims and checks each one; all must be supported.
 
-    >>> import asyncio
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection(embedder="lexical")
     >>> def said(output):
-    ...     return asyncio.run(check(output, None, FieldContext("output", result)))
+    ...     return check(output, None, FieldContext("output", result))
     >>> said("Norway's capital is Oslo.").passed, said("Its capital was Bergen in 1299.").passed
     (True, False)
     """
@@ -210,10 +207,9 @@ def relevance(
     a model scores how well the output addresses the input. `embedder` as for
     `semantic_similarity`.
 
-    >>> import asyncio
     >>> asked = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> on_topic = relevance(embedder="lexical")
-    >>> asyncio.run(on_topic("The old bridge in Mostar was built in 1566.", None, asked)).passed
+    >>> on_topic("The old bridge in Mostar was built in 1566.", None, asked).passed
     True
     """
     where = "relevance"

@@ -56,14 +56,13 @@ def rubric(
     your own. A trial without a recorded session is skipped. The `timeout` is for both calls, where
     an unreadable answer is asked for again.
 
-    >>> import asyncio
     >>> from proctor.records.session import Message, Session
     >>> def kind(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
     >>> session = Session([Message("user", "Hello"), Message("assistant", "Good morning!")])
     >>> judge = rubric(kind, "communication")
-    >>> asyncio.run(judge("Good morning!", None, session)).details["score"]
+    >>> judge("Good morning!", None, session).details["score"]
     4
     """
     from proctor.evaluators.judging.session_rubric import shown_as

@@ -154,12 +154,11 @@ def compliance(
     The details say what was found and where, masked: never the secret itself. A policy on which
     there is no verdict makes an error, unless another is broken.
 
-    >>> import asyncio
-    >>> score = asyncio.run(compliance()("Write to ann@example.com."))
+    >>> score = compliance()("Write to ann@example.com.")
     >>> score.value, score.reason
     (0.5, 'pii: 1 finding (email); 1 of 2 policies broken')
     >>> polite = compliance((), rules={"no_slang": {"terms": ["gonna", "wanna"]}})
-    >>> asyncio.run(polite("We are going to help.")).passed
+    >>> polite("We are going to help.").passed
     True
     """
     from proctor.evaluators.compliance.hold import compliant

@@ -83,7 +83,7 @@ def _sound(result: EvalResult) -> EvalResult:
     )
     scores = {name: _score(score) for name, score in result.scores.items()}
     heard = {name: _session(session) for name, session in result.sessions.items()}
-    return EvalResult(trial, scores, heard, result.delivery)
+    return EvalResult(trial, scores, heard, result.delivery, result.skipped)
 
 
 def _session(session: Session) -> Session:

@@ -77,7 +77,7 @@ class EndpointEmbedder:
         self._patience = patience(
             options.get("retries", 4),
             options.get("retry_delay", 0.5),
-            options.get("timeout", 60.0),
+            options.get("timeout"),
             where=address,
         )
         self._endpoint = endpoint(found.origin, found.key, headers_for(found.key, None))

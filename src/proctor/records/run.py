@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 
 RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
@@ -46,7 +47,9 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
     before. `redact` says what is taken out before anything is stored: secrets, personal data as
     well, or nothing. `max_output_bytes` is the largest output that is accepted, as JSON; also the
-    largest session, and the largest details of a score.
+    largest session, and the largest details of a score. `skipped` says what a skipped check means
+    for its result: "skip" (the result is skipped too, unless another check failed) or "ignore"
+    (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -63,6 +66,7 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     redact: Redact = "secrets"
     shuffle: int | None = None
     max_output_bytes: Positive = 10_000_000
+    skipped: Skipped = "skip"
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
