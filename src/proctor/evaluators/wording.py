@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor import resources
+from proctor.evaluators.plain_values import plain_value
 
 Kind = Literal["function", "content", "number", "name", "speaker", "negation"]
 
@@ -177,6 +178,7 @@ def texts_in(value: Any) -> list[str]:
     """
     if isinstance(value, str):
         return [value] if value.strip() else []
+    value = plain_value(value)
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
