@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ _KNOWN_IN_MARKED, _KNOWN_WITH_HITS, _KNOWN_ELSEWHERE = 0.6, 0.5, 0.3
 UNNAMED = "a language other than English"
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
+# How a name is pronounced is no language.
+_PHONETIC = re.compile(r"[\u0250-\u02ff]")
 _FENCE = re.compile(r"```[^\n`]*\n.*?(?:```|\Z)", re.DOTALL)
 _FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\S{1,64}(?:://|@)\S+")
@@ -183,19 +185,11 @@ def _has_symbols(text: str) -> bool:
 
 def _read(text: str) -> Reading | None:
     """How much of a text is foreign, sentence by sentence; None if it has no letters."""
-    latin: Counter[str] = Counter()
-    other: Counter[str] = Counter()
+    latin: dict[str, float] = defaultdict(float)
+    other: dict[str, float] = defaultdict(float)
     total, fragments = 0.0, list[str]()
     for sentence in _SENTENCE.split(text):
-        words = []
-        for word in _WORD.findall(sentence):
-            script = "LATIN" if word.isascii() else _script(word[0])
-            if script == "LATIN":
-                words.append(word)
-            else:
-                size = len(word) / _UNSPACED_WORD if script in _UNSPACED else 1.0
-                other[script] += size
-                total += size
+        words = _latin_words(sentence, other)
         total += len(words)
         if len(words) < _WHOLE_SENTENCE:
             fragments += words
@@ -204,15 +198,28 @@ def _read(text: str) -> Reading | None:
     # What is too short by itself is seen together.
     if language := _foreign_language(fragments):
         latin[language] += len(fragments)
-    if not total:
-        return None
+    total += sum(other.values())
     foreign = sum(latin.values()) + sum(other.values())
     if not foreign:
-        return Reading(0.0)
-    name = max([*latin, *other], key=lambda one: latin[one] + other[one])
+        return Reading(0.0) if total else None
+    name = max([*latin, *other], key=lambda one: latin.get(one, 0) + other.get(one, 0))
     if name in other:
         name = _SCRIPT_NAMES.get(name, f"{name.capitalize()} letters")
     return Reading(foreign / total, name)
+
+
+def _latin_words(sentence: str, other: dict[str, float]) -> list[str]:
+    """The words in Latin letters; words in other scripts are added to those of their script."""
+    words = []
+    for word in _WORD.findall(sentence):
+        if not word.isascii() and _PHONETIC.search(word):
+            continue
+        script = "LATIN" if word.isascii() else _script(word[0])
+        if script == "LATIN":
+            words.append(word)
+        else:
+            other[script] += len(word) / _UNSPACED_WORD if script in _UNSPACED else 1.0
+    return words
 
 
 def _foreign_language(written: list[str]) -> str:
