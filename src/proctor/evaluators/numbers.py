@@ -55,8 +55,7 @@ def numeric_answer(
     number words. A percent sign is dropped, but where only one side has one, 12% is 0.12 too. What
     is expected is read in the same way; of a list of expected numbers any one will do. The
     difference may be `tolerance`, with `relative` that share of the expected number; 0 compares
-    exactly (but for the rounding of floats), so that 0.50 is 1/2. `decimal` is the sign before
-    decimals. Units are not converted.
+    exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
     True
@@ -67,14 +66,9 @@ def numeric_answer(
     >>> numeric_answer("It takes between 3 and 5 days.", 5).status
     'skipped'
     """
-    several = items_of(expected)
-    if several is not None:
-        return best_score(
-            lambda one: numeric_answer(
-                output, one, tolerance=tolerance, relative=relative, decimal=decimal
-            ),
-            several,
-        )
+    if (several := items_of(expected)) is not None:
+        options: Any = {"tolerance": tolerance, "relative": relative, "decimal": decimal}
+        return best_score(lambda one: numeric_answer(output, one, **options), several)
     wanted = _expected_number(expected, decimal)
     if isinstance(wanted, Score):
         return wanted

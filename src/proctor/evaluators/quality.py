@@ -60,10 +60,9 @@ def semantic_similarity(
     look most like it are compared with it (in its first 200,000 characters). `excerpts` does that
     always or never.
 
-    `local:minilm` reads English: texts in other languages, program code and emoji are skipped,
-    unless they are identical. Embeddings do not see negations, and names or numbers of one kind
-    are near each other: a wrong one may pass. With `judge`, a model scores how far the
-    meaning is the same.
+    `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
+    Embeddings do not see negations, and names or numbers of one kind are near each other: a wrong
+    one may pass. With `judge`, a model scores how far the meaning is the same.
 
     >>> import asyncio
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
@@ -75,8 +74,7 @@ def semantic_similarity(
     _check(where, threshold=threshold)
     if match not in (None, "any"):
         raise EvaluatorError(f"match is 'any' or left out, not {match!r}", where=where)
-    if against not in (None, "expected", "baseline"):
-        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
+    _check_against(against, where)
     method = (
         Alike(Meanings(embedder, where), threshold, excerpts, match)
         if judge is None
@@ -157,15 +155,14 @@ def hallucination_detection(
     names, negations and what the speaker says of himself count double and have no near words;
     words like "the" count half. The value is the support of the weakest sentence, short ones seen
     with the rest; it passes from 0.75 (`threshold`). A sentence is worth at most 0.7 if it has a
-    number or a name that those passages do not have, denies what they say, or says what they
-    deny. Citation marks, numbers of a list and courtesies state nothing. The details list the
-    sentences with what is unsupported; 2,000 are looked at.
+    number or a name that those passages do not have, denies what they say, says what they deny, or
+    has another month, unit or opposite (left, right). Citation marks, numbers of a list and
+    courtesies state nothing. The details list the sentences and what is unsupported in them.
 
     It finds what is added or changed, not what is wrongly put together from words that are all
-    there, nor a word exchanged for a near one. Names are known by their capitals inside a
-    sentence, negations and endings in English; a rounded number counts as changed. Texts in
-    other languages are skipped. With `judge`, a model takes the output apart into claims and checks
-    each one; all must be supported, by evidence that is in the context.
+    there. Names are known by their capitals inside a sentence; a rounded number counts as changed;
+    other languages than English are skipped. With `judge`, a model takes the output apart into
+    claims and checks each one; all must be supported, by evidence that is in the context.
 
     >>> import asyncio
     >>> result = {"context": "Oslo is the capital of Norway."}
@@ -251,6 +248,11 @@ def _usual_reference(expected: Any, field_context: FieldContext | None) -> Again
     if field_context is None or expected is None:
         return "expected" if field_context is None else "baseline"
     return "expected" if field_context.path == _OUTPUT else "baseline"
+
+
+def _check_against(against: Any, where: str) -> None:
+    if against not in (None, "expected", "baseline"):
+        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
 
 
 def _said(**options: Any) -> dict[str, Any]:

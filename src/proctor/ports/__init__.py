@@ -157,12 +157,7 @@ class ProviderAdapter(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts become vectors of one length, so that near meanings lie near each other.
-
-    Two attributes are optional. `languages` is a tuple of the language codes that it reads
-    (("en",), say); without it, it is trusted to read all. `unknown_words(text)` lists the words
-    of a text that it cannot tell from each other.
-    """
+    """Texts become vectors of one length, so that near meanings lie near each other."""
 
     @property
     def name(self) -> str:
