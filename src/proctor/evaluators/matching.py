@@ -26,6 +26,8 @@ ExactMode = Literal["equal", "any"]
 ContainsMode = Literal["any", "all"]
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII}
+_SIMPLE = frozenset({str, int, float, bool, type(None)})
+_PLAIN_NUMBERS = (int, float)
 _NUMBERS = (int, float, Decimal, Fraction)
 _PLAIN = (str, int, float, bool, type(None), list, tuple, Mapping)
 # A difference of 1.1 and 1.0 is not 0.1 to the last binary digit; people mean that it is.
@@ -62,7 +64,7 @@ def exact_match(
         passed = _any_equal(output, expected, same)
         reason = "" if passed else f"no item of {shown(output)} is expected: {shown(expected)}"
         return Score(float(passed), passed, reason)
-    references = text_references(output, expected)
+    references = None if type(expected) is str else text_references(output, expected)
     passed = (
         _equal(output, expected, same)
         if references is None
@@ -92,9 +94,12 @@ def contains(
     >>> contains("red and green", ["red", "green", "blue", "white"], match="all").value
     0.5
     """
-    if case_sensitive and type(output) is type(expected) is str and expected in output:
-        return Score(1.0, True)  # the usual case, without ado
     same = _same_text if case_sensitive else _same_folded
+    if type(output) is type(expected) is str:
+        # The usual case.
+        if _holds(output, expected, same):
+            return Score(1.0, True)
+        return Score(0.0, False, f"missing: {shown(expected)}")
     items, places = items_of(expected), items_of(output)
     wanted = [plain_value(expected)] if items is None else items
     if not wanted:
@@ -183,6 +188,8 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
         )
 
     def evaluate(output: Any, expected: Any) -> Score:
+        if type(output) in _PLAIN_NUMBERS and type(expected) in _PLAIN_NUMBERS:
+            return _tolerance_score(output, expected, tolerance, relative)
         outputs, wanted = items_of(output), items_of(expected)
         if wanted is None:
             if outputs is not None:
@@ -198,16 +205,15 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
 
 
 def _tolerance_score(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
-    numbers = []
-    for role, value in (("output", output), ("expected value", expected)):
-        number = number_of(value)
-        if number is None:
-            return Score.error(f"the {role} is not a finite number: {shown(value)}")
-        numbers.append(number)
-    got, wanted = numbers
-    if any(isinstance(number, Decimal) for number in numbers):
+    got: Any
+    wanted: Any
+    got, wanted = number_of(output), number_of(expected)
+    if got is None or wanted is None:
+        role, value = ("output", output) if got is None else ("expected value", expected)
+        return Score.error(f"the {role} is not a finite number: {shown(value)}")
+    if isinstance(got, Decimal) or isinstance(wanted, Decimal):
         got, wanted = exact(got), exact(wanted)
-    difference = float(abs(got - wanted))  # type: ignore[operator]
+    difference = float(abs(got - wanted))
     if relative and difference:
         difference = difference / abs(float(wanted)) if wanted else math.inf
     near = math.isclose(difference, tolerance, rel_tol=_ROUNDING)
@@ -273,9 +279,12 @@ def _same_folded(left: str, right: str) -> bool:
 
 def _equal(left: Any, right: Any, same: SameText) -> bool:
     """Equality as JSON sees it, with texts compared as asked."""
+    kind = type(left)
+    if kind is type(right) and kind in _SIMPLE:
+        return same(left, right) if kind is str else bool(left == right)
+    left, right = plain_value(left), plain_value(right)
     if isinstance(left, str) and isinstance(right, str):
         return same(left, right)
-    left, right = plain_value(left), plain_value(right)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.answers import Answer, find_answer
+from proctor.evaluators.answer_numbers import Answer
+from proctor.evaluators.answers import find_answer
 from proctor.evaluators.language import foreign_reason
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.number_text import Decimal, Found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -51,6 +52,8 @@ def number_of(value: Any) -> Number | None:
     >>> number_of(Decimal("1.5")), number_of(True), number_of("3"), number_of(float("inf"))
     (Decimal('1.5'), None, None, None)
     """
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     found = plain_value(value)
     if isinstance(found, Decimal):
         return found if found.is_finite() else None

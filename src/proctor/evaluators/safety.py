@@ -180,12 +180,12 @@ def _toxicity(text: str, threshold: float) -> Score:
     found = toxicity_of(text)
     if found is None:
         return Score.skipped(NO_WORDS, {"method": LOCAL})
-    # Abuse in English is abuse, whatever stands around it.
-    passage = text[found.start : found.end]
-    readable = is_suspect_text(passage) and not is_foreign(passage)
-    if is_foreign(text) and not (readable and 1 - found.probability < threshold):
-        return Score.skipped(FOREIGN, {"method": LOCAL})
     value = 1 - found.probability
+    if is_foreign(text):
+        # Abuse in English is abuse, whatever stands around it.
+        passage = text[found.start : found.end]
+        if value >= threshold or not is_suspect_text(passage) or is_foreign(passage):
+            return Score.skipped(FOREIGN, {"method": LOCAL})
     weighed = [{"word": word, "weight": weight} for word, weight in found.words[:_MOST_WORDS]]
     details: dict[str, Any] = {"method": LOCAL, "model": NAME, "words": weighed}
     if not (passed := value >= threshold):
