@@ -21,7 +21,7 @@ from proctor.records.score import Score
 # Of more ways to say the same, those that look least like the answer are not worth embedding.
 MOST_REFERENCES = 8
 # So much of a text may be words that the embedder cannot tell apart, if both have some, or one.
-MOST_UNKNOWN, MOST_UNKNOWN_ON_ONE_SIDE = 0.05, 0.25
+MOST_UNKNOWN, MOST_UNKNOWN_ON_ONE_SIDE = 0.05, 0.4
 SAME_VECTOR = 1 - 1e-6
 NOTHING_EXPECTED = "there is nothing to compare with: what is expected is empty"
 
