@@ -68,6 +68,8 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
         yield _text(f"This run is {status}", "yellow", wrap=True)
     if early := summary.early(run):
         yield _text(f"This run was {early}", wrap=True)
+    if run.cached_outputs is not None:
+        yield _text(str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim")
     for warning in run.warnings:
         yield _text(f"Warning: {warning}", "yellow", wrap=True)
 

@@ -60,7 +60,7 @@ class HttpTarget:
         # Headers as they are written, `$NAME` for a secret; only their digest is kept.
         asked = [self._method, parts.scheme, place, parts.query, dict(headers or {})]
         identity = codec.digest(asked)[:16]
-        self.spec = TargetSpec(name or place, "http", identity)
+        self.spec = TargetSpec(name or place, "http", identity, (f"what runs at {place}",))
 
     def __repr__(self) -> str:
         return f"HttpTarget({self.spec.name!r})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proctor import codec, extras
-from proctor.identity import identity_of
+from proctor import extras
+from proctor.identity import Identity, examine
 from proctor.records.run import TargetSpec
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
@@ -31,7 +31,7 @@ def from_runnable(runnable: Any, name: str) -> PythonTarget:
     invoke = getattr(runnable, method)
     waits = method == "ainvoke" or is_async(invoke)
     return PythonTarget(
-        TargetSpec(name, "runnable", _identity(runnable)),
+        TargetSpec(name, "runnable", *_identity(runnable)),
         reading(invoke, reply_of, waits=waits),
         parameters_of(invoke, f"{name}.{method}"),
         blocking=not waits,
@@ -57,12 +57,11 @@ def _usage(told: Mapping[str, Any] | None) -> Usage | None:
     return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
 
 
-def _identity(runnable: Any) -> str:
+def _identity(runnable: Any) -> Identity:
     """What tells one runnable from another: its code and, of a chain, every step and prompt."""
     steps = getattr(runnable, "steps", ())
-    parts = [identity_of(step) for step in steps if isinstance(steps, list | tuple)]
-    described = _without_repr(_description(runnable))
-    return codec.digest(identity_of(runnable), parts, described)[:16]
+    parts = list(steps) if isinstance(steps, list | tuple) else []
+    return examine([runnable, parts, _without_repr(_description(runnable))])
 
 
 def _description(runnable: Any) -> Any:
