@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from proctor import sessions
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
@@ -22,7 +24,7 @@ from proctor.errors import StopRun
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session, Usage
+from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.threads import Threads
 
@@ -160,7 +162,7 @@ class TrialRunner:
         try:
             reply = await self._call(sample, configuration.options, epoch)
             if isinstance(reply, Reply):
-                _check(reply)
+                reply = _checked(reply)
         except asyncio.CancelledError as error:
             if slot.abandoned or (not slot.expired and _is_cancelled()):
                 raise
@@ -182,15 +184,22 @@ class TrialRunner:
         return reply, failure
 
 
-def _check(reply: Reply) -> None:
+def _checked(reply: Reply) -> Reply:
     """Users make replies by hand; one that does not hold together is the target's failure."""
     if not isinstance(reply.usage, Usage | None) or not isinstance(reply.session, Session | None):
         raise TypeError("a Reply's usage is a Usage and its session a Session, or None")
+    if reply.usage is not None:
+        usage = sessions.checked_usage(reply.usage, "the target")
+        if usage is not reply.usage:
+            return msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
+    return reply
 
 
 def _sum(spent: Usage | None, session: Session) -> Usage | None:
     """What all attempts used together; a model call whose usage is no Usage tells nothing."""
     try:
+        for call in session[ModelCall]:
+            sessions.checked_usage(call.usage, f"a call of {call.model}")
         used = session.known_usage()
     except (TypeError, AttributeError):
         return spent

@@ -10,6 +10,7 @@ from proctor.identity import Identity, examine
 from proctor.records.run import TargetSpec
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
+from proctor.sessions import checked_usage
 from proctor.targets.parameters import parameters_of
 from proctor.targets.python import PythonTarget, is_async, reading
 
@@ -54,7 +55,8 @@ def _usage(told: Mapping[str, Any] | None) -> Usage | None:
     if not told:
         return None
     details = told.get("input_token_details") or {}
-    return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    counts = Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    return checked_usage(counts, "the target")
 
 
 def _identity(runnable: Any) -> Identity:
