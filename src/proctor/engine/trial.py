@@ -237,6 +237,7 @@ class Scoring:
     ) -> None:
         self._kept = kept
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
+        self.names = tuple(e.spec.name for e in evaluators)
         self._steps = [step for evaluator in evaluators for step in steps_of(evaluator)]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
         self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
