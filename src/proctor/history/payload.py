@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -101,9 +101,8 @@ def _sound(result: EvalResult) -> EvalResult:
 def _score(score: Score) -> Score:
     if _kept(score, Score) is not None:
         return score
-    return Score(
-        score.value, bool(score.passed), _text(score.reason), _mapping(score.details), score.status
-    )
+    details = {key: _plain(value) for key, value in _mapping(score.details).items()}
+    return Score(score.value, bool(score.passed), _text(score.reason), details, score.status)
 
 
 def _finite(number: Any) -> float | None:
@@ -133,8 +132,17 @@ def _mapping(values: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     """A value if it can be written, else what it says of itself."""
+    return _if_written(value, tagged)
+
+
+def _plain(value: Any) -> Any:
+    """The same for a detail of a score, which JSON must be able to hold without tags."""
+    return _if_written(value, lambda each: each)
+
+
+def _if_written(value: Any, prepare: Callable[[Any], Any]) -> Any:
     try:
-        codec.encode(tagged(value))
+        codec.encode(prepare(value))
     except UNWRITABLE:
         return {"$repr": _text(_shown(value))[:LONGEST_REPR], "$type": type(value).__qualname__}
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, compress
 from operator import eq
@@ -25,6 +26,7 @@ from proctor.history.block import (
     TOKENS,
     VALUE,
 )
+from proctor.history.damage import MOST_POSITIONS, BlockCheck, damaged, sound
 from proctor.history.database import Ask
 from proctor.history.figures import Beside, together
 from proctor.history.payload import sample_in
@@ -79,6 +81,7 @@ class StoredResults:
         self._configuration = configuration
         self._record = block.record_of(len(run.evaluators))
         self._known: dict[Any, Any] = {}
+        self._check = BlockCheck(run)
         self._reader = ResultReader(ask, run.run_id)
 
     def __len__(self) -> int:
@@ -191,8 +194,16 @@ class StoredResults:
                     yield row
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
-        for figures, lines in self._blocks("figures, results"):
-            yield from map(sample_in, self._mine(figures, block.lines_of(lines)))
+        for figures, stored in self._blocks("figures, results"):
+            lines = self._lines(stored, len(figures) // self._record.size)
+            for line in self._mine(figures, lines):
+                yield sound(self._run.run_id, "a sample", partial(sample_in, line))
+
+    def _lines(self, stored: bytes, count: int) -> list[bytes]:
+        lines = sound(self._run.run_id, "the results", partial(block.lines_of, stored))
+        if len(lines) != count:
+            raise damaged(self._run.run_id, f"a block has {len(lines)} results, not {count}")
+        return lines
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}
@@ -340,11 +351,12 @@ class StoredResults:
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """The run's blocks in order, some hundred at a time, so that memory stays flat."""
-        last = 0
+        last, names = 0, columns.split(", ")
         sql = f"SELECT id, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
             rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
             for row in rows:
+                self._check.row(names, row[1:])
                 yield row[1:]
             if len(rows) < BLOCKS_AT_ONCE:
                 return
@@ -357,7 +369,10 @@ class StoredResults:
 
     def _sums(self, *columns: str) -> tuple[int, ...]:
         sums = ", ".join(f"CAST(coalesce(sum({column}), 0) AS BIGINT)" for column in columns)
-        return self._ask(f"SELECT {sums} FROM blocks WHERE run = ?", (self._run_key,))[0]
+        found = self._ask(f"SELECT {sums} FROM blocks WHERE run = ?", (self._run_key,))[0]
+        if any(not 0 <= each < MOST_POSITIONS for each in found):
+            raise damaged(self._run.run_id, "it counts more results than there can be")
+        return found
 
     def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""

@@ -15,6 +15,7 @@ from proctor import codec
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding, run_rows
 from proctor.history.block import STORED, record_of, rows, without_errors
+from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.restoring import Restoration
 from proctor.history.run_rows import MetricTable, MetricTables
@@ -162,7 +163,12 @@ class StoredRuns:
                 stored = connection.execute(
                     f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                left = without_errors(stored, len(metadata.evaluators))
+                BlockCheck(metadata).row(STORED, stored)
+                left = sound(
+                    run_id,
+                    "the results",
+                    partial(without_errors, stored, len(metadata.evaluators)),
+                )
                 if len(left) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, rows(run_key, left))
@@ -339,7 +345,9 @@ class StoredRuns:
                 return self._connection.execute(sql, values).fetchall()
         except self._database.errors as error:
             raise HistoryError(
-                f"the history cannot be read: {first_line(error)}", where=self._database.where
+                f"the history cannot be read: {first_line(error)}",
+                where=self._database.where,
+                fix=self._database.reading_fix,
             ) from error
 
     @contextlib.contextmanager

@@ -88,7 +88,11 @@ def tagged_result(result: EvalResult) -> EvalResult:
     sample = trial.sample
     parts = sample.input, sample.expected, trial.output
     new = [tagged(part) for part in parts]
-    metadata = _tagged_mapping(sample.metadata)
+    metadata = sample.metadata
+    if metadata != {}:
+        if not isinstance(metadata, Mapping):
+            raise TypeError("the metadata of a sample is a mapping")
+        metadata = tagged(metadata)
     session = None if trial.session is None else tagged_session(trial.session)
     same = all(map(is_, new, parts)) and metadata is sample.metadata and session is trial.session
     if same and not result.sessions:
@@ -138,10 +142,6 @@ def _event(event: Any, change: Callable[[Any], Any]) -> Any:
     new = {name: change(value) for name, value in old.items()}
     changed = {name: value for name, value in new.items() if value is not old[name]}
     return msgspec.structs.replace(event, **changed) if changed else event
-
-
-def _tagged_mapping(mapping: Any) -> Any:
-    return tagged(mapping) if mapping else mapping
 
 
 def _tag(kind: str, value: Any) -> dict[str, Any]:
