@@ -73,6 +73,14 @@ class BlockCheck:
                 raise damaged(self._run_id, f"{name} has {found} entries, expected {count}")
             count = count if found is None else found
 
+    def lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
+        """The results of a block as lines of JSON, one for each of its figures."""
+        lines = sound(self._run_id, "the results", lambda: block.lines_of(stored))
+        count = size_of_figures // self._size
+        if len(lines) != count:
+            raise damaged(self._run_id, f"a block has {len(lines)} results, not {count}")
+        return lines
+
     def _count(self, name: str, value: Any) -> int | None:
         """How many results a column is about, if it says."""
         if name == "id":

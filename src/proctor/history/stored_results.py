@@ -195,15 +195,9 @@ class StoredResults:
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
-            lines = self._lines(stored, len(figures) // self._record.size)
+            lines = self._check.lines(stored, len(figures))
             for line in self._mine(figures, lines):
                 yield sound(self._run.run_id, "a sample", partial(sample_in, line))
-
-    def _lines(self, stored: bytes, count: int) -> list[bytes]:
-        lines = sound(self._run.run_id, "the results", partial(block.lines_of, stored))
-        if len(lines) != count:
-            raise damaged(self._run.run_id, f"a block has {len(lines)} results, not {count}")
-        return lines
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}

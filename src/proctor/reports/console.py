@@ -88,7 +88,8 @@ def _side_by_side(tables: Tables) -> Table:
     grid = _grid("Metric")
     usual = {name: _basis(metrics) for name, metrics in tables.items()}
     for name in tables:
-        heading = f"{name}\n{usual[name]}" if name else usual[name]
+        shown = line(name, LINE_LIMIT)
+        heading = f"{shown}\n{usual[name]}" if shown else usual[name]
         grid.add_column(Text(heading), justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
         cells = [
