@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -62,8 +63,14 @@ class BlockCheck:
         self._size = size
         self._places = struct.Struct(f"<IH{size - 6}x")
 
-    def row(self, columns: Sequence[str], row: Sequence[Any]) -> None:
-        """Raise unless the columns of a block hold what a block holds, and agree."""
+    def row(self, columns: Sequence[str], row: Sequence[Any], checksums: Any) -> None:
+        """Raise unless the columns of a block are as they were written, and agree."""
+        if checksums is not None:
+            for name, value in zip(columns, row, strict=True):
+                if name != "id":
+                    self.intact(checksums, name, value)
+            return
+        # Older blocks have no checksums: what they hold is looked at instead.
         count: int | None = None
         for name, value in zip(columns, row, strict=True):
             if value is None and name in ("clusters", "error_kinds", "spent"):
@@ -72,6 +79,22 @@ class BlockCheck:
             if found is not None and count is not None and found != count:
                 raise damaged(self._run_id, f"{name} has {found} entries, expected {count}")
             count = count if found is None else found
+
+    def intact(self, checksums: Any, name: str, value: Any) -> None:
+        """Raise unless a column has the checksum that it was written with."""
+        if not sound(self._run_id, name, partial(block.is_intact, checksums, name, value)):
+            raise damaged(self._run_id, f"the checksum of its {name.replace('_', ' ')} is wrong")
+
+    def counts(self, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+        """The outcomes of all blocks together, from their counts and checksums."""
+        totals = [0] * len(OUTCOMES)
+        for *counts, checksums in rows:
+            stored = sound(self._run_id, "counts", partial(block.counts_as_stored, counts))
+            self.intact(checksums, "counts", stored)
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        if sum(totals) >= MOST_POSITIONS:
+            raise damaged(self._run_id, "it counts more results than there can be")
+        return tuple(totals)
 
     def lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
         """The results of a block as lines of JSON, one for each of its figures."""

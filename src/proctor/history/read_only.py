@@ -87,7 +87,7 @@ def _opened(path: Path, options: str) -> SQLiteConnection | None:
         connection.execute("SELECT count(*) FROM runs").fetchone()
         if version == migrations("sqlite")[-1][0]:
             return connection  # type: ignore[no-any-return]
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         pass
     if connection is not None:
         connection.close()

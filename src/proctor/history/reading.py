@@ -83,13 +83,16 @@ class ResultReader:
         for start in range(0, len(keys), BLOCKS_AT_HAND):
             part = keys[start : start + BLOCKS_AT_HAND]
             marks = ", ".join("?" * len(part))
-            rows = self._ask(f"SELECT id, results FROM blocks WHERE id IN ({marks})", part)
+            asked = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            rows = self._ask(asked, part)
             if len(rows) < len(part):
                 raise HistoryError(
                     f"the results of run {self._run_id} have changed while they were read",
                     fix="read them again, if the run has not been deleted",
                 )
-            for key, stored in rows:
+            for key, stored, checksums in rows:
+                if not block.is_intact(checksums, "results", stored):
+                    raise damaged(self._run_id, "the checksum of its results is wrong")
                 yield key, sound(self._run_id, "the results", partial(block.lines_of, stored))
 
     def _line(self, lines: list[bytes], place: int) -> bytes:

@@ -98,7 +98,8 @@ def open_database(path: Path) -> SQLiteConnection:
         except BaseException:
             connection.close()
             raise
-    except (sqlite3.Error, OSError) as error:
+    # What SQLite says of a damaged file may quote bytes of it that are no text.
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
             return open_read_only(path, open_database)
         raise HistoryError(

@@ -26,7 +26,7 @@ from proctor.history.block import (
     TOKENS,
     VALUE,
 )
-from proctor.history.damage import MOST_POSITIONS, BlockCheck, damaged, sound
+from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Ask
 from proctor.history.figures import Beside, together
 from proctor.history.payload import sample_in
@@ -111,7 +111,7 @@ class StoredResults:
     def counts(self) -> Counts:
         if self._configuration is not None:
             return count_outcomes(self.outcomes())
-        return Counts(*self._sums(*OUTCOMES))
+        return Counts(*self._sums())
 
     def outcomes(self) -> bytes:
         def read() -> bytes:
@@ -346,12 +346,14 @@ class StoredResults:
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """The run's blocks in order, some hundred at a time, so that memory stays flat."""
         last, names = 0, columns.split(", ")
-        sql = f"SELECT id, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
+        sql = (
+            f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
+        )
         while True:
             rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
             for row in rows:
-                self._check.row(names, row[1:])
-                yield row[1:]
+                self._check.row(names, row[2:], row[1])
+                yield row[2:]
             if len(rows) < BLOCKS_AT_ONCE:
                 return
             last = rows[-1][0]
@@ -361,12 +363,11 @@ class StoredResults:
         found = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
         return bool(self._ask(found, (self._run_key,)))
 
-    def _sums(self, *columns: str) -> tuple[int, ...]:
-        sums = ", ".join(f"CAST(coalesce(sum({column}), 0) AS BIGINT)" for column in columns)
-        found = self._ask(f"SELECT {sums} FROM blocks WHERE run = ?", (self._run_key,))[0]
-        if any(not 0 <= each < MOST_POSITIONS for each in found):
-            raise damaged(self._run.run_id, "it counts more results than there can be")
-        return found
+    def _sums(self) -> tuple[int, ...]:
+        """How many results there are of each outcome."""
+        columns = ", ".join(OUTCOMES)
+        asked = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
+        return self._check.counts(self._ask(asked, (self._run_key,)))
 
     def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
@@ -387,7 +388,7 @@ class StoredResults:
         if self._run.status == "running":
             return False
         if "small" not in self._known:
-            self._known["small"] = sum(self._sums(*OUTCOMES)) <= KEPT_UP_TO
+            self._known["small"] = sum(self._sums()) <= KEPT_UP_TO
         return bool(self._known["small"])
 
 

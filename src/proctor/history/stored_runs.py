@@ -160,10 +160,10 @@ class StoredRuns:
                 "SELECT id FROM blocks WHERE run = ? AND error + unscored + failed > 0", (run_key,)
             ).fetchall()
             for (key,) in keys:
-                stored = connection.execute(
-                    f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
+                *stored, checksums = connection.execute(
+                    f"SELECT {', '.join(STORED)}, checksums FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                BlockCheck(metadata).row(STORED, stored)
+                BlockCheck(metadata).row(STORED, stored, checksums)
                 left = sound(
                     run_id,
                     "the results",
@@ -343,7 +343,7 @@ class StoredRuns:
                     raise
                 # The server was away, or has closed what was idle for long: once more.
                 return self._connection.execute(sql, values).fetchall()
-        except self._database.errors as error:
+        except (self._database.errors, UnicodeDecodeError) as error:
             raise HistoryError(
                 f"the history cannot be read: {first_line(error)}",
                 where=self._database.where,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -32,10 +32,10 @@ DEEPEST = 200
 _FREE = ("content", "arguments", "result", "data")
 _LARGEST_INT = 2**63 - 1
 _HALVES = re.compile("([\ud800-\udfff])")
-_UNCHANGED = (str, int, float, bool, type(None))
+_MOST_SEEN = 1_000_000
 
 
-def tagged(value: Any, depth: int = 0) -> Any:
+def tagged(value: Any) -> Any:
     """The value with tags where JSON would change it; the same object if there is nothing to tag.
 
     >>> tagged({"a": [1, (2, 3)]})
@@ -43,19 +43,65 @@ def tagged(value: Any, depth: int = 0) -> Any:
     >>> tagged({1: float("nan")})
     {'$py': 'dict', 'value': [[1, {'$py': 'float', 'value': 'nan'}]]}
     """
+    return value if is_plain(value) else _tagged(value, frozenset())
+
+
+def is_plain(value: Any) -> bool:  # noqa: C901 - one loop, for speed
+    """True if JSON gives a value back as it is: nothing is copied to find that out.
+
+    >>> is_plain({"a": [1, 2.5, None]}), is_plain({"a": (1, 2)})
+    (True, False)
+    """
+    waiting: list[Iterable[Any]] = [(value,)]
+    seen = 0
+    while waiting:
+        for item in waiting.pop():
+            kind = type(item)
+            if kind is str:
+                if not item.isascii() and _HALVES.search(item):
+                    return False
+            elif kind is int:
+                if not -_LARGEST_INT <= item <= _LARGEST_INT:
+                    return False
+            elif kind is float:
+                if not math.isfinite(item):
+                    return False
+            elif kind is list:
+                waiting.append(item)
+                seen += len(item)
+            elif kind is dict:
+                for key in item:
+                    if type(key) is not str or key == KIND:
+                        return False
+                    if not key.isascii() and _HALVES.search(key):
+                        return False
+                waiting.append(item.values())
+                seen += len(item)
+            elif kind is not bool and item is not None:
+                return False
+        if seen > _MOST_SEEN:
+            # Perhaps it contains itself.
+            return False
+    return True
+
+
+def _tagged(value: Any, within: frozenset[int]) -> Any:
     kind = type(value)
-    if kind in _UNCHANGED:
-        return _tagged_scalar(value) if kind is not bool and value is not None else value
-    if depth > DEEPEST:
+    if kind in (bool, type(None)):
         return value
+    if kind in (str, int, float):
+        return _tagged_scalar(value)
+    if id(value) in within or len(within) > DEEPEST:
+        return value
+    inside = within | {id(value)}
     if kind is list:
-        return _changed_list(value, depth)
+        return [_tagged(item, inside) for item in value]
     if kind is dict:
-        return _tagged_dict(value, depth)
+        return _tagged_dict(value, inside)
     if isinstance(value, tuple) and not hasattr(value, "__struct_fields__"):
-        return _tag("tuple", [tagged(item, depth + 1) for item in value])
+        return _tag("tuple", [_tagged(item, inside) for item in value])
     if kind in (set, frozenset):
-        items = [tagged(item, depth + 1) for item in value]
+        items = [_tagged(item, inside) for item in value]
         return _tag(kind.__name__, sorted(items, key=repr))
     write = _WRITTEN.get(kind)
     return value if write is None else _tag(kind.__name__, write(value))
@@ -87,9 +133,12 @@ def tagged_result(result: EvalResult) -> EvalResult:
     trial = result.trial
     sample = trial.sample
     parts = sample.input, sample.expected, trial.output
+    # Of most results a few texts are all there is; this is done for every one of them.
+    if not (trial.session or sample.metadata or result.sessions) and all(map(_is_ascii, parts)):
+        return result
     new = [tagged(part) for part in parts]
     metadata = sample.metadata
-    if metadata != {}:
+    if metadata or metadata is None:
         if not isinstance(metadata, Mapping):
             raise TypeError("the metadata of a sample is a mapping")
         metadata = tagged(metadata)
@@ -102,6 +151,10 @@ def tagged_result(result: EvalResult) -> EvalResult:
         trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session)
     sessions = {name: tagged_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
+
+
+def _is_ascii(value: Any) -> bool:
+    return value is None or (type(value) is str and value.isascii())
 
 
 def restored_result(result: EvalResult) -> EvalResult:
@@ -163,21 +216,13 @@ def _half(part: str) -> str | int:
     return ord(part) if _HALVES.fullmatch(part) else part
 
 
-def _changed_list(value: list[Any], depth: int) -> list[Any]:
-    items = [tagged(item, depth + 1) for item in value]
-    same = all(new is old for new, old in zip(items, value, strict=True))
-    return value if same else items
-
-
-def _tagged_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
-    items = {key: tagged(item, depth + 1) for key, item in value.items()}
-    is_plain = all(type(key) is str and _tagged_scalar(key) is key for key in value)
-    if not is_plain or KIND in value:
-        # Also a mapping that only looks like a tag.
-        pairs = [[tagged(key, depth + 1), item] for key, item in items.items()]
-        return _tag("dict", pairs)
-    same = all(items[key] is item for key, item in value.items())
-    return value if same else items
+def _tagged_dict(value: dict[Any, Any], within: frozenset[int]) -> dict[str, Any]:
+    items = {key: _tagged(item, within) for key, item in value.items()}
+    is_tagless = all(type(key) is str and _tagged_scalar(key) is key for key in value)
+    if is_tagless and KIND not in value:
+        return items
+    # Also a mapping that only looks like a tag.
+    return _tag("dict", [[_tagged(key, within), item] for key, item in items.items()])
 
 
 def _encoded(data: Any) -> str:
