@@ -10,6 +10,7 @@ import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE
 from proctor.comparison.terms import Term, code_of, only_weight, terms_apart
+from proctor.identity import is_other_scheme
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
 from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
@@ -84,11 +85,13 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
         for name in shared
         if mine[name].identity != theirs[name].identity and name not in weighed
     ]
-    changed = [
+    # Identities of two schemes cannot be compared, whatever the version of Proctor is called.
+    telling = [
         name
-        for name in shared
-        if name not in weighed and (apart[name] or (alike and name in suspect))
+        for name in suspect
+        if alike and not is_other_scheme(mine[name].identity, theirs[name].identity)
     ]
+    changed = [name for name in shared if name not in weighed and (apart[name] or name in telling)]
     return Changes(
         tuple(name for name in mine if name not in theirs),
         tuple(name for name in theirs if name not in mine),
@@ -110,6 +113,6 @@ def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:
 
 
 def _surroundings(run: RunMetadata) -> tuple[object, ...]:
-    """What an evaluator's identity hangs on besides its code: bytecode is of one Python only."""
+    """What an evaluator's identity depends on besides its code: bytecode is of one Python only."""
     python = run.environment.get("python", "").split(".")[:2]
     return python, run.environment.get("proctor")

@@ -15,7 +15,7 @@ from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
-from proctor.records.run import RunMetadata
+from proctor.records.run import CachedOutputs, RunMetadata
 from proctor.records.score import Score, parts_of
 
 MetricTable = dict[str, MetricValue]
@@ -50,9 +50,25 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_missing_fields(results, run),
         *evaluators_without_verdicts(results, run),
     )
-    run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *found))))
+    run = msgspec.structs.replace(
+        run,
+        warnings=tuple(dict.fromkeys((*run.warnings, *found))),
+        cached_outputs=_cached_outputs(results, run),
+    )
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
+
+
+def uses_cache(run: RunMetadata) -> bool:
+    """True if outputs of the target may come from the cache; recordings are never cached."""
+    return run.options.cache and run.target.kind != "recorded"
+
+
+def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
+    if not uses_cache(run):
+        return None
+    from_cache = [result.trial.cached for result in results if result.success]
+    return CachedOutputs(sum(from_cache), len(from_cache))
 
 
 def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:

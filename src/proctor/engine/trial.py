@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from proctor import sessions, stopwatch
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
@@ -27,7 +29,7 @@ from proctor.isolation import UserCall, outside_task, without_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session, Usage
+from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.threads import Threads
 
@@ -151,6 +153,7 @@ class TrialRunner:
         # Not isinstance, which asks the object itself for its class.
         if type(reply) is not str and issubclass(type(reply), Reply):
             cached, raw = type(reply) is CachedReply, reply.raw_output
+            reply = _with_possible_usage(reply)
             # An empty session was recorded, too; but live events tell more than it does.
             spent, recorded = reply.usage or spent, reply.session or recorded or reply.session
             latency = self._told(reply, latency)
@@ -232,9 +235,21 @@ def _fault_of(reply: Any) -> TypeError | None:
     return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
 
+def _with_possible_usage(reply: Reply) -> Reply:
+    """A reply without token counts that are impossible."""
+    if reply.usage is None:
+        return reply
+    usage = sessions.checked_usage(reply.usage, "the target")
+    if usage is reply.usage:
+        return reply
+    return msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
+
+
 def _sum(spent: Usage | None, session: Session) -> Usage | None:
     """What all attempts used together; a model call whose usage is no Usage tells nothing."""
     try:
+        for call in session[ModelCall]:
+            sessions.checked_usage(call.usage, f"a call of {call.model}")
         used = session.known_usage()
     except (TypeError, AttributeError):
         return spent
@@ -272,6 +287,7 @@ class Scoring:
     ) -> None:
         self._kept = kept
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
+        self.names = tuple(e.spec.name for e in evaluators)
         self._steps = [step for evaluator in evaluators for step in steps_of(evaluator)]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
         self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)

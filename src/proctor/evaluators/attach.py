@@ -32,7 +32,7 @@ from proctor.evaluators.options import (
     read_option,
 )
 from proctor.fields.view import Field
-from proctor.identity import identity_of
+from proctor.identity import examine
 from proctor.ports import FieldGroup
 from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
@@ -282,8 +282,8 @@ def _needs(shape: Shape, info: EvaluatorInfo) -> frozenset[str]:
 
 def _spec(terms: Terms, origin: Any, live: Mapping[str, Any]) -> EvaluatorSpec:
     data = {key: data_of(value) for key, value in live.items()}
-    identity = identity_of([origin, sorted(data.items()), list(live.values())])
-    return EvaluatorSpec(terms.name, terms.uses, data, identity)
+    identity = examine([origin, sorted(data.items()), list(live.values())])
+    return EvaluatorSpec(terms.name, terms.uses, data, *identity)
 
 
 def _is_async(call: Any) -> bool:

@@ -11,7 +11,7 @@ from proctor.evaluators.attach import Attached, Mode, attach
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
 from proctor.evaluators.verdict import as_error, as_score
-from proctor.identity import identity_of
+from proctor.identity import examine, identity_of
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import Score, Skipped, combine_all, combine_any, undecided
@@ -163,8 +163,9 @@ def combine(
     rule = rule_of(function)
     parameters = {"evaluators": data_of(list(settled.values())), "function": data_of(function)}
     made = _combined("combine", settled, rule, name=name, parameters=parameters)
-    identity = identity_of([function, made.spec.identity])
-    spec = EvaluatorSpec(name, "combine", parameters, identity)
+    identity, uncovered = examine([function, made.spec.identity])
+    uncovered = tuple(dict.fromkeys((*uncovered, *made.spec.uncovered)))
+    spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
     return Attached(spec, made.mode, made.score, made.needs)
 
 
@@ -239,9 +240,15 @@ def _combined(
 ) -> Attached:
     """One evaluator out of several: async if any is, and quick only if all are."""
     data = dict(parameters)
-    spec = EvaluatorSpec(name or uses, uses, data, identity_of([uses, data]))
+    identity = identity_of([uses, data])
+    spec = EvaluatorSpec(name or uses, uses, data, identity, uncovered_by(parts.values()))
     mode, score = scored_together(parts, rule)
     return Attached(spec, mode, score, needs_of(parts))
+
+
+def uncovered_by(parts: Iterable[Attached]) -> tuple[str, ...]:
+    """What the identities of some evaluators do not cover, together."""
+    return tuple(dict.fromkeys(phrase for part in parts for phrase in part.spec.uncovered))
 
 
 def scored_together(parts: Parts, rule: Rule) -> tuple[Mode, Callable[[Trial], Any]]:

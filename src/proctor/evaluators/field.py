@@ -15,13 +15,14 @@ from proctor.evaluators.combination import (
     parts_of,
     rule_of,
     scored_together,
+    uncovered_by,
 )
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
 from proctor.evaluators.verdict import as_error
 from proctor.fields.path import compiled
 from proctor.fields.view import Field, looking_at
-from proctor.identity import identity_of
+from proctor.identity import examine
 from proctor.ports import FieldGroup
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import Score, Skipped, combine_all, combine_any
@@ -72,7 +73,9 @@ def field(
         "combine": combine if isinstance(combine, str) else data_of(combine),
         **({} if skipped == "skip" else {"skipped": skipped}),
     }
-    spec = EvaluatorSpec(label, "field", parameters, identity_of(["field", parameters, combine]))
+    identity, uncovered = examine(["field", parameters, combine])
+    uncovered = tuple(dict.fromkeys((*uncovered, *uncovered_by(parts.values()))))
+    spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
     mode, score = scored_together(parts, rule)
     needs = needs_of(parts) | {"context"}
     return Attached(spec, mode, score, needs, FieldGroup(where, parts, rule))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
+
+import msgspec
 
 from proctor import codec
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.attach import Attached
-from proctor.evaluators.combination import parts_of
+from proctor.evaluators.combination import parts_of, uncovered_by
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model, data_of
 from proctor.identity import identity_of
@@ -51,7 +53,8 @@ def panel(
         judges = [judges]
     parts = parts_of(judges, "panel", "panel([exact_match, contains])")
     given = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
-    return _attached("panel", "panel", given, panel_score(parts, rule, threshold))
+    made = _attached("panel", "panel", given, panel_score(parts, rule, threshold))
+    return _with_uncovered(made, parts.values())
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -129,7 +132,13 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
         )
     (name, part), *_ = parts_of([judge], "with_canary").items()
     given = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
-    return _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))
+    made = _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))
+    return _with_uncovered(made, [part])
+
+
+def _with_uncovered(made: Attached, parts: Iterable[Attached]) -> Attached:
+    spec = msgspec.structs.replace(made.spec, uncovered=uncovered_by(parts))
+    return Attached(spec, made.mode, made.score, made.needs)
 
 
 def _attached(name: str, uses: str, given: dict[str, Any], score: Any) -> Attached:

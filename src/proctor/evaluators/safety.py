@@ -226,7 +226,8 @@ def _counterfactual(of: Any) -> Attached:
     part = attach(of)
     parameters = {"of": data_of(part)}
     name = "bias_detection"
-    spec = EvaluatorSpec(name, name, parameters, identity_of([name, parameters]))
+    identity = identity_of([name, parameters])
+    spec = EvaluatorSpec(name, name, parameters, identity, part.spec.uncovered)
     return Attached(spec, *checked(part), part.needs)
 
 

@@ -167,6 +167,8 @@ def concluded(
         verdict = "inconclusive"
     run = report.metadata if report is not None else None
     told = [*notes, *(note for one in comparisons for note in (*one.notes, *words.unmatched(one)))]
+    if run is not None and run.cached_outputs is not None and not comparisons:
+        told.append(str(run.cached_outputs))
     asked = [one.find(check.name) for one in comparisons for check in checks]
     by_time = any(delta is not None and delta.method == TIMES_APART for delta in asked)
     return GateResult(

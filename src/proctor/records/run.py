@@ -70,20 +70,28 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An evaluator as data: the name under which scores are kept, what it is, its parameters."""
+    """An evaluator as data: the name under which scores are kept, what it is, its parameters.
+
+    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    """
 
     name: str
     uses: str
     parameters: dict[str, Any] = {}
     identity: str = ""
+    uncovered: tuple[str, ...] = ()
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A target as data: its name, how it is called, and what tells it from another."""
+    """A target as data: its name, how it is called, and what tells it from another.
+
+    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    """
 
     name: str
     kind: str
     identity: str = ""
+    uncovered: tuple[str, ...] = ()
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -136,6 +144,21 @@ class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     of: int | None = None
 
 
+class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many of a run's outputs came from the cache, and of how many.
+
+    >>> str(CachedOutputs(3, 1200))
+    '3 of 1,200 outputs from the cache'
+    """
+
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        outputs = "output" if self.of == 1 else "outputs"
+        return f"{self.count:,} of {self.of:,} {outputs} from the cache"
+
+
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run but its results; `total` is how many trials were planned, if known.
 
@@ -144,6 +167,7 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     before it was stored. `stopped_early` is there if a completed run left some of its trials out.
     `planned_samples` are the ids of a submitted run's samples in the order of its plan, until all
     their results are collected.
+    `cached_outputs` says how many outputs came from the cache, None if no cache was in use.
     """
 
     run_id: str
@@ -169,3 +193,4 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     redacted: dict[str, int] = {}
     stopped_early: StoppedEarly | None = None
     planned_samples: tuple[str, ...] = ()
+    cached_outputs: CachedOutputs | None = None

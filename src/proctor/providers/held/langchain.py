@@ -14,6 +14,7 @@ from proctor.errors import CallFailed
 from proctor.providers.held.outside import called
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, ToolCall, Usage
+from proctor.sessions import checked_usage
 
 # What a request may set, if the chat model has a field of that name.
 SETTINGS = ("temperature", "max_tokens", "seed")
@@ -200,4 +201,5 @@ def _usage(told: Mapping[str, Any] | None) -> Usage:
     if not told:
         return Usage()
     details = told.get("input_token_details") or {}
-    return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    counts = Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    return checked_usage(counts, "the LangChain model")
