@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from proctor.metrics.fields import FIELD
+from proctor.metrics.judges import constant_judges, local_judges
 from proctor.metrics.registry import MetricRegistry
 from proctor.metrics.skips import evaluators_without_verdicts
 from proctor.ports import History, Metric
@@ -41,6 +42,8 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *run.warnings,
         *_silent(results, run, table),
         *evaluators_without_verdicts(results, run),
+        *constant_judges(results, run),
+        *local_judges(run),
     )
     run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys(warnings)))
     history.finish(run, table, by_configuration)
