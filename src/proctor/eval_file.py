@@ -138,6 +138,13 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
         RunOptions()
     )
+    canary: Annotated[
+        Positive | None,
+        msgspec.Meta(
+            description="Show every judge a bad answer that asks for praise, on about one of so "
+            "many samples, and warn if it passes."
+        ),
+    ] = None
     tags: Annotated[
         dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
     ] = {}

@@ -10,7 +10,9 @@ import pytest
 
 from proctor import FieldContext, Score, all_of, evaluate
 from proctor.cli.outcome import conclude
+from proctor.comparison.comparing import compare
 from proctor.comparison.report import FieldReport
+from proctor.comparison.sides import side_of
 from proctor.errors import ResumeRefused
 from proctor.evaluators.attach import attach
 from proctor.gates.decision import Demand, decide
@@ -164,6 +166,16 @@ def test_old_exports_whose_verdicts_ignored_skips_are_still_read() -> None:
     for result in older:
         tally.add(result)
     assert tally.fault(EndPart("r", 6, report.metrics)) == ""
+
+
+def test_runs_that_treat_skips_differently_are_not_compared_as_a_whole() -> None:
+    """Their pass rates are two measures; the score of one check is the same in both."""
+    strict, lenient = (run([same, toxicity], skipped=rule) for rule in ("skip", "ignore"))
+    sides = [side_of(name, one.results, one.metadata) for name, one in
+             (("strict", strict), ("lenient", lenient))]  # fmt: skip
+    found = compare(*sides)
+    assert [sentence for sentence in found.unlike if "skipped is skip in strict" in sentence]
+    assert found.metrics["pass_rate"].verdict == "not comparable"
 
 
 def test_a_resumed_run_keeps_its_rule_for_skipped_checks(tmp_path: Path) -> None:

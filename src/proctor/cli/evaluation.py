@@ -178,7 +178,7 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options.get("evaluator") or options.get("parameters"):
         chosen = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
-    for name in ("name", "baseline"):
+    for name in ("name", "baseline", "canary"):
         if options.get(name):
             changes[name] = options[name]
     if options.get("tag"):

@@ -90,6 +90,17 @@ def skipped_option(default: str | None = None) -> Decorator:
     )
 
 
+def canary_option() -> Decorator:
+    """Whether judges are tested along the way."""
+    return click.option(
+        "--canary",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Show judges a bad answer that asks for praise, on about one of N samples, and warn "
+        "if one passes it. Example: --canary 10.",
+    )
+
+
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

@@ -14,6 +14,7 @@ from proctor.identity import is_other_scheme
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
 from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
+from proctor.records.score import Skipped
 
 # What all evaluators of a run say together.
 COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
@@ -35,11 +36,13 @@ class Changes(NamedTuple):
     weighed: tuple[str, ...] = ()
     apart: Mapping[str, tuple[Term, ...]] = MappingProxyType({})
     code: Mapping[str, str] = MappingProxyType({})
+    # What a skipped check means in each run, where that differs.
+    skipped: tuple[Skipped, Skipped] | None = None
 
     @property
     def matter(self) -> bool:
         """True if a metric that combines all evaluators means something else in each run."""
-        return bool(self.only_a or self.only_b or self.changed)
+        return bool(self.only_a or self.only_b or self.changed or self.skipped)
 
     def touch(self, metric: str) -> bool:
         """True if a metric, by the name a comparison has for it, is another measure in each."""
@@ -59,6 +62,9 @@ class Changes(NamedTuple):
         for how, same in alike.items():
             are = "s {} are" if len(same) > 1 else " {} is"
             yield f"the evaluator{are.format(', '.join(same))} not the same in both runs: {how}"
+        if self.skipped is not None:
+            mine, theirs = self.skipped
+            yield f"a skipped check counts differently: skipped is {mine} in {a}, {theirs} in {b}"
 
     def doubts(self, a: str, b: str) -> Iterator[str]:
         """What cannot be told to be the same, and what differs and is the same measure still."""
@@ -100,7 +106,15 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
         tuple(weighed),
         apart,
         {name: code_of(mine[name]) for name in shared},
+        _skipped_differs(a, b),
     )
+
+
+def _skipped_differs(a: RunMetadata, b: RunMetadata) -> tuple[Skipped, Skipped] | None:
+    """What a skipped check means in each run; None where it is the same, or there is one check."""
+    rules = a.options.skipped, b.options.skipped
+    several = max(len(a.evaluators), len(b.evaluators)) > 1
+    return rules if several and rules[0] != rules[1] else None
 
 
 def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:

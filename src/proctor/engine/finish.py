@@ -9,6 +9,7 @@ import msgspec
 from proctor.comparison.report import FieldReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.fields import FIELD
+from proctor.metrics.judges import constant_judges, local_judges
 from proctor.metrics.registry import MetricRegistry
 from proctor.metrics.skips import evaluators_without_verdicts
 from proctor.ports import History, Metric
@@ -49,6 +50,8 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_silent(results, run, table),
         *_missing_fields(results, run),
         *evaluators_without_verdicts(results, run),
+        *constant_judges(results, run),
+        *local_judges(run),
     )
     run = msgspec.structs.replace(
         run,

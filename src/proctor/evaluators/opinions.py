@@ -141,5 +141,20 @@ def _with_uncovered(made: Attached, parts: Iterable[Attached]) -> Attached:
     return Attached(spec, made.mode, made.score, made.needs)
 
 
+def with_canaries(evaluators: Sequence[Attached], every: int) -> tuple[Attached, ...]:
+    """The same evaluators, each judge among them with a canary in about one of `every` samples.
+
+    They stay what they are, as data too: a canary changes no score.
+    """
+    from proctor.evaluators.judging.canary import canary_score
+
+    return tuple(
+        Attached(one.spec, "async", canary_score(one, every), one.needs)
+        if one.spec.judges and one.group is None
+        else one
+        for one in evaluators
+    )
+
+
 def _attached(name: str, uses: str, given: dict[str, Any], score: Any) -> Attached:
     return Attached(EvaluatorSpec(name, uses, given, identity_of([uses, given])), "async", score)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -80,6 +81,41 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     parameters: dict[str, Any] = {}
     identity: str = ""
     uncovered: tuple[str, ...] = ()
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The models that it asks for a verdict; empty for one that judges by rules.
+
+        >>> EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt-4o-mini"}).judges
+        ('openai:gpt-4o-mini',)
+        """
+        return tuple(dict.fromkeys(_models(self.parameters, _JUDGES)))
+
+    @property
+    def judges_inside(self) -> tuple[str, ...]:
+        """The models that it, or any evaluator it is made of, asks for a verdict."""
+        return tuple(dict.fromkeys(_models(self.parameters, (*_JUDGES, *_PARTS))))
+
+
+# The parameters of evaluators that hold a model, and those that hold other evaluators.
+_JUDGES = ("adapter", "judge", "judges")
+_PARTS = ("evaluator", "evaluators", "of")
+
+
+def _models(given: Any, keys: tuple[str, ...]) -> list[str]:
+    """The models in the parameters of an evaluator; evaluators in them are looked through."""
+    if isinstance(given, Mapping):
+        inside = given.get("parameters", given)
+        held = [inside[key] for key in keys if key in inside] if isinstance(inside, Mapping) else []
+    else:
+        held = list(given)
+    found: list[str] = []
+    for value in held:
+        if isinstance(value, str):
+            found += [value] if ":" in value else []
+        elif isinstance(value, Mapping | list | tuple):
+            found += _models(value, keys)
+    return found
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
