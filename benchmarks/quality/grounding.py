@@ -205,7 +205,7 @@ def auroc_of(replies: Sequence[Reply], scores: Sequence[Score]) -> float:
 
 def balanced_accuracy(replies: Sequence[Reply], scores: Sequence[Score]) -> float:
     """The mean share of grounded replies that pass and of others that do not."""
-    pairs = [(r.grounded, s.passed) for r, s in zip(replies, scores, strict=True) if s.ok]
+    pairs = [(r.grounded, s.passed is True) for r, s in zip(replies, scores, strict=True) if s.ok]
     good = [passed for grounded, passed in pairs if grounded]
     bad = [not passed for grounded, passed in pairs if not grounded]
     return (sum(good) / len(good) + sum(bad) / len(bad)) / 2

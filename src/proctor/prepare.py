@@ -99,9 +99,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         dataset = RunAnew(dataset)
     elif dataset is not None and recorded and several:
         made(lambda: _refuse_unrecorded(dataset))
-    evaluators = made(lambda: registry.build_all(evaluation.evaluators))
-    if evaluators is not None and evaluation.canary is not None:
-        evaluators = made(lambda: _with_canaries(evaluators, evaluation.canary))
+    evaluators = made(lambda: _built_evaluators(evaluation, registry))
     options = made(lambda: run_options(evaluation.options))
     configurations = made(lambda: _configurations(named, target, recorded))
     fields = made(lambda: _fields(evaluation.fields))
@@ -132,7 +130,10 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     )
 
 
-def _with_canaries(evaluators: Sequence[Attached], every: Any) -> tuple[Attached, ...]:
+def _built_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Attached, ...]:
+    evaluators, every = registry.build_all(evaluation.evaluators), evaluation.canary
+    if every is None:
+        return evaluators
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ConfigError(f"canary is a whole number from 1, got {every!r}", where="canary")
     if not any(one.spec.judges for one in evaluators):

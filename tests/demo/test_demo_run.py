@@ -78,7 +78,7 @@ def test_each_kind_of_question_is_as_hard_as_it_should_be(report: EvalReport) ->
     right: Counter[tuple[str, str]] = Counter()
     for result in report.results:
         trial = result.trial
-        right[trial.configuration, trial.sample.tags[0]] += result.scores["contains"].passed
+        right[trial.configuration, trial.sample.tags[0]] += result.scores["contains"].passed is True
     kinds = ("direct", "paraphrase", "trap", "unanswerable")
     assert [right["overlap", kind] for kind in kinds] == [56, 2, 13, 0]
     assert [right["bm25", kind] for kind in kinds] == [75, 4, 17, 6]
@@ -110,7 +110,7 @@ def apart(report: EvalReport) -> float:
     """How much nearer right answers are than wrong ones, on average."""
     near: dict[bool, list[float]] = {True: [], False: []}
     for result in report.results:
-        near[result.scores["contains"].passed].append(
+        near[result.scores["contains"].passed is True].append(
             result.scores["semantic_similarity"].value or 0.0
         )
     return fmean(near[True]) - fmean(near[False])

@@ -47,7 +47,11 @@ def laughs(depth: int) -> list[Any]:
 
 def run(outputs: dict[str, Any], **options: Any) -> Any:
     """Each output by the id of its sample, with well-behaved ones before and after."""
-    data = [Sample("first", "first"), *(Sample(name, name) for name in outputs), Sample("z", "z")]
+    data: list[Any] = [
+        Sample("first", "first"),
+        *(Sample(name, name) for name in outputs),
+        Sample("z", "z"),
+    ]
 
     async def target(name: str) -> Any:
         return outputs.get(name, name)
@@ -195,8 +199,8 @@ def test_weighing_calls_no_code_of_the_value() -> None:
     """Not even the class that an object says it has."""
 
     class Hostile:
-        @property
-        def __class__(self) -> Any:  # type: ignore[override]
+        @property  # type: ignore[misc]
+        def __class__(self) -> Any:
             raise SystemExit
 
         def __getattr__(self, name: str) -> Any:

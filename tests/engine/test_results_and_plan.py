@@ -202,7 +202,7 @@ def test_on_error_raise_stops_at_an_evaluator_that_fails() -> None:
 
 def test_skipped_scores_are_no_errors() -> None:
     """A sample without an expected value is skipped, and no reason to stop."""
-    data = [Sample(f"s{n}", "a") for n in range(5)]
+    data: list[Any] = [Sample(f"s{n}", "a") for n in range(5)]
     report = evaluate(shout, data, exact_match, max_errors=1, history=False)
     assert report.total == 5
 
@@ -297,7 +297,7 @@ def test_a_clash_that_only_real_results_show_does_not_lose_the_run() -> None:
             first = next(iter(results), None)
             return {"best": 1.0} if first is not None and first.sample_id == "s0" else 1.0
 
-    metrics = [Late(), Giving("speed.best", 2.0)]
+    metrics: list[Any] = [Late(), Giving("speed.best", 2.0)]
     report = evaluate(shout, samples(2), exact_match, metrics=metrics, history=False)
     assert report.metrics["exact_match.pass_rate"].value == 1.0
     assert "metrics are left out" in report.metadata.warnings[0]  # type: ignore[union-attr]

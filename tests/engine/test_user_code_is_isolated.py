@@ -61,7 +61,8 @@ async def cancel_from_a_child() -> None:
     parent = asyncio.current_task()
     assert parent is not None
     async with asyncio.TaskGroup() as group:
-        group.create_task(asyncio.to_thread(asyncio.get_running_loop().call_soon_threadsafe, parent.cancel))  # noqa: E501  # fmt: skip
+        wake: Any = asyncio.get_running_loop().call_soon_threadsafe
+        group.create_task(asyncio.to_thread(wake, parent.cancel))
         await asyncio.sleep(60)
 
 

@@ -97,7 +97,7 @@ def test_a_scalar_scores_as_its_number(left: float, right: float) -> None:
 
 def test_lists_of_numbers_are_compared_item_by_item() -> None:
     """The worst item counts; other lengths do not match."""
-    near = within_tolerance(0.5)
+    near: Any = within_tolerance(0.5)
     assert near(np.array([1.0, 2.25]), [1, 2]).value == 0.5
     assert near(np.array([1.0, 3.0]), [1, 2]).passed is False
     assert near([1], [1, 2]).value == 0.0
@@ -125,7 +125,7 @@ def test_the_others_take_arrays_too() -> None:
 def test_no_value_is_too_ambiguous(evaluator: Any, output: Any, expected: Any) -> None:
     """Nothing raises because an array has no single truth value."""
     score = attach(evaluator)(output, expected)
-    assert "ambiguous" not in score.reason  # type: ignore[union-attr]
+    assert "ambiguous" not in score.reason
 
 
 def test_what_is_no_number_has_none() -> None:

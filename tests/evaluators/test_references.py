@@ -62,10 +62,11 @@ def test_numbers_score_as_against_the_best_of_their_references(
     number: int, first: int, second: int
 ) -> None:
     """Law: the same for numeric_answer and within_tolerance."""
-    for evaluate, output in (
+    cases: list[tuple[Any, Any]] = [
         (numeric_answer, f"The answer is {number}."),
         (within_tolerance(1.5), number),
-    ):
+    ]
+    for evaluate, output in cases:
         both = evaluate(output, [first, second])
         singles = [evaluate(output, first), evaluate(output, second)]
         assert both.passed is any(score.passed is True for score in singles)
@@ -123,4 +124,4 @@ def test_a_judge_is_told_that_one_reference_is_enough() -> None:
 def test_a_run_takes_references_from_the_sample() -> None:
     """The law holds where an evaluator is attached, as in a run."""
     attached = attach(exact_match, parameters={"case_sensitive": False})
-    assert attached("PARIS", ["paris", "rome"], Session()).passed  # type: ignore[union-attr]
+    assert attached("PARIS", ["paris", "rome"], Session()).passed

@@ -384,7 +384,7 @@ CITIES = [
 ]
 
 
-def passed(report: EvalReport, name: str) -> dict[str, bool]:
+def passed(report: EvalReport, name: str) -> dict[str, bool | None]:
     return {result.sample_id: result.scores[name].passed for result in report.results}
 
 

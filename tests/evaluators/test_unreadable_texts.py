@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Sequence
 from itertools import permutations
@@ -54,8 +53,8 @@ def asked(evaluator: Any, output: Any, expected: Any = None, **result: Any) -> S
     """The score of an evaluator, with what it finds beside the output."""
     context = FieldContext("output", {"output": output, "expected": expected, **result})
     needs = len(inspect.signature(evaluator).parameters)
-    found = evaluator(*(output, expected, context)[:needs])
-    return asyncio.run(found) if inspect.isawaitable(found) else found
+    found: Score = evaluator(*(output, expected, context)[:needs])
+    return found
 
 
 @pytest.mark.parametrize("name", FOREIGN)

@@ -6,7 +6,7 @@ of a score say which was used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError
@@ -26,7 +26,7 @@ from proctor.records.sample import CONTEXT
 from proctor.records.score import Score
 
 Against = Literal["expected", "baseline"]
-Evaluate = Callable[..., Coroutine[Any, Any, Score]]
+Evaluate = Callable[..., Any]
 
 # Of the claims that a judge finds, all must be supported.
 ALL_CLAIMS = 1.0
