@@ -123,6 +123,16 @@ def test_identical_texts_are_the_same_in_every_language(text: str) -> None:
     assert asked(semantic_similarity(READER), text, ["something else", text]).value == 1.0
 
 
+def test_lists_with_texts_that_cannot_be_read_are_open_unless_one_item_failed() -> None:
+    """A failed item decides; else there is no verdict."""
+    one, other, _ = FOREIGN["Chinese"]
+    same = "The bridge was built in spring."
+    assert asked(semantic_similarity(READER), [one, one], [other, other]).status == "skipped"
+    assert asked(semantic_similarity(READER), [same, one], [same, other]).status == "skipped"
+    cats = "A cat ate a fish. The cat slept on fish, cat and fish."
+    assert asked(semantic_similarity(READER), [cats, one], [same, other]).passed is False
+
+
 def test_different_texts_with_one_vector_get_no_verdict() -> None:
     """Any embedder that cannot tell two texts apart does not compare them."""
 

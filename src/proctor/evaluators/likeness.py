@@ -61,7 +61,8 @@ class Alike:
             return Score.skipped(NOTHING_EXPECTED)
         scores = [await self._nearest(*pair) for pair in zip(outputs, wanted, strict=True)]
         undecided = next((score for score in scores if not score.ok), None)
-        if undecided is not None and all(score.passed is not False for score in scores):
+        # An item that failed decides, whatever the others are.
+        if undecided is not None and all(score.passed for score in scores if score.ok):
             return undecided
         place = min(
             (place for place, score in enumerate(scores) if score.ok),
