@@ -335,6 +335,10 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
         {"target.py": "P = 'a'\ndef answer(q): return P + q"},
         {"target.py": "# a comment\n\nP = 'a'\n\n\ndef answer(q):\n    # here\n    return P + q"},
     ),
+    "a file with a key": (
+        {"target.py": "def answer(q): return open('api_key.txt').read() and q", "api_key.txt": "a"},
+        {"api_key.txt": "b"},
+    ),
     "a file that nothing names": (
         {"target.py": "def answer(q): return q", "notes.txt": "a"},
         {"notes.txt": "b"},

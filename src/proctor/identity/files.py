@@ -62,6 +62,11 @@ _STATE = frozenset(
 )
 _OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
 _SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
+# Files of keys: as with variables, a key that changes does not change what is answered.
+_SECRETS = re.compile(
+    r"(^|[._-])(api_?key|key|token|secret|credential|password|passwd)s?([._-]|$)|^\.env|\.pem$",
+    re.IGNORECASE,
+)
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 
 
@@ -80,7 +85,7 @@ def find(name: str, folders: tuple[str, ...]) -> Iterator[Found]:
     """The files and folders that a string may name, seen from some folders."""
     if not 0 < len(name) <= LONGEST_NAME or not _NAME.fullmatch(name) or name.strip("./\\ ") == "":
         return
-    if name.startswith(_SYSTEM):
+    if name.startswith(_SYSTEM) or _SECRETS.search(os.path.basename(name)):
         return
     absolute = os.path.isabs(name)
     for folder in ("",) if absolute else folders:
