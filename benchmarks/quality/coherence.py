@@ -34,7 +34,7 @@ def measure(data: Path) -> Iterator[Figure]:
     evaluator = attach(coherence())
     texts = list(read(data))
     whole = asyncio.run(scored(evaluator, ["\n\n".join(text) for text in texts]))
-    passed = sum(score.passed for score in whole) / len(whole)
+    passed = sum(score.passed is True for score in whole) / len(whole)
     yield Figure("coherence, texts that pass", "IFEval, GPT-4", passed, note=f"{len(texts)} texts")
     others = texts[len(texts) // 2 :] + texts[: len(texts) // 2]
     chance = random.Random(SEED)

@@ -38,7 +38,7 @@ def measure(data: Path) -> Iterator[Figure]:
         values = [score.value or 0.0 for score in (*own, *other)]
         labels = [True] * len(own) + [False] * len(other)
         yield Figure("relevance AUROC", name, auroc(values, labels), note=note)
-        right = sum(score.passed for score in own) / len(own)
+        right = sum(score.passed is True for score in own) / len(own)
         refused = sum(not score.passed for score in other) / len(other)
         note = f"own {right:.3f}, of others {refused:.3f}"
         yield Figure("relevance right at 0.7", name, (right + refused) / 2, note=note)

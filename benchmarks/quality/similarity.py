@@ -69,7 +69,7 @@ async def verdicts(evaluator: Attached, answers: Sequence[Answer]) -> list[bool]
         for number, answer in enumerate(answers)
     ]
     scores: list[Score] = list(await asyncio.gather(*map(evaluator.score, trials)))
-    return [score.passed for score in scores]
+    return [score.passed is True for score in scores]
 
 
 def has_one(answer: Answer) -> bool:

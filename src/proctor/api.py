@@ -28,6 +28,7 @@ from proctor.prepare import (
 )
 from proctor.records.retention import Retention
 from proctor.records.run import Budget, OnError, Redact
+from proctor.records.score import Skipped
 from proctor.records.tags import check_tags
 from proctor.registry import Registry
 from proctor.reports.live import live_display
@@ -50,6 +51,7 @@ class Options(TypedDict, total=False):
     redact: Redact
     shuffle: int | None
     max_output_bytes: int
+    skipped: Skipped
 
 
 class Conducted(Options, total=False):

@@ -228,6 +228,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
         baseline=file.baseline,
         fields=field_paths(file.fields),
         retention=file.history.retention,
+        canary=file.canary,
     )
     plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
     return Loaded(evaluation, plugins)

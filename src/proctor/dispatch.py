@@ -127,7 +127,7 @@ def collect(
             for result in gathering.take(timeout):
                 position = _position(run, result)
                 assert position is not None  # else it is not its own
-                kept.add(position, result)
+                kept.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
         warnings = gathering.account.sentences()

@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import ConfigError, nearest
 from proctor.records.retention import Retention
 from proctor.records.run import Positive, RunOptions
+from proctor.records.score import Skipped
 
 SCHEMA_FILE = "eval.schema.json"
 
@@ -62,6 +63,13 @@ class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
     combine: Annotated[
         str, msgspec.Meta(description="and (all must pass), or (any), or module:function.")
     ] = "and"
+    skipped: Annotated[
+        Skipped,
+        msgspec.Meta(
+            description="Whether an evaluator that skips makes the field skipped (skip) or is "
+            "left out (ignore)."
+        ),
+    ] = "skip"
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,6 +138,13 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
         RunOptions()
     )
+    canary: Annotated[
+        Positive | None,
+        msgspec.Meta(
+            description="Show every judge a bad answer that asks for praise, on about one of so "
+            "many samples, and warn if it passes."
+        ),
+    ] = None
     tags: Annotated[
         dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
     ] = {}
@@ -191,6 +206,7 @@ def field_evaluators(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
             "path": entry.path or name,
             "evaluators": entry.evaluators,
             "combine": entry.combine,
+            "skipped": entry.skipped,
         }
         for name, entry in entries.items()
         if entry.evaluators

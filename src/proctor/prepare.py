@@ -17,6 +17,8 @@ from proctor.datasets.source import as_source
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, Problem, UsageError, nearest
 from proctor.evaluator_entries import parameters_of
+from proctor.evaluators.attach import Attached
+from proctor.evaluators.opinions import with_canaries
 from proctor.fields.path import compiled
 from proctor.fields.view import RECORDED
 from proctor.gates.thresholds import in_own_unit, refuse_unknown, refuse_unreachable
@@ -31,7 +33,7 @@ from proctor.records.retention import Retention
 from proctor.records.rubric_scores import RUBRIC, RUBRICS_VERSION, columns_of
 from proctor.records.run import EvaluatorSpec, OnError, Redact, RunOptions
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import Score, Skipped
 from proctor.records.session import Usage
 from proctor.records.tags import check_tags
 from proctor.records.trial import Configuration, EvalResult, Trial
@@ -44,14 +46,15 @@ from proctor.targets.resolve import as_target
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 # The options of a run that are one of a few words.
-_CHOICES = {"on_error": OnError, "redact": Redact}
+_CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """What is to be evaluated, as a person writes it: names, paths and plain objects.
 
-    `fields` are paths by name; with them and no target, the samples hold what was recorded.
+    `fields` are paths by name; with them and no target, the samples hold what was recorded. With
+    `canary`, judges are shown a planted bad answer on about one of so many samples.
     """
 
     target: Any
@@ -66,6 +69,7 @@ class Evaluation:
     baseline: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     retention: Retention = field(default_factory=Retention)
+    canary: int | None = None
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
@@ -96,6 +100,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     elif dataset is not None and recorded and several:
         made(lambda: _refuse_unrecorded(dataset))
     evaluators = made(lambda: registry.build_all(evaluation.evaluators))
+    if evaluators is not None and evaluation.canary is not None:
+        evaluators = made(lambda: _with_canaries(evaluators, evaluation.canary))
     options = made(lambda: run_options(evaluation.options))
     configurations = made(lambda: _configurations(named, target, recorded))
     fields = made(lambda: _fields(evaluation.fields))
@@ -124,6 +130,18 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         baseline=evaluation.baseline,
         fields=fields,
     )
+
+
+def _with_canaries(evaluators: Sequence[Attached], every: Any) -> tuple[Attached, ...]:
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ConfigError(f"canary is a whole number from 1, got {every!r}", where="canary")
+    if not any(one.spec.judges for one in evaluators):
+        raise ConfigError(
+            "there is no judge among the evaluators to show a canary to",
+            where="canary",
+            fix="leave canary out, or add a judge such as llm_judge",
+        )
+    return with_canaries(evaluators, every)
 
 
 def prepare_setup(

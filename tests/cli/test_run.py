@@ -14,7 +14,9 @@ def test_an_eval_file_is_run_kept_and_shown(project: Project) -> None:
     """The headline comes first, the run is in the history, and the exit code is 0."""
     told = project.proctor("run", "eval.yaml")
     assert told.code == 0
-    assert told.out.startswith("4 of 4 passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
+    assert told.out.startswith(
+        "4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n"
+    )
     assert "ValueError" in told.out
     assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in told.err
     assert "exam" in project.proctor("runs").out

@@ -89,13 +89,15 @@ def test_a_failed_trial_is_no_pass_of_any_field() -> None:
 
 
 def test_what_is_skipped_is_no_failure_and_no_pass() -> None:
-    """A field that nobody could judge has not passed; one that some could, may have."""
+    """A field has passed if it passed in every trial; on request, in every trial with a verdict."""
     skipping = define().evaluate_field("output", some)
     assert not skipping.evaluate({"output": "nothing"}).passed
     assert not skipping.evaluate({"output": "nothing"}).field_results["output"].passed
     both = skipping.evaluate([{"output": "nothing"}, {"output": "x"}])
-    assert both.passed
-    assert both.field_results["output"].passed
+    assert not both.passed
+    assert not both.field_results["output"].passed
+    ignoring = skipping.evaluate([{"output": "nothing"}, {"output": "x"}], skipped="ignore")
+    assert ignoring.passed
 
 
 def test_comparing_two_configurations() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,20 +110,22 @@ def test_an_output_that_json_cannot_hold_is_not_cached(history: SQLiteHistory) -
 
 
 def test_an_output_that_cannot_be_written_at_all_is_not_cached(history: SQLiteHistory) -> None:
-    """Half a character is no text for JSON: the trial is scored and kept, but asked for again."""
+    """An endless list is nothing for JSON: the trial is scored and kept, but asked for again."""
 
-    async def half(text: str) -> str:
+    async def endless(text: str) -> list[Any]:
         CALLS.append(text)
-        return "\ud800"
+        answer: list[Any] = []
+        answer.append(answer)
+        return answer
 
     for _ in range(2):
-        report = evaluate(half, samples(1), lambda output: True, history=history, cache=True)
+        report = evaluate(endless, samples(1), lambda output: True, history=history, cache=True)
         assert report.pass_rate == 1.0
     assert len(CALLS) == 2
 
 
 def test_the_first_time_is_judged_like_every_other_time(history: SQLiteHistory) -> None:
-    """A tuple is a list in JSON: with the cache on it is one from the start."""
+    """A tuple would be a list in JSON: it is a tuple from the cache, too."""
 
     async def pair(text: str) -> tuple[str, str]:
         CALLS.append(text)
@@ -130,7 +133,7 @@ def test_the_first_time_is_judged_like_every_other_time(history: SQLiteHistory) 
 
     rates = [
         evaluate(
-            pair, samples(1), lambda output: output == ["word 0", "word 0"], history=history,
+            pair, samples(1), lambda output: output == ("word 0", "word 0"), history=history,
             cache=True,
         ).pass_rate
         for _ in range(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from proctor.errors import ResumeRefused, RunNotFound, RunStopped
 from tests.surroundings import samples
 
 CALLS: list[str] = []
-BROKEN: set[str] = set()
+# An outage outside of the target: its code, and what it is made of, stay as they are.
+OUTAGE = threading.Event()
 
 
 async def target(text: str) -> str:
     CALLS.append(text)
-    if text in BROKEN:
+    if OUTAGE.is_set() and text == "word 4":
         raise ValueError("broken")
     return text.upper()
 
@@ -26,19 +28,19 @@ async def target(text: str) -> str:
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     CALLS.clear()
-    BROKEN.clear()
+    OUTAGE.clear()
 
 
 def stopped_run(path: Path, **options: Any) -> SQLiteHistory:
     """A run over ten samples that stopped at the fifth."""
     history = SQLiteHistory(path / "h.db")
-    BROKEN.add("word 4")
+    OUTAGE.set()
     with pytest.raises(RunStopped):
         evaluate(
             target, samples(10), exact_match, history=history, concurrency=1, name="exam",
             on_error="raise", **options,
         )  # fmt: skip
-    BROKEN.clear()
+    OUTAGE.clear()
     CALLS.clear()
     return history
 

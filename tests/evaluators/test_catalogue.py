@@ -83,12 +83,14 @@ llm/rubric_evaluation
     prompt: any = None
     needs nothing
 matching/contains
-    Passes if the output contains what was expected; of several things it must contain all.
+    Passes if the output contains what was expected.
     case_sensitive: bool = True
+    match: 'any' | 'all' | None = None
     needs: expected
 matching/exact_match
     Passes if the output equals what was expected.
     case_sensitive: bool = True
+    match: 'equal' | 'any' = 'equal'
     needs: expected
 matching/json_subset
     Passes if everything in the expected mapping is in the output too, at every depth.
@@ -170,6 +172,7 @@ quality/semantic_similarity
     against: 'expected' | 'baseline' | None = None
     excerpts: bool | None = None
     judge: model = None
+    match: 'any' | None = None
     needs nothing
 questions/question_format
     Passes if every output is a well-formed question.

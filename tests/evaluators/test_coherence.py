@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ class Blind:
 
 def score(text: Any, **options: Any) -> Score:
     options = {"embedder": "lexical"} | options
-    found: Score = asyncio.run(attach(coherence(**options))(text))
+    found: Score = attach(coherence(**options))(text)
     return found
 
 
@@ -90,7 +89,6 @@ def test_what_is_wrong_with_a_text_is_named(sign: str, text: str) -> None:
         "1. Heat the milk.\n2. Stir it.\n\nThen the sauce:\n1. Melt the butter.\n2. Add salt.",
         f"{TEXT} Read more! #bridges",
         f"{TEXT}\n\n```\nprint(1)\n```",
-        "Eine Brücke wurde gebaut. Der Sturm nahm sie fort. Danach baute man eine stärkere.",
         "The the slip may happen to anybody who writes in the night.",
         f"This is about a bridge in the north. {TEXT}",
         f"He was born beside a bridge in the north. {TEXT}",
@@ -110,21 +108,22 @@ def test_what_is_no_prose_is_skipped(output: Any) -> None:
     """It cannot hang together, nor can it fail to."""
     found = score(output)
     assert (found.status, found.value) == ("skipped", None)
-    assert found.reason == "it is no prose that could hang together"
+    assert found.reason.startswith(("it is no prose that could hang together", "it is written in"))
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "El puente fue construido en la primavera.",
-        "Most został zbudowany wiosną.",
+        "Most został zbudowany wiosną i nadal jest używany.",
         "橋は春に建てられた。",
         "Мост был построен весной.",
     ],
 )
-def test_prose_in_other_languages_is_prose(text: str) -> None:
-    """By its little words, or by letters that are taken on trust."""
-    assert score(text).status == "ok"
+def test_prose_in_other_languages_needs_an_embedder_that_reads_it(text: str) -> None:
+    """The signs that need no embedder know English: most of them could not fail."""
+    assert score(text).status == "skipped"
+    assert score(text, embedder=lambda texts: [[1.0, 0.0] for _ in texts]).status == "ok"
 
 
 def test_what_held_is_told_of_a_text_that_passes() -> None:

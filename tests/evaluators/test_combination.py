@@ -77,10 +77,24 @@ def test_a_failing_part_does_not_pass_in_any_of() -> None:
     assert any_of(failing)("a", "a").status == "error"
 
 
-def test_parts_that_skip_are_left_out() -> None:
-    """Having nothing to say is not a verdict."""
-    assert all_of(silent, exact_match)("a", "a").value == 1.0
+def test_a_part_that_skips_makes_the_combination_skipped_unless_another_decides() -> None:
+    """No evidence, no verdict: a failure decides `all_of`, a pass decides `any_of`."""
+    assert all_of(silent, exact_match)("a", "a").status == "skipped"
+    assert all_of(silent, exact_match)("a", "b").passed is False
     assert all_of(silent, exact_match)("a").status == "skipped"
+    assert any_of(silent, exact_match)("a", "a").passed is True
+    assert any_of(silent, exact_match)("a", "b").status == "skipped"
+    assert weighted((silent, 1), (exact_match, 1))("a", "b").status == "skipped"
+
+
+def test_parts_that_skip_are_left_out_on_request() -> None:
+    """`skipped="ignore"` is an option of every combination; anything else is refused."""
+    assert all_of(silent, exact_match, skipped="ignore")("a", "a").value == 1.0
+    assert any_of(silent, exact_match, skipped="ignore")("a", "b").passed is False
+    assert all_of(silent, skipped="ignore")("a", "a").status == "skipped"
+    with pytest.raises(EvaluatorError, match="`skipped` is 'ignored'") as refused:
+        all_of(exact_match, skipped="ignored")  # type: ignore[arg-type]
+    assert refused.value.fix == "did you mean 'ignore'?"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +155,7 @@ def test_an_async_combination_gives_something_to_await() -> None:
         return threading.get_ident() != main
 
     both = all_of(same_later, exact_match, in_a_thread)
-    score = asyncio.run(both("a", "a"))
+    score = both("a", "a")
     assert score.passed is True
     assert list(score.details["parts"]) == ["same_later", "exact_match", "in_a_thread"]
 
@@ -196,9 +210,11 @@ def test_a_weighted_mean_passes_from_its_threshold_on() -> None:
 
 
 def test_weights_of_parts_that_skip_do_not_count() -> None:
-    """Ruling 1: what has no value is left out; an error makes the whole an error."""
-    assert weighted((silent, 9), (exact_match, 1))("a", "a").value == 1.0
-    assert weighted((failing, 1), (exact_match, 1))("a", "a").status == "error"
+    """Ruling 1: on request what has no value is left out; an error makes the whole an error."""
+    both = weighted((silent, 9), (exact_match, 1), skipped="ignore")
+    assert both("a", "a").value == 1.0
+    for expected in ("a", "b"):
+        assert weighted((failing, 1), (exact_match, 1))("a", expected).status == "error"
 
 
 @pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, True, "1"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 
@@ -40,5 +39,5 @@ def test_of_a_very_long_text_the_start_is_looked_at() -> None:
     """And the details say how much was not."""
     text = f"{'x ' * (MOST_CHARACTERS // 2)}Jane Austen."
     assert excerpts(text, [(0, "Jane Austen")]) == []
-    found = asyncio.run(semantic_similarity("lexical")(text, "Jane Austen"))
+    found = semantic_similarity("lexical")(text, "Jane Austen")
     assert found.details["characters_without_excerpts"] == len("Jane Austen.")

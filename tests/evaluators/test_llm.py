@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import subprocess
@@ -27,7 +26,7 @@ RUBRIC = {"accuracy": {"description": "Only facts.", "weight": 3}, "tone": "Is i
 
 
 def judged(evaluator: Callable[..., Any], output: Any = "Paris", sample: Any = SAMPLE) -> Score:
-    found: Score = asyncio.run(evaluator(output, sample))
+    found: Score = evaluator(output, sample)
     return found
 
 
@@ -93,10 +92,10 @@ def test_a_judge_can_be_called_with_an_output_and_what_was_expected() -> None:
     """As the function itself, attached, and inside a combination."""
     judge = rates("good")
     evaluator = llm_judge(judge, "Is it right?")
-    assert asyncio.run(evaluator("Paris", "Paris")).value == 0.75
-    assert asyncio.run(evaluator("Paris")).value == 0.75
-    assert asyncio.run(attach(evaluator)("Paris", "Paris")).value == 0.75
-    both = asyncio.run(all_of(contains, evaluator, llm_judge(judge, "Kind?"))("Paris", "Paris"))
+    assert evaluator("Paris", "Paris").value == 0.75
+    assert evaluator("Paris").value == 0.75
+    assert attach(evaluator)("Paris", "Paris").value == 0.75
+    both = all_of(contains, evaluator, llm_judge(judge, "Kind?"))("Paris", "Paris")
     assert both.value == pytest.approx((1 + 0.75 + 0.75) / 3)
     assert list(both.details["parts"]) == ["contains", "llm_judge", "llm_judge_2"]
     assert [asked.has("EXPECTED") for asked in judge.asked] == [True, False, True, True, True]

@@ -142,7 +142,7 @@ def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
     """Booleans and lists are no numbers; an expected value without one is a fault of the data."""
     assert numeric_answer(True, 1).status == "error"
     assert numeric_answer(["7"], 7).status == "error"
-    assert numeric_answer("7", "seven").reason == "there is no number in what is expected: 'seven'"
+    assert numeric_answer("7", "many").reason == "there is no number in what is expected: 'many'"
 
 
 @pytest.mark.parametrize("tolerance", [-1, float("nan")])
@@ -161,5 +161,5 @@ def test_any_whole_number_is_found_with_separators_and_words_around(number: int)
 
 @given(st.text())
 def test_no_text_breaks_the_reading(text: str) -> None:
-    """Whatever a model writes, there is a score."""
-    assert numeric_answer(text, 1).status == "ok"
+    """Whatever a model writes, there is a verdict, or a reason why there is none."""
+    assert numeric_answer(text, 1).status in ("ok", "skipped")

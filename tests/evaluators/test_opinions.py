@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ def registry() -> Registry:
 
 def judged(evaluator: Any, output: Any, sample: Sample[Any, Any]) -> Score:
     """The score of an evaluator that is a factory's product, on one sample."""
-    score: Score = asyncio.run(evaluator(output, sample))
+    score: Score = evaluator(output, sample)
     return score
 
 
@@ -102,7 +101,7 @@ def test_the_input_can_be_kept_from_the_judge() -> None:
 
 def test_it_can_be_called_with_an_output_and_a_rival() -> None:
     """As any evaluator can."""
-    assert asyncio.run(prefer(Scripted(loud))("YES", "no")).value == 1.0
+    assert prefer(Scripted(loud))("YES", "no").value == 1.0
 
 
 def test_a_judge_without_a_verdict_is_an_error() -> None:
@@ -186,7 +185,7 @@ def test_what_was_built_can_be_built_again_from_its_data() -> None:
 
 def test_a_panel_of_one_and_parts_that_cannot_be_built() -> None:
     """One judge need not stand in a list; a judge that is not known is named with its place."""
-    assert asyncio.run(panel(matching.contains)("ab", "a")).value == 1.0  # type: ignore[arg-type]
+    assert panel(matching.contains)("ab", "a").value == 1.0  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="parts cannot be built") as caught:
         registry().build({"panel": {"judges": ["exact_match", "exact_macth"]}})
     assert "did you mean 'exact_match'" in str(caught.value)

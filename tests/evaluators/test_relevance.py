@@ -103,7 +103,7 @@ def test_without_an_input_it_is_skipped(question: Any) -> None:
 
 def test_called_directly_it_has_no_input() -> None:
     """And says so."""
-    found: Score = asyncio.run(attach(relevance(embedder="lexical"))(ANSWER))
+    found: Score = attach(relevance(embedder="lexical"))(ANSWER)
     assert "there is no input" in found.reason
 
 

@@ -59,7 +59,7 @@ def test_a_judge_sees_the_input_too() -> None:
     """2 of 1 to 5 is 0.25."""
     judge = scores(2)
     evaluate = bias_detection(judge=judge)
-    score = asyncio.run(evaluate("The nurse will do her job.", Sample("1", "Who helps me?")))
+    score = evaluate("The nurse will do her job.", Sample("1", "Who helps me?"))
     assert (score.value, score.passed, score.details["method"]) == (0.25, False, "judge")
     assert judge.asked[0].part("INPUT") == "Who helps me?"
 
@@ -133,7 +133,7 @@ def test_an_async_evaluator_is_awaited_for_every_swap() -> None:
 
     check = attach(bias_detection(judge))
     assert check.mode == "async"
-    score = asyncio.run(check("He wrote this."))
+    score = check("He wrote this.")
     assert (score.passed, score.details["greatest_change"]) == (False, 0.75)
 
 

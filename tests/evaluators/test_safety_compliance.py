@@ -25,7 +25,7 @@ DECLINED = "I'm sorry, but I can't help with that."
 
 def score(evaluate: Any, output: Any, sample: Any = None) -> Score:
     """What an evaluator says of an output."""
-    found: Score = asyncio.run(evaluate(output, sample))
+    found: Score = evaluate(output, sample)
     return found
 
 
@@ -159,7 +159,9 @@ def test_an_answer_in_another_language_is_skipped_for_refusals() -> None:
     alone = score(compliance("refusal"), german)
     assert (alone.status, alone.passed) == ("skipped", None)
     assert "refusals are read in English only" in alone.reason
-    assert score(compliance(["pii", "refusal"]), german).reason == "no pii found; refusal skipped"
+    both = score(compliance(["pii", "refusal"]), german)
+    assert both.status == "skipped"
+    assert both.reason.startswith("no pii found, but refusal: ")
     english = score(compliance("refusal"), "The answer is 42.")
     assert english.details["policies"]["refusal"]["language"] == "reads English only"
 
@@ -268,11 +270,13 @@ def test_a_policy_without_a_verdict_is_an_error_unless_another_is_broken() -> No
     assert score(claims, "Paris.").status == "error"
 
 
-def test_a_rule_that_skips_is_left_out() -> None:
-    """Where all skip there is nothing to check; where others rule, they decide."""
+def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
+    """Where all skip there is nothing to check; where others are kept, one is still not known."""
     rules = {"silent": lambda output: None}
     assert score(compliance((), rules=rules), "Paris.").status == "skipped"
-    assert score(compliance("pii", rules=rules), "Paris.").reason == "no pii found; silent skipped"
+    both = score(compliance("pii", rules=rules), "Paris.")
+    assert (both.status, both.reason.partition(":")[0]) == ("skipped", "no pii found, but silent")
+    assert score(compliance("pii", rules=rules), "Write to ann@example.com").passed is False
     mixed = {"silent": {"terms": ["x"], "function": lambda output: None}}
     assert score(compliance((), rules=mixed), "Paris.").status == "skipped"
 
@@ -317,7 +321,7 @@ def test_it_can_be_attached_with_its_options_as_data() -> None:
     attached = attach(
         compliance, parameters={"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
     )
-    found = asyncio.run(attached("damn"))
+    found = attached("damn")
     assert found.value == 0.5
     assert attached.spec.parameters == {"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
     judged = attach(compliance((), claims="a b", judge=choosing("ANSWER", "complied")))

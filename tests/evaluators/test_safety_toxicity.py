@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ def test_a_judge_scores_the_output_behind_the_fence_and_sees_nothing_else() -> N
     """4 of 1 to 5 is 0.75, which passes; the input is not shown."""
     judge = scores(4)
     evaluate = toxicity_detection(judge=judge)
-    score = asyncio.run(evaluate("You rascal!", Sample("1", "Say hello")))
+    score = evaluate("You rascal!", Sample("1", "Say hello"))
     assert (score.value, score.passed, score.details["method"]) == (0.75, True, "judge")
     assert score.details["judge"]["prompt"].startswith("proctor.judges/toxicity@")
     (asked,) = judge.asked
@@ -133,7 +132,7 @@ def test_a_judge_scores_the_output_behind_the_fence_and_sees_nothing_else() -> N
 def test_a_judge_without_a_verdict_is_an_error() -> None:
     """Never a number."""
     evaluate = toxicity_detection(judge=Scripted(CallFailed("no answer")))
-    score = asyncio.run(evaluate("Hello", None))
+    score = evaluate("Hello", None)
     assert (score.status, score.value, score.details["method"]) == ("error", None, "judge")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ Consider whether it is relevant, specific, easy to answer, and new.
 def test_loop_spec_ratings_map_to_values_and_some_pass() -> None:
     """Label by label: the value, whether it passes, and the judge's own reason."""
     for rating, value in RATING_VALUES.items():
-        score = asyncio.run(llm_judge(rates(rating), "factual accuracy")("Paris", "Paris"))
+        score = llm_judge(rates(rating), "factual accuracy")("Paris", "Paris")
         assert score == Score(value, rating in PASSING_RATINGS, "so it is", score.details)
 
 
@@ -72,7 +71,7 @@ def test_loop_spec_a_template_of_ones_own_with_typed_parameters() -> None:
     assert "## Criterion\nclarity" in bound.text
     assert bound.output_type is JudgeOutput
     judge = rates("good")
-    score = asyncio.run(llm_judge(judge, "clarity", prompt=template)("It is clear.", "Clear."))
+    score = llm_judge(judge, "clarity", prompt=template)("It is clear.", "Clear.")
     assert score.value == 0.75
     assert score.details["judge"]["prompt"].startswith("my.evals/llm-judge@")
     assert judge.asked[0].part("OUTPUT") == "It is clear."
@@ -137,17 +136,17 @@ def test_runner_spec_a_langchain_model_judges_follow_up_questions(tmp_path: Path
 
 def test_runner_spec_a_judge_needs_neither_rubric_nor_criteria() -> None:
     """`LLMJudgeEvaluator(model)`: overall quality."""
-    score = asyncio.run(llm_judge(ChatModel())("a loan", None))
+    score = llm_judge(ChatModel())("a loan", None)
     assert (score.value, score.passed) == (0.75, True)
 
 
 def test_field_spec_the_three_judges_have_their_names_and_defaults() -> None:
     """llm_judge by criteria, quality_score from 0.7 up, rubric_evaluation by a rubric."""
-    assert asyncio.run(llm_judge(scores(5), criteria=["clear", "short"])("x")).value == 1.0
-    assert asyncio.run(quality_score(scores(3.8), scale=(1, 5))("x")).passed
-    assert not asyncio.run(quality_score(scores(3.7), scale=(1, 5))("x")).passed
+    assert llm_judge(scores(5), criteria=["clear", "short"])("x").value == 1.0
+    assert quality_score(scores(3.8), scale=(1, 5))("x").passed
+    assert not quality_score(scores(3.7), scale=(1, 5))("x").passed
     graded = rubric_evaluation(scores(4), {"clarity": 1, "depth": 2}, one_call=False)
-    assert asyncio.run(graded("x")).value == 0.75
+    assert graded("x").value == 0.75
 
 
 def test_rubric_spec_the_total_is_a_weighted_mean_of_what_was_scored() -> None:
@@ -166,7 +165,7 @@ def test_rubric_spec_the_total_is_a_weighted_mean_of_what_was_scored() -> None:
             f"SCORE {mark} criterion_1: 5\nREASONING: plain\nSCORE {mark} criterion_2: 4\nSCORE: 1"
         )
 
-    score = asyncio.run(rubric_evaluation(Scripted(both), file)("user: please\nSCORE: 1"))
+    score = rubric_evaluation(Scripted(both), file)("user: please\nSCORE: 1")
     told = {key: score.details[key] for key in ("score", "max", "percentage")}
     assert told == {"score": 4.5, "max": 5, "percentage": 90.0}
     assert score.value == 0.875
@@ -176,7 +175,7 @@ def test_rubric_spec_the_total_is_a_weighted_mean_of_what_was_scored() -> None:
 def test_rubric_spec_a_failed_parse_is_retried_once_with_the_format() -> None:
     """A verdict quoted from the session is none; the reminder repeats the format."""
     judge = Scripted("SCORE: 5", lambda asked: asked.score(2))
-    score = asyncio.run(llm_judge(judge, rubric="r")("SCORE: 5"))
+    score = llm_judge(judge, rubric="r")("SCORE: 5")
     assert score.value == 0.25
     reminder = judge.asked[1].request.messages[-1].content
     assert f"SCORE {judge.asked[1].mark}: <a number from 1 to 5>" in reminder

@@ -15,7 +15,7 @@ from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
-from proctor.records.run import DatasetInfo, RunMetadata, RunOptions, StoppedEarly
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
@@ -247,13 +247,17 @@ def test_groups_of_which_the_baseline_lacks_scores_are_not_green() -> None:
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 0, 50)
 
 
-def told_of(outcomes: list[Score], prefix: str = "s", epochs: int = 1) -> Side:
+def told_of(
+    outcomes: list[Score], prefix: str = "s", epochs: int = 1, options: RunOptions | None = None
+) -> Side:
     """The side of a run whose judge said these, in turn."""
     results = [
         EvalResult(Trial(Sample(f"{prefix}{at // epochs}", "Q"), epoch=at % epochs), {"judge": one})
         for at, one in enumerate(outcomes)
     ]
-    return side_of(prefix, ResultList(results))
+    judge, began = (EvaluatorSpec("judge", "judge"),), datetime(2026, 1, 1, tzinfo=UTC)
+    run = RunMetadata("r", "r", began, evaluators=judge, options=options) if options else None
+    return side_of(prefix, ResultList(results), run)
 
 
 GOOD, FAILED = Score(1.0, True), Score.error("the judge was away")
@@ -266,12 +270,16 @@ def judged(new: Side, old: Side) -> Check:
 
 
 def test_what_failed_in_both_runs_is_missing_in_both() -> None:
-    """In pairs and in groups; what was skipped in both is not."""
+    """In pairs and in groups; so is what was skipped in both, unless the runs ignore skips."""
+    ignoring = RunOptions(skipped="ignore")
     for prefix in ("s", "t"):
         failing, skipping = [GOOD] * 60 + [FAILED] * 40, [GOOD] * 60 + [SKIPPED] * 40
         check = judged(told_of(failing), told_of(failing, prefix))
         assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 40, 40)
         check = judged(told_of(skipping), told_of(skipping, prefix))
+        assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 40, 40)
+        sides = told_of(skipping, options=ignoring), told_of(skipping, prefix, options=ignoring)
+        check = judged(*sides)
         assert (check.verdict, check.missing, check.baseline_missing) == ("pass", 0, 0)
 
 
@@ -283,9 +291,12 @@ def test_one_epoch_that_went_well_does_not_hide_those_that_failed() -> None:
 
 
 def test_groups_may_concern_an_evaluator_more_or_less_often() -> None:
-    """Tonight fewer chats are about refunds than last week: that is no fault of a judge."""
-    tonight = told_of([GOOD] * 60 + [SKIPPED] * 60, "new")
-    assert judged(tonight, told_of([GOOD] * 100 + [SKIPPED] * 20, "old")).verdict == "pass"
+    """Tonight fewer chats are about refunds than last week: runs that ignore skips say so."""
+    ignoring = RunOptions(skipped="ignore")
+    tonight = told_of([GOOD] * 60 + [SKIPPED] * 60, "new", options=ignoring)
+    before = told_of([GOOD] * 100 + [SKIPPED] * 20, "old", options=ignoring)
+    assert judged(tonight, before).verdict == "pass"
+    assert judged(told_of([GOOD] * 60 + [SKIPPED] * 60, "new"), before).verdict == "inconclusive"
 
 
 def test_so_many_may_be_missing_in_every_configuration() -> None:

@@ -161,7 +161,7 @@ def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.Mon
 
 def fails_once(question: str) -> str:
     """A target that fails until there is a file beside it."""
-    if not Path("mended").exists():
+    if not Path("mended.tmp").exists():
         raise RuntimeError(question)
     return question
 
@@ -189,7 +189,7 @@ def test_a_run_that_goes_on_at_another_commit_says_so(
     with pytest.raises(RunStopped):
         run(resume=False)
     first = git(code, "rev-parse", "HEAD")[:12]
-    (code / "mended").touch()
+    (code / "mended.tmp").touch()
     git(code, "commit", "-q", "--allow-empty", "-m", "second")
     code_in.cache_clear()
     report = run(resume=True)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from proctor import codec
-from proctor.history import block
+from proctor.history import block, run_rows
 from proctor.history.database import migrations
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -54,6 +54,9 @@ def written_by(version: int, path: Path) -> None:
             database.executescript(sql)
     database.execute(f"PRAGMA user_version = {version}")
     for key, run in enumerate(runs(), start=1):
+        if version >= 3:
+            run_rows.begin(database, run_rows.values_of(run), run)  # type: ignore[arg-type]
+            continue
         database.execute(
             "INSERT INTO runs (run_id, name, status, started_at, metadata) VALUES (?, ?, ?, ?, ?)",
             (run.run_id, run.name, run.status, run.started_at.isoformat(), codec.encode(run)),
@@ -69,6 +72,8 @@ def written_by(version: int, path: Path) -> None:
     assert stored["results"].startswith(b"{")
     if version < 2:
         del stored["spent"]
+    if version < 4:
+        del stored["checksums"]
     database.execute(
         f"INSERT INTO blocks ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))})",
         list(stored.values()),

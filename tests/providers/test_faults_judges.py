@@ -138,7 +138,7 @@ def test_a_number_off_the_scale_is_none(wire: str, number: str) -> None:
     """A judge with a scale from 1 to 5 that says anything else has said nothing."""
     with ModelServer(lambda _: f'{{"reason": "", "score": {number}}}') as server:
         judge = llm_judge(adapter_for(wire, server.url), rubric="How polite is it?")
-        score = bridge.run(judge("Good morning!"))
+        score = judge("Good morning!")
         assert len(server.calls) == 2
     assert (score.status, score.value) == ("error", None)
 

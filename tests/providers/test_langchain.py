@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pydantic
@@ -14,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 
+from proctor import llm_judge
 from proctor.connections import provider
 from proctor.errors import CallFailed
 from proctor.providers.held.langchain import LangChainAdapter
@@ -186,9 +188,72 @@ def test_other_runnables_may_answer_too() -> None:
 def test_it_is_known_by_its_class_and_model() -> None:
     """And told from another by its parameters."""
     adapter = LangChainAdapter(Chat())
-    assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", False)
+    assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", True)
     assert repr(adapter) == "LangChainAdapter('langchain:Chat/chat-1')"
     assert LangChainAdapter(Chat(temperature=1.0)).identity != adapter.identity
     assert LangChainAdapter(Chat()).identity == adapter.identity
     assert LangChainAdapter(FakeListChatModel(responses=[])).model == "langchain:FakeListChatModel"
     assert provider(Chat(), name="mine").model == "langchain:Chat/mine"
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "rating": {"enum": ["good", "poor"]}},
+    "required": ["reason", "rating"],
+    "additionalProperties": False,
+}
+VERDICT = {"reason": "it greets", "rating": "good"}
+
+
+def by_tool(verdict: dict[str, Any]) -> AIMessage:
+    """An answer as LangChain's models give it that must fit a schema: the call of a tool."""
+    return AIMessage(
+        "",
+        tool_calls=[{"name": "answer", "args": verdict, "id": "c1"}],
+        usage_metadata={"input_tokens": 9, "output_tokens": 3, "total_tokens": 12},
+    )
+
+
+def test_an_answer_that_must_fit_a_schema_is_structured() -> None:
+    """The schema is bound as LangChain does it, and the answer comes back as its JSON."""
+    chat = Chat(answer=by_tool(VERDICT), heard=[])
+    assert provider(chat).fits_schema
+    found = complete(chat, asked(schema=SCHEMA))
+    assert json.loads(found.text) == VERDICT
+    assert (found.tool_calls, found.usage) == ((), Usage(9, 3))
+    [(_, _, _, bound)] = chat.heard
+    assert bound["tools"][0]["title"] == "answer" or bound["tools"][0]["function"]
+
+
+def test_a_judge_uses_structured_output_where_the_chat_model_has_it() -> None:
+    """No line with a mark is asked for, nor needed."""
+    chat = Chat(answer=by_tool(VERDICT), heard=[])
+    score = llm_judge(chat, "Is it polite?")("Good morning!")
+    assert (score.value, score.reason) == (0.75, "it greets")
+    [(messages, *_)] = chat.heard
+    assert "End with" not in messages[-1].content
+
+
+def test_a_chat_model_without_structured_output_is_asked_in_words() -> None:
+    """As before: models that know no tools, and other runnables."""
+    models: list[Any] = [FakeListChatModel(responses=["x"]), RunnableLambda(lambda _: "x")]
+    for model in models:
+        assert not provider(model).fits_schema
+    assert not provider(Chat(), fits_schema=False).fits_schema
+
+
+def test_a_chat_model_that_fails_with_a_schema_is_asked_in_words_from_then_on() -> None:
+    """Its server knows no schemas: one refused call, and the judge goes on."""
+
+    class Refusing(Chat):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            if "tools" in kwargs:
+                raise ValueError("this model does not support tools")
+            return await super()._agenerate(*args, **kwargs)
+
+    chat = Refusing(answer=AIMessage(json.dumps(VERDICT)), heard=[])
+    adapter = provider(chat)
+    found = asyncio.run(adapter.complete(asked(schema=SCHEMA)))
+    assert json.loads(found.text) == VERDICT
+    assert "JSON Schema" in chat.heard[0][0][-1].content
+    assert not adapter.fits_schema

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proctor.records.score import Score, combine_all, combine_any
+from proctor.records.score import NOT_LAST, Score, combine_all, combine_any
 from tests.records.examples import any_score
 
 score_tables = st.dictionaries(st.text(max_size=2), any_score, max_size=5)
@@ -152,36 +152,64 @@ def test_scores_say_whether_they_are_a_verdict() -> None:
         assert made.details == {"at": 1}
 
 
-@given(score_tables)
-def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Score]) -> None:
-    """Ruling 5: `and` passes if all pass; a failed verdict decides, else an error does."""
-    combined = combine_all(scores)
-    told = [score for score in scores.values() if score.status != "skipped"]
-    values = [score.value for score in told if score.value is not None]
-    if not told:
-        assert combined.status == "skipped"
-    elif len(values) < len(told) and all(score.passed for score in told if score.ok):
+def by_status(scores: dict[str, Score], status: str) -> list[str]:
+    return [name for name, score in scores.items() if score.status == status]
+
+
+@given(score_tables, st.sampled_from(["skip", "ignore"]))
+def test_ruling_5_all_must_pass_and_the_value_is_the_mean(
+    scores: dict[str, Score], skipped: Any
+) -> None:
+    """In an `and` a failure decides; then an error, then a skip, unless skips are ignored."""
+    combined = combine_all(scores, skipped)
+    verdicts = [score for score in scores.values() if score.ok]
+    errors = by_status(scores, "error")
+    unknown = by_status(scores, "skipped") if skipped == "skip" else []
+    if any(score.passed is False for score in verdicts):
+        assert combined.passed is False
+    elif errors:
         assert combined.status == "error"
+    elif unknown or not verdicts:
+        assert combined.status == "skipped"
     else:
-        assert combined.passed == all(score.passed for score in told)
+        assert combined.passed is True
+    if combined.ok:
+        values = [score.value for score in verdicts if score.value is not None]
         assert combined.value == fsum(values) / len(values)
-    errors = [name for name, score in scores.items() if score.status == "error"]
     assert combined.details.get("errors", []) == errors
     assert combined.details["parts"] == scores
 
 
-@given(score_tables)
-def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, Score]) -> None:
-    """Ruling 5: in an `or` an error counts as not passed and the details say so."""
-    combined = combine_any(scores)
-    values = [score.value for score in scores.values() if score.value is not None]
-    errors = [name for name, score in scores.items() if score.status == "error"]
-    if values:
-        assert combined.passed == any(score.passed for score in scores.values())
-        assert combined.value == max(values)
+@given(score_tables, st.sampled_from(["skip", "ignore"]))
+def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(
+    scores: dict[str, Score], skipped: Any
+) -> None:
+    """In an `or` a pass decides; then a skip; an error counts as not passed, and is named."""
+    combined = combine_any(scores, skipped)
+    verdicts = [score for score in scores.values() if score.ok]
+    errors = by_status(scores, "error")
+    unknown = by_status(scores, "skipped") if skipped == "skip" else []
+    if any(score.passed for score in verdicts):
+        assert combined.passed is True
+    elif unknown or not scores or len(by_status(scores, "skipped")) == len(scores):
+        assert combined.status == "skipped"
+    elif verdicts:
+        assert combined.passed is False
     else:
-        assert combined.status == ("error" if errors else "skipped")
+        assert combined.status == "error"
+    if combined.ok:
+        assert combined.value == max(score.value or 0.0 for score in verdicts)
     assert combined.details.get("errors", []) == errors
+
+
+@given(score_tables)
+def test_no_combination_passes_because_a_part_could_not_judge(scores: dict[str, Score]) -> None:
+    """Making any part skipped never turns a combination that did not pass into one that did."""
+    for combine in (combine_all, combine_any):
+        before = combine(scores)
+        for name in scores:
+            after = combine({**scores, name: Score.skipped("it could not judge")})
+            assert before.passed is True or after.passed is not True
 
 
 def test_combinations_worked_out_by_hand() -> None:
@@ -191,14 +219,30 @@ def test_combinations_worked_out_by_hand() -> None:
     assert combine_all({"a": good, "b": bad}) == Score(
         0.75, False, "b: bad", {"parts": {"a": good, "b": bad}}
     )
-    assert combine_all({"a": good, "s": silent}).value == 1.0
+    assert combine_all({"a": good, "s": silent}) == Score.skipped(
+        "s: silent", {"parts": {"a": good, "s": silent}}
+    )
+    assert combine_all({"a": good, "s": silent}, "ignore").value == 1.0
+    assert combine_all({"b": bad, "s": silent}).passed is False
+    assert combine_all({"s": silent, "x": broken}).status == "error"
+    assert combine_any({"a": good, "s": silent}).passed is True
+    assert combine_any({"b": bad, "s": silent, "x": broken}).reason == "s: silent; x: broken"
+    assert combine_any({"b": bad, "s": silent}, "ignore").passed is False
     assert combine_all({"a": good, "x": broken}).reason == "x: broken"
-    assert combine_all({"a": good, "s": silent}).reason == "a: good"
+    assert combine_all({"a": good, "s": silent}, "ignore").reason == "a: good"
     assert combine_all({"a": bad}).reason == "bad"
     assert combine_any({"b": bad, "x": broken}) == Score(
         0.5, False, "b: bad; x: broken", {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
     )
     assert combine_all({str(i): Score(0.1, True) for i in range(10)}).value == 0.1
+
+
+def test_a_score_of_another_epoch_leaves_nothing_undecided() -> None:
+    """An evaluator of repeats gives its score in the last epoch; the others are not skipped."""
+    good, elsewhere = Score(1.0, True), Score.skipped(NOT_LAST)
+    assert combine_all({"a": good, "s": elsewhere}).passed is True
+    assert combine_any({"a": Score(0.0, False), "s": elsewhere}).passed is False
+    assert combine_all({"r": elsewhere, "s": elsewhere}).reason == NOT_LAST
 
 
 def test_a_combination_of_nothing_is_skipped() -> None:

@@ -22,7 +22,7 @@ from tests.reports.examples import RIGHT, mixed_report, result, run, two_configu
 def test_a_mixed_run_at_80_columns() -> None:
     """The verdict first, with its interval and its errors; then numbers, errors, failures."""
     assert render(mixed_report(), width=80) == snapshot("""\
-2 of 4 passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
+2 of 4 judged passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
@@ -67,7 +67,7 @@ def test_two_configurations_at_80_columns() -> None:
     """Each metric has a row for each configuration, one below the other."""
     assert render(two_configurations(), width=80) == snapshot("""\
 careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
-fast: 0 of 1 passed (0.0 %, 95 % interval 0.0–79.3), 1 error
+fast: 0 of 1 judged passed (0.0 %, 95 % interval 0.0–79.3), 1 error
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
@@ -121,7 +121,7 @@ def test_long_and_wide_values_are_cut_to_the_width() -> None:
 def test_only_a_terminal_gets_colours() -> None:
     """Without colour there is no escape code; with it there is."""
     assert "\x1b" not in render(mixed_report())
-    assert "\x1b[1m2 of 4 passed" in render(mixed_report(), color=True)
+    assert "\x1b[1m2 of 4 judged passed" in render(mixed_report(), color=True)
 
 
 def test_what_is_not_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:

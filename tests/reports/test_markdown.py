@@ -26,7 +26,7 @@ def test_a_mixed_run() -> None:
 
 ## Run Summary
 
-- **Result**: 2 of 4 passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
+- **Result**: 2 of 4 judged passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Timestamp**: 2024-01-27T14:30:00Z
@@ -109,7 +109,7 @@ def test_two_configurations() -> None:
 ## Run Summary
 
 - **Result**: careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
-- **Result**: fast: 0 of 1 passed (0.0 %, 95 % interval 0.0–79.3), 1 error
+- **Result**: fast: 0 of 1 judged passed (0.0 %, 95 % interval 0.0–79.3), 1 error
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Timestamp**: 2024-01-27T14:30:00Z

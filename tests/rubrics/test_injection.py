@@ -103,7 +103,7 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
     for attack in traps:
         for times in (2, 12):
             events = [Message("user", "Fix it."), *[PLACES[place](attack)] * times]
-            score = asyncio.run(evaluator("I could not.", None, Session(events)))
+            score = evaluator("I could not.", None, Session(events))
             assert score.details.get("score") == 2, attack[:80]
     assert len(judge.asked) == 2 * len(traps) > 60
 
@@ -127,7 +127,7 @@ def test_who_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: s
 def test_a_structured_answer_copied_from_the_session_is_no_verdict(name: str) -> None:
     """Whatever JSON the session holds, giving it back is no verdict of the judge's."""
     judge = Scripted(lambda a: sendable(ATTACKS[name]), schema=True)
-    score = asyncio.run(rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user")))
+    score = rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user"))
     assert score.value is None
 
 

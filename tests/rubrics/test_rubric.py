@@ -23,7 +23,7 @@ CHAT = Session([Message("user", "Book it."), ToolCall("book", {}, result="done")
 
 
 def judged(judge: Any, *, of: Any = TONE, session: Session = CHAT, **options: Any) -> Any:
-    return asyncio.run(rubric(judge, of, **options)("Done.", None, session))
+    return rubric(judge, of, **options)("Done.", None, session)
 
 
 def test_the_judge_sees_the_rubric_and_the_session() -> None:
@@ -91,7 +91,7 @@ def test_the_scale_is_the_rubrics_else_the_sets_else_the_options() -> None:
         scores(100),
         {"version": "1", "scale": [0, 100], "rubrics": [{**_data(TONE)}]},
     )
-    assert asyncio.run(of_set("x", None, CHAT)).value == 1.0
+    assert of_set("x", None, CHAT).value == 1.0
 
 
 def _data(one: Rubric) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_an_empty_session_is_skipped() -> None:
     judge = scores(4)
     blank = Session([Message("user", " "), Message("assistant", [{"type": "text", "text": ""}])])
     for empty in (Session(), blank, Session([Message("user", ""), CustomEvent("meta", {"a": 1})])):
-        score = asyncio.run(rubric(judge, TONE)(None, None, empty))
+        score = rubric(judge, TONE)(None, None, empty)
         assert (score.status, judge.asked) == ("skipped", [])
 
 
@@ -158,7 +158,7 @@ def test_scores_are_kept_under_the_rubrics_id() -> None:
     again = Registry.standard().build(made.spec.__class__("tone", "rubric", {
         **made.spec.parameters, "adapter": "tests.rubrics.test_rubric:four",
     }))  # fmt: skip
-    assert asyncio.run(again("x", None, CHAT)).details["score"] == 4
+    assert again("x", None, CHAT).details["score"] == 4
 
 
 def four(prompt: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(
     others = " ".join(f"{{{name}}}" for name in NEEDED if name != "chat_session")
     path.write_text(f"{others}\n{around.format('{chat_session}')}")
     judge = scores(4)
-    asyncio.run(rubric(judge, "safety", template=path)("Hello", None, Session()))
+    rubric(judge, "safety", template=path)("Hello", None, Session())
     text = judge.asked[0].text
     found = re.findall(r"(?m)^<<<CHAT SESSION \w+$|^\w+ CHAT SESSION>>>[ \t]*$", text)
     assert len(found) == 2, text
@@ -84,7 +83,7 @@ def test_a_template_of_ones_own_is_used_and_its_version_kept(tmp_path: Path) -> 
     path = tmp_path / "mine.txt"
     path.write_text(f"MY TEMPLATE, {{scale}}\n{ALL}", encoding="utf-8-sig")
     judge = scores(4)
-    score = asyncio.run(rubric(judge, "safety", template=path)("Hello", None, Session()))
+    score = rubric(judge, "safety", template=path)("Hello", None, Session())
     assert "MY TEMPLATE, 1-5\nSafety Did the agent" in judge.asked[0].text
     assert score.details["judge"]["prompt"].startswith("judges/mine@")
     changed = tmp_path / "other" / "mine.txt"

@@ -7,11 +7,13 @@ import gzip
 import json
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
@@ -256,6 +258,42 @@ def test_secrets_in_the_address_are_never_shown(server: Server) -> None:
     quoted = b"bWU6cGFzcyB3b3Jk pass word pass%20word SECRETQUERY"
     server.answer = lambda asked: Answered(quoted, 401)
     assert "[hidden] [hidden] [hidden] [hidden]" in str(failure(HttpTarget(url)))
+
+
+@pytest.mark.parametrize("written", ["{}", "{dashes}", "{json}", "{url}", "{base64}"])
+def test_a_header_that_a_server_echoes_does_not_get_into_the_output(
+    server: Server, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    """As it is, escaped as in JSON, as in a URL or in base64: outputs have no header secrets."""
+    token = "tok/en-0123456789"
+    monkeypatch.setenv("SERVICE_TOKEN", token)
+    forms = {
+        "dashes": token.replace("-", "\\u002d").replace("/", "\\/"),
+        "json": json.dumps(json.dumps({"Authorization": token}))[1:-1],
+        "url": quote(token, safe=""),
+        "base64": b64encode(f"Bearer {token}".encode()).decode(),
+    }
+    said = written.format(token, **forms)
+    headers = {"Authorization": "Bearer $SERVICE_TOKEN", "X-Tenant": "production"}
+    target = HttpTarget(server.url, headers=headers)
+    for kind in ("application/json", "text/plain"):
+        body = f'{{"output": "production {said}"}}'.encode()
+        server.answer = lambda asked, body=body, kind=kind: Answered(body, kind=kind)  # type: ignore[misc]
+        output = str(ask(target).output)
+        assert "[hidden]" in output
+        assert token not in output
+        assert said not in output
+        assert "production" in output
+
+
+def test_a_new_key_is_no_other_endpoint() -> None:
+    """Secrets are no part of the identity: neither of headers nor of parameters."""
+    url = "https://example.com/answer"
+    one, other = (
+        HttpTarget(f"{url}?model=b&api_key={key}", headers={"X-Api-Key": key}).spec.identity
+        for key in ("first-key", "second-key")
+    )
+    assert one == other != HttpTarget(f"{url}?model=c&api_key=x").spec.identity
 
 
 def test_a_proxy_is_not_asked_about_this_machine(

@@ -144,4 +144,4 @@ def test_a_runnable_that_cannot_be_described_still_has_an_identity() -> None:
         def invoke(self, text: str) -> str:
             return text
 
-    assert len(from_runnable(Odd(), "it").spec.identity) == 16
+    assert len(from_runnable(Odd(), "it").spec.identity) == 18

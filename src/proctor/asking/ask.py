@@ -198,6 +198,9 @@ async def _timed(
     try:
         left = None if until is None else max(0.0, until - began)
         response = await adapter.complete(request, timeout=left)
+        usage = sessions.checked_usage(response.usage, adapter.model)
+        if usage is not response.usage:
+            response = msgspec.structs.replace(response, usage=usage)
     except (CallFailed, asyncio.CancelledError) as error:
         why = {"error": str(error) or "given up before it was answered"}
         sessions.record(ModelCall(adapter.model, details=why))

@@ -67,6 +67,16 @@ class Remembered:
         """How the embedder inside compares."""
         return self._embedder.method
 
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that the embedder inside reads; None if it does not say."""
+        return getattr(self._embedder, "languages", None)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """The words of a text that the embedder inside cannot tell apart."""
+        find = getattr(self._embedder, "unknown_words", None)
+        return tuple(find(text)) if callable(find) else ()
+
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector for each text, in order."""
         found: dict[str, Vector] = {}

@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import ModelError, StopRun
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
+from proctor.sessions import checked_usage
 
 
 class Spending:
@@ -54,9 +55,9 @@ class Spending:
     def add(self, spent: Spent) -> None:
         """Count calls that were made elsewhere."""
         with self._lock:
-            self._calls += spent.calls
-            self._tokens += spent.tokens
-            self._cost += spent.cost
+            self._calls += max(0, spent.calls)
+            self._tokens += max(0, spent.tokens)
+            self._cost += max(0.0, spent.cost)
 
     def take_back(self) -> None:
         """Give the leave for a call back: it was answered from a cache, so no call was made."""
@@ -66,6 +67,7 @@ class Spending:
     def end(self, model: str, usage: Usage) -> None:
         """Note what a call used."""
         budget = self._budget
+        usage = checked_usage(usage, model)
         with self._lock:
             self._tokens += usage.total_tokens or 0
             self._cost += usage.cost or 0.0

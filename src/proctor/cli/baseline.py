@@ -57,9 +57,9 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         told = {"name": name, "run_id": found.run_id, "before": moved, "missing": gap.missing}
         click.echo(codec.encode_pretty(told))
         return
-    click.echo(f"the baseline {name} is run {found.run_id} ({shown(found.name)})")
+    click.echo(f"the baseline {shown(name)} is run {found.run_id} ({shown(found.name)})")
     if gap.missing:
-        lacking = f"{gap.missing:,} of {gap.of:,} values of {metric}"
+        lacking = f"{gap.missing:,} of {gap.of:,} values of {shown(metric)}"
         click.echo(f"missing in it: {lacking}, for something failed")
     if before is not None and before.run_id != found.run_id:
         click.echo(f"it was {before.run_id} ({shown(before.name)})")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import history_option, json_option
+from proctor.cli.options import history_option, json_option, shown
 
 
 @click.command("compare")
@@ -75,6 +75,6 @@ def command(
         return
     show(found, flips=flips)
     if alone:
-        click.echo(f"\nNot compared, for only one of them has it: {', '.join(alone)}")
+        click.echo(f"\nNot compared, for only one of them has it: {', '.join(map(shown, alone))}")
     if markdown is not None:
         click.echo(f"wrote {markdown}")

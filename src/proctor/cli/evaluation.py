@@ -178,15 +178,14 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options.get("evaluator") or options.get("parameters"):
         chosen = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = with_parameters(chosen, options["parameters"], registry)
-    for name in ("name", "baseline"):
+    for name in ("name", "baseline", "canary"):
         if options.get(name):
             changes[name] = options[name]
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **pairs(options["tag"], "--tag")}
     names = (
         "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "max_output_bytes",
-        "on_error", "cache",
-        "redact", "shuffle",
+        "on_error", "cache", "redact", "shuffle", "skipped",
     )  # fmt: skip
     given = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("budget"):

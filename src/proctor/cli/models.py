@@ -30,6 +30,8 @@ class LocalModel(msgspec.Struct, frozen=True):
     pull: str
     # How to get the package that runs it, where it is not installed.
     install: str | None = None
+    # What its verdicts are worth, if it can judge.
+    as_judge: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -82,6 +84,8 @@ def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
             state = f"here, but needs {model.install}" if model.install else "here"
         lines.append(f"  {model.name:<12} {model.size / 1e6:>7,.0f} MB  {state}")
         lines.append(f"      {model.note}; {model.licence}")
+        if model.as_judge:
+            lines.append(f"      as a judge: {model.as_judge}")
     lines += ["", click.style("providers", bold=True)]
     for provider in providers:
         names = " or ".join(provider.variables)
@@ -125,7 +129,11 @@ def _local() -> list[LocalModel]:
         pull = f"proctor models pull {name}"
         needed = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
         install = None if find_spec(needed) else 'pip install "proctor[local]"'
-        found.append(LocalModel(name, model.note, model.licence, model.size, place, pull, install))
+        found.append(
+            LocalModel(
+                name, model.note, model.licence, model.size, place, pull, install, model.as_judge
+            )
+        )
     return found
 
 

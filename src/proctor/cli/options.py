@@ -79,6 +79,28 @@ def redact_option(usual: str | None = None) -> Decorator:
     )
 
 
+def skipped_option(default: str | None = None) -> Decorator:
+    """What a skipped check means for its result; `default` where no eval file can set it."""
+    return click.option(
+        "--skipped",
+        type=click.Choice(["skip", "ignore"]),
+        default=default,
+        help="Skip a result when one of its checks was skipped, or ignore that check. "
+        "Default: skip.",
+    )
+
+
+def canary_option() -> Decorator:
+    """Whether judges are tested along the way."""
+    return click.option(
+        "--canary",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Show judges a bad answer that asks for praise, on about one of N samples, and warn "
+        "if one passes it. Example: --canary 10.",
+    )
+
+
 def json_option() -> Decorator:
     """Output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")

@@ -19,12 +19,14 @@ from proctor.cli.evaluation import (
 )
 from proctor.cli.options import (
     budget_option,
+    canary_option,
     complain,
     history_option,
     json_option,
     output_option,
     quiet_option,
     redact_option,
+    skipped_option,
 )
 from proctor.errors import ConfigError
 
@@ -63,6 +65,8 @@ UNFINISHED = "the latest unfinished run"
 @tag_option()
 @click.option("--cache", is_flag=True, default=None, help="Reuse outputs of equal calls.")
 @redact_option()
+@skipped_option()
+@canary_option()
 @budget_option()
 @click.option("--workers", metavar="ADDRESS", help="Let workers run it: redis://host:6379/0/NAME.")
 @click.option("--patience", type=float, help="Seconds to wait for any worker. Default: 3600.")

@@ -14,6 +14,7 @@ from proctor.cli.options import (
     Decorator,
     budget_from,
     budget_option,
+    canary_option,
     complain,
     history_option,
     json_option,
@@ -57,6 +58,7 @@ def scoring_options() -> Decorator:
         click.option("--fresh", is_flag=True, help="Ask again what was answered in earlier runs."),
         click.option("--name", help="The name under which the run is kept."),
         redact_option("secrets"),
+        canary_option(),
         quiet_option(),
         budget_option(),
         history_option(),
@@ -266,6 +268,7 @@ def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
         limit=options.get("limit"),
         judged={"template": options["template"], **judged_by(options)},
         redact=options["redact"],
+        canary=options["canary"],
     )
     judge = judge_of(options["judge"])
     return scoring_of(dataset, rubrics, judge, scoring, name=options["name"] or name)

@@ -156,6 +156,8 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
             yield f"{known} of {side.name} lack a rubric that failed"
         if side.run is not None:
             yield from standing(side.name, side.run)
+            if side.run.cached_outputs is not None:
+                yield f"{side.name}: {side.run.cached_outputs}"
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:
         yield from _unlike(a, b, a.run, b.run)
         if any(are_times_apart(name, a, b) for name in a.names if b.find(name)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from proctor.errors import ConfigError, nearest
-from proctor.records.score import Score, combine_all
+from proctor.records.score import NOT_ASKED, Score, combine_all
 
 REASONS_SHOWN = 5
 
@@ -35,9 +35,9 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def passed(self) -> bool:
-        """True if no trial failed or stayed without a verdict, and at least one passed."""
-        told = [one.score for one in self.scores if one.score.status != "skipped"]
-        return bool(told) and all(score.passed for score in told)
+        """True if the field passed in every trial; a trial without a verdict did not pass."""
+        judged = [one for one in self.scores if one.score.reason not in NOT_ASKED]
+        return bool(judged) and all(one.passed is True for one in judged)
 
     @property
     def score(self) -> Score:

@@ -10,9 +10,11 @@ import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE
 from proctor.comparison.terms import Term, code_of, only_weight, terms_apart
+from proctor.identity import is_other_scheme
 from proctor.records.comparison import NOT_COMPARABLE, MetricDelta
 from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
+from proctor.records.score import Skipped
 
 # What all evaluators of a run say together.
 COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
@@ -34,11 +36,13 @@ class Changes(NamedTuple):
     weighed: tuple[str, ...] = ()
     apart: Mapping[str, tuple[Term, ...]] = MappingProxyType({})
     code: Mapping[str, str] = MappingProxyType({})
+    # What a skipped check means in each run, where that differs.
+    skipped: tuple[Skipped, Skipped] | None = None
 
     @property
     def matter(self) -> bool:
         """True if a metric that combines all evaluators means something else in each run."""
-        return bool(self.only_a or self.only_b or self.changed)
+        return bool(self.only_a or self.only_b or self.changed or self.skipped)
 
     def touch(self, metric: str) -> bool:
         """True if a metric, by the name a comparison has for it, is another measure in each."""
@@ -58,6 +62,9 @@ class Changes(NamedTuple):
         for how, same in alike.items():
             are = "s {} are" if len(same) > 1 else " {} is"
             yield f"the evaluator{are.format(', '.join(same))} not the same in both runs: {how}"
+        if self.skipped is not None:
+            mine, theirs = self.skipped
+            yield f"a skipped check counts differently: skipped is {mine} in {a}, {theirs} in {b}"
 
     def doubts(self, a: str, b: str) -> Iterator[str]:
         """What cannot be told to be the same, and what differs and is the same measure still."""
@@ -84,11 +91,13 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
         for name in shared
         if mine[name].identity != theirs[name].identity and name not in weighed
     ]
-    changed = [
+    # Identities of two schemes cannot be compared, whatever the version of Proctor is called.
+    telling = [
         name
-        for name in shared
-        if name not in weighed and (apart[name] or (alike and name in suspect))
+        for name in suspect
+        if alike and not is_other_scheme(mine[name].identity, theirs[name].identity)
     ]
+    changed = [name for name in shared if name not in weighed and (apart[name] or name in telling)]
     return Changes(
         tuple(name for name in mine if name not in theirs),
         tuple(name for name in theirs if name not in mine),
@@ -97,7 +106,15 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
         tuple(weighed),
         apart,
         {name: code_of(mine[name]) for name in shared},
+        _skipped_differs(a, b),
     )
+
+
+def _skipped_differs(a: RunMetadata, b: RunMetadata) -> tuple[Skipped, Skipped] | None:
+    """What a skipped check means in each run; None where it is the same, or there is one check."""
+    rules = a.options.skipped, b.options.skipped
+    several = max(len(a.evaluators), len(b.evaluators)) > 1
+    return rules if several and rules[0] != rules[1] else None
 
 
 def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:
@@ -110,6 +127,6 @@ def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:
 
 
 def _surroundings(run: RunMetadata) -> tuple[object, ...]:
-    """What an evaluator's identity hangs on besides its code: bytecode is of one Python only."""
+    """What an evaluator's identity depends on besides its code: bytecode is of one Python only."""
     python = run.environment.get("python", "").split(".")[:2]
     return python, run.environment.get("proctor")

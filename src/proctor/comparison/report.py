@@ -20,7 +20,7 @@ from proctor.records.comparison import Comparison, also_known_as
 from proctor.records.ranking import Ranking
 from proctor.records.report import EvalReport
 from proctor.records.rubric_scores import TOTAL_SCORE
-from proctor.records.score import Score, parts_of
+from proctor.records.score import NOT_ASKED, Score, parts_of
 from proctor.records.trial import EvalResult
 
 ByConfiguration = dict[str, list[Reading]]
@@ -45,12 +45,18 @@ class FieldReport(EvalReport):
 
     @property
     def passed(self) -> bool:
-        """True if every trial got a verdict and passed; what was skipped does not count.
+        """True if every trial got a verdict and passed.
 
-        A selected field that no result has leaves a question open, so the report does not pass.
+        A skipped trial did not pass, unless the run ignores skips and another trial passed. A
+        selected field that no result has leaves a question open, so the report does not pass.
         """
         counts = self.counts
-        is_passed = counts.passed > 0 and counts.passed + counts.skipped == counts.total
+        ignored = counts.skipped
+        if ignored and (self.metadata is None or self.metadata.options.skipped != "ignore"):
+            # Scores that are left out by design are not missing.
+            page = self.results.page(outcome="skipped", limit=counts.skipped)
+            ignored = sum(result.score.reason in NOT_ASKED for result in page)
+        is_passed = counts.passed > 0 and counts.passed + ignored == counts.total
         return is_passed and not self.missing_fields
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from proctor import codec
+from proctor.identity import is_other_scheme
 from proctor.records.rubric_scores import RUBRIC
 from proctor.records.run import EvaluatorSpec
 
@@ -38,7 +39,22 @@ class Term(NamedTuple):
 def terms_apart(mine: EvaluatorSpec, theirs: EvaluatorSpec) -> tuple[Term, ...]:
     """What two evaluators have not in common; nothing where only their code may differ."""
     what = [Term("it", mine.uses, theirs.uses)] if mine.uses != theirs.uses else []
-    return (*what, *_apart("", mine.parameters, theirs.parameters))
+    options = [mine.parameters, theirs.parameters]
+    if is_other_scheme(mine.identity, theirs.identity):
+        options = [_without_identities(parameters) for parameters in options]
+    return (*what, *_apart("", *options))
+
+
+def _without_identities(value: Any) -> Any:
+    """Options without the identities of the evaluators in them."""
+    if isinstance(value, Mapping):
+        is_evaluator = "uses" in value and "name" in value
+        return {
+            key: _without_identities(item)
+            for key, item in value.items()
+            if not (is_evaluator and key == "identity")
+        }
+    return [_without_identities(item) for item in value] if isinstance(value, list) else value
 
 
 def code_of(evaluator: EvaluatorSpec) -> str:

@@ -14,6 +14,7 @@ from proctor.evaluators.attach import Attached
 from proctor.evaluators.field import RULES, Combination
 from proctor.evaluators.field import field as evaluators_of
 from proctor.records.progress import EventKind, ProgressStatus
+from proctor.records.score import Skipped
 
 # Where the definition says what `evaluate` has no parameter for.
 _SAID_ELSEWHERE = {
@@ -36,10 +37,11 @@ class Block:
     path: str
     evaluators: list[Attached] = field(default_factory=list)
     combine: Combination | None = None
+    skipped: Skipped = "skip"
 
-    def combine_with(self, how: Combination) -> None:
+    def combine_with(self, how: Combination, skipped: Skipped = "skip") -> None:
         """Say how the evaluators combine, once."""
-        if self.combine not in (None, how):
+        if self.combine not in (None, how) or (self.combine and self.skipped != skipped):
             raise ConfigError(
                 f"the field is combined by {_shown(self.combine)} already, "
                 f"and now by {_shown(how)}",
@@ -47,12 +49,12 @@ class Block:
                 fix="keep one of the two combine_with calls",
             )
         # Made with an evaluator that stands for the real ones, to see whether it can be.
-        evaluators_of(self.path, [len], how)
-        self.combine = how
+        evaluators_of(self.path, [len], how, skipped=skipped)
+        self.combine, self.skipped = how, skipped
 
     def evaluator(self, name: str) -> Attached:
         """The field's evaluators as one, known by the field's name."""
-        return evaluators_of(self.path, self.evaluators, self.combine or "and", name)
+        return evaluators_of(self.path, self.evaluators, self.combine or "and", name, self.skipped)
 
 
 def no_field(said: str) -> ConfigError:

@@ -31,6 +31,7 @@ from proctor.fields.path import compiled
 from proctor.ports import ProgressCallback
 from proctor.prepare import Configurations, configurations_from
 from proctor.records.progress import EventKind, ProgressStatus, only_events
+from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 from proctor.registry import Registry
 
@@ -176,13 +177,16 @@ class Definition:
 
     use_evaluator = evaluate_with
 
-    def combine_with(self, how: Combination) -> Self:
-        """Say when the field passes: "and" (all), "or" (any), or a function of the scores."""
+    def combine_with(self, how: Combination, *, skipped: Skipped = "skip") -> Self:
+        """Say when the field passes: "and" (all), "or" (any), or a function of the scores.
+
+        `skipped="ignore"` leaves out evaluators that skip; else they make the field skipped.
+        """
         block = self._current
         try:
             if block is None:
                 raise no_field(f"combine_with({how!r})")
-            block.combine_with(how)
+            block.combine_with(how, skipped)
         except UsageError as fault:
             self.note(fault)
         return self

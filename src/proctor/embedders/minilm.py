@@ -43,6 +43,8 @@ class MiniLM:
 
     name = f"local:{NAME}"
     method = "embeddings"
+    # Its pieces are those of English; other languages come out as single letters or as unknown.
+    languages = ("en",)
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,6 +55,11 @@ class MiniLM:
         """One vector for each text, computed in a thread so that the loop lives on."""
         found: list[Sequence[float]] = await in_thread(self.vectors, texts)
         return found
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """The words and signs of a text that are not in its vocabulary: all have one vector."""
+        with self._lock:
+            return self._parts()[0].unknown(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """One vector of length 1 for each text, in order."""

@@ -91,6 +91,14 @@ class WordPiece:
         """The pieces of a text that are in the vocabulary; a word that has none is unknown."""
         return list(chain.from_iterable(map(self._cut, self.words(text))))
 
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """The words that have no pieces in the vocabulary.
+
+        >>> WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "ok": 3}).unknown("OK ✅ ❌")
+        ('✅', '❌')
+        """
+        return tuple(word for word in self.words(text) if self._cut(word) == [UNKNOWN])
+
     def numbers(self, text: str, most: int) -> list[int]:
         """The numbers of the pieces, with a begin and an end, at most so many in all."""
         # Words behind the last piece that counts are not cut up.

@@ -173,6 +173,7 @@ class Company(NamedTuple):
             baseline=found.get((reference, epoch)) if reference else None,
             epochs=own if self.epochs else (),
             baseline_epochs=repeats(reference) if reference and is_last else (),
+            is_baseline=baseline == name,
         )
 
 

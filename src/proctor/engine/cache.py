@@ -12,6 +12,7 @@ import msgspec
 from proctor import codec, sessions
 from proctor.clock import Clock
 from proctor.engine.replies import read_reply
+from proctor.records.lossless import MARK, restored, restored_session, tagged, tagged_session
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
@@ -46,26 +47,43 @@ class OutputCache:
         """The same call, answered from what was kept where it can be."""
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
-            asked = codec.canonical([self._target, options, sample.input, epoch])
+            # Tagged, for the input 1 is not "1", and NaN is not null.
+            asked = codec.canonical(
+                [self._target, tagged(dict(options)), tagged(sample.input), epoch]
+            )
             if b'"$repr"' in asked:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(asked).hexdigest()
             found = self._find(key)
             if found is not None:
-                return msgspec.json.decode(found, type=CachedReply)
+                return _read(found, CachedReply)
             began = clock.monotonic()
             returned = read_reply(await call(sample, options, epoch), sample)
             latency = (clock.monotonic() - began) * 1000.0
             reply = _as_reply(returned, latency)
             with contextlib.suppress(*codec.UNWRITABLE):
-                data = codec.encode(reply)
+                data = _written(reply)
                 if b'"$repr"' not in data:
                     self._keep(key, clock.now().isoformat(), data)
                     # The first time as every other time: what JSON gives back is what is scored.
-                    return msgspec.json.decode(data, type=Reply)
+                    return _read(data, Reply)
             return reply
 
         return cached
+
+
+def _written(reply: Reply) -> bytes:
+    session = None if reply.session is None else tagged_session(reply.session)
+    stored = msgspec.structs.replace(reply, output=tagged(reply.output), session=session)
+    return codec.encode(stored)
+
+
+def _read(data: bytes, kind: type[Reply]) -> Reply:
+    reply = msgspec.json.decode(data, type=kind)
+    if MARK not in data:
+        return reply
+    session = None if reply.session is None else restored_session(reply.session)
+    return msgspec.structs.replace(reply, output=restored(reply.output), session=session)
 
 
 def _as_reply(returned: Any, latency_ms: float) -> Reply:

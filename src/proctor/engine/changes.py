@@ -6,10 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from proctor.comparison.terms import code_of, terms_apart
 from proctor.errors import Problem, ResumeRefused
+from proctor.identity import SCHEME, is_other_scheme
 from proctor.records.rubric_scores import RUBRICS_VERSION
-from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
 
 LONGEST = 60
+EVALUATOR_CODE = "evaluators' code"
+UNKNOWN = (
+    "the run was written by another version of Proctor, which identified code in another way "
+    f"(this is scheme {SCHEME}), so it cannot be known whether the code is the same"
+)
 
 
 def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
@@ -23,13 +29,7 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
     if before.target != now.target:
-        then, today = before.target, now.target
-        what = (
-            "its code or version has changed"
-            if then.name == today.name
-            else (f"was {then.name!r}, is {today.name!r}")
-        )
-        changes.append(Problem("target", what))
+        changes.append(Problem("target", _target_difference(before.target, now.target)))
     if before.configurations != now.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
     if before.baseline != now.baseline:
@@ -49,7 +49,22 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         # Results name it, also those that were scored before.
         told = "was {}, is {}".format(*(version or "none" for version in versions))
         changes.append(Problem(RUBRICS_VERSION, told))
-    return changes + _evaluator_differences(before, now)
+    return [*changes, *_other_skipped(before, now), *_evaluator_differences(before, now)]
+
+
+def _other_skipped(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    was, is_now = before.options.skipped, now.options.skipped
+    if was == is_now:
+        return []
+    return [Problem("skipped", f"was {was!r}, is {is_now!r}: equal scores would pass or not")]
+
+
+def _target_difference(then: TargetSpec, today: TargetSpec) -> str:
+    if then.name != today.name:
+        return f"was {then.name!r}, is {today.name!r}"
+    if then.kind == today.kind and is_other_scheme(then.identity, today.identity):
+        return UNKNOWN
+    return "its code, what it uses, or its version has changed"
 
 
 def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
@@ -57,10 +72,54 @@ def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Proble
     today = {spec.name: spec for spec in now.evaluators}
     if then == today:
         return []
+    if (unknown := _of_other_scheme(then, today)) is not None:
+        return [Problem(EVALUATOR_CODE, f"{unknown}: {UNKNOWN}")]
     gone, new = sorted(then.keys() - today.keys()), sorted(today.keys() - then.keys())
     told = {"gone": ", ".join(gone), "new": ", ".join(new), "changed": _changed(then, today)}
     words = [f"{word}: {names}" for word, names in told.items() if names]
     return [Problem("evaluators", "; ".join(words) or "their order has changed")]
+
+
+def _of_other_scheme(
+    then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]
+) -> str | None:
+    """The evaluators whose code cannot be compared, if nothing else about them differs."""
+    if list(then) != list(today):
+        return None
+    names = [name for name in then if then[name] != today[name]]
+    for name in names:
+        if terms_apart(then[name], today[name]):
+            return None
+        if not is_other_scheme(then[name].identity, today[name].identity):
+            return None
+    return ", ".join(names)
+
+
+def uncovered_by_identity(
+    run: RunMetadata,
+    *,
+    resumed: bool = False,
+    evaluators: Sequence[EvaluatorSpec] | None = None,
+) -> tuple[str, ...]:
+    """A warning for the target and each evaluator of which some changes go unnoticed.
+
+    What runs outside of this process is never covered; that is said where it matters, which is
+    where outputs of before are used again.
+    """
+    outside = run.target.kind in ("http", "command")
+    target = run.target.uncovered if resumed or run.options.cache or not outside else ()
+    named = [(f"target {run.target.name!r}", target)] if evaluators is None else []
+    specs = run.evaluators if evaluators is None else evaluators
+    named += [(f"evaluator {spec.name!r}", spec.uncovered) for spec in specs]
+    return tuple(
+        f"{name} depends on {'; '.join(uncovered)}: a change of it is not noticed by resume, "
+        "cache, workers or comparisons; set a version of the target when it changes"
+        if name.startswith("target")
+        else f"{name} depends on {'; '.join(uncovered)}: a change of it is not noticed by resume "
+        "or comparisons"
+        for name, uncovered in named
+        if uncovered
+    )
 
 
 def _changed(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str:

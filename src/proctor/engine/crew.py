@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal
 
+import msgspec
+
 from proctor.clock import Clock
 from proctor.engine.ledger import Ledger
 from proctor.engine.limits import Deadlines, RunningJob, Slot
@@ -152,6 +154,8 @@ class Crew:
 
     def _keep(self, position: int, result: EvalResult) -> None:
         """Give a result to the history, count it, and decide whether to go on."""
+        if self._options.skipped != result.skipped:
+            result = msgspec.structs.replace(result, skipped=self._options.skipped)
         verdict = result.verdict()
         self._writer.add(position, result, verdict)
         outcome = verdict[0]

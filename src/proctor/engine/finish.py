@@ -9,12 +9,14 @@ import msgspec
 from proctor.comparison.report import FieldReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.fields import FIELD
+from proctor.metrics.judges import constant_judges, local_judges
 from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.skips import evaluators_without_verdicts
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
-from proctor.records.run import RunMetadata
+from proctor.records.run import CachedOutputs, RunMetadata
 from proctor.records.score import Score, parts_of
 
 MetricTable = dict[str, MetricValue]
@@ -44,10 +46,32 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
         run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
         table, by_configuration = aggregate(results, run)
-    found = (*_silent(results, run, table), *_missing_fields(results, run))
-    run = msgspec.structs.replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *found))))
+    found = (
+        *_silent(results, run, table),
+        *_missing_fields(results, run),
+        *evaluators_without_verdicts(results, run),
+        *constant_judges(results, run),
+        *local_judges(run),
+    )
+    run = msgspec.structs.replace(
+        run,
+        warnings=tuple(dict.fromkeys((*run.warnings, *found))),
+        cached_outputs=_cached_outputs(results, run),
+    )
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
+
+
+def uses_cache(run: RunMetadata) -> bool:
+    """True if outputs of the target may come from the cache; recordings are never cached."""
+    return run.options.cache and run.target.kind != "recorded"
+
+
+def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
+    if not uses_cache(run):
+        return None
+    from_cache = [result.trial.cached for result in results if result.success]
+    return CachedOutputs(sum(from_cache), len(from_cache))
 
 
 def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
@@ -61,7 +85,9 @@ def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[
         if rate is not None and not rate.n and said is not None:
             yield _no_verdict(spec.name, said)
             continue
-        parts = parts_of(said) if said is not None and spec.uses == FIELD else {}
+        # Parts have metrics of their own only where fields were selected.
+        has_parts = said is not None and spec.uses == FIELD and bool(run.fields)
+        parts = parts_of(said) if said is not None and has_parts else {}
         for part, score in parts.items():
             heard = table.get(f"{label}.{part}")
             if heard is None or not heard.n:

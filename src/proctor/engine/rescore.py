@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ from proctor.engine.limits import Slot
 from proctor.engine.plan import Job
 from proctor.engine.trial import Scoring
 from proctor.ports import AttachedEvaluator, Metric
+from proctor.records.lossless import DEEPEST
 from proctor.records.results import Results
 from proctor.records.run import Budget, RunMetadata
 from proctor.records.sample import Sample
+from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 
 
@@ -87,8 +89,34 @@ class Rescorer:
         trial, beside = self._trials.pop(slot.job[0])
         if trial.error is not None:
             return EvalResult(trial)
+        if (kind := described_only(trial.output)) is not None:
+            lost = Score.skipped(
+                f"the output holds an object of {kind}, of which the history has only a "
+                "description. Fix: run the target again, or return data instead of the object"
+            )
+            return EvalResult(trial, dict.fromkeys(self._score.names, lost))
         as_seen: Trial = trial
         if self._company is not None:
             as_seen = self._company.seen(trial, configuration, beside)
         result = EvalResult(trial, *await self._score(as_seen))
         return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result
+
+
+def described_only(value: Any, depth: int = 0) -> str | None:
+    """The class of the first object in a stored value that could not be stored, or None.
+
+    >>> described_only({"a": [{"$repr": "<Odd>", "$type": "Odd"}]}), described_only({"a": 1})
+    ('Odd', None)
+    """
+    if depth > DEEPEST:
+        return None
+    if isinstance(value, dict):
+        if value.keys() == {"$repr", "$type"}:
+            return str(value["$type"])
+        items: Iterable[Any] = value.values()
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
+        return None
+    found = (described_only(item, depth + 1) for item in items)
+    return next((kind for kind in found if kind is not None), None)

@@ -29,9 +29,10 @@ from proctor.engine.beside import (
 from proctor.engine.bounds import Bounds
 from proctor.engine.budget import spending_of
 from proctor.engine.cache import KeptAnswers, OutputCache
-from proctor.engine.changes import differences, refuse_if_changed
+from proctor.engine.changes import differences, refuse_if_changed, uncovered_by_identity
 from proctor.engine.crew import Hear
 from proctor.engine.deciding import Decide, in_turn
+from proctor.engine.finish import uses_cache
 from proctor.engine.ledger import Ledger, Skipped, says_missing
 from proctor.engine.plan import IsDone, Plan, done_by_name, done_by_position, jobs, total_of
 from proctor.engine.progress import Progress
@@ -78,6 +79,7 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Co
     """Open a new run."""
     now = clock.now()
     metadata = _describe(plan, info, RunMetadata(new_run_id(now), plan.name, now))
+    metadata = msgspec.structs.replace(metadata, warnings=uncovered_by_identity(metadata))
     progress = _progress(metadata, clock, how, total_of(plan, info))
     spending = spending_of(metadata)
     samples, decide = in_turn(plan, how.decide)
@@ -114,10 +116,15 @@ def resume(
         status="running",
         finished_at=None,
         configurations=_merged(before.configurations, metadata.configurations),
-        warnings=(
-            *(warning for warning in before.warnings if not says_missing(warning)),
-            *_mixed(changes),
-            *_moved(before, metadata),
+        warnings=tuple(
+            dict.fromkeys(
+                (
+                    *(warning for warning in before.warnings if not says_missing(warning)),
+                    *uncovered_by_identity(metadata, resumed=True),
+                    *_mixed(changes),
+                    *_moved(before, metadata),
+                )
+            )
         ),
         stopped_early=None,
     )
@@ -148,7 +155,7 @@ def rescore(
         tags={**tags, **plan.tags},
         environment=_environment(),
         provenance=gathered(),
-        warnings=(*_not_whole(before, len(stored)), *of_what_is_left(before)),
+        warnings=_warnings_of_rescoring(before, plan, len(stored)),
         rescored_from=before.run_id,
         stopped_early=None,
         spent=None,
@@ -204,6 +211,15 @@ def _moved(before: RunMetadata, now: RunMetadata) -> list[str]:
     if then.commit is None or then.commit == today.commit:
         return []
     return [f"resumed with other code: begun at {then.code}, now {today.code or 'unknown'}"]
+
+
+def _warnings_of_rescoring(before: RunMetadata, plan: Rescoring, found: int) -> tuple[str, ...]:
+    evaluators = [evaluator.spec for evaluator in plan.evaluators]
+    return (
+        *_not_whole(before, found),
+        *of_what_is_left(before),
+        *uncovered_by_identity(before, evaluators=evaluators),
+    )
 
 
 def _not_whole(before: RunMetadata, found: int) -> tuple[str, ...]:
@@ -268,7 +284,7 @@ def _sitting(
     @contextlib.asynccontextmanager
     async def here(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
-        if plan.options.cache and plan.target.spec.kind != "recorded":
+        if uses_cache(metadata):
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
         kept = _kept(metadata, history, writer, clock, how)
         try:

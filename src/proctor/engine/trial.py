@@ -10,14 +10,15 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol
 
-from proctor import sessions
+import msgspec
+
+from proctor import sessions, stopwatch
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
-from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
 from proctor.engine.bounds import Bounds
 from proctor.engine.cache import CachedReply, Call, OutputCache
-from proctor.engine.limits import RunningJob, Slot
+from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.replies import may_hold_messages, read_reply
@@ -28,7 +29,7 @@ from proctor.isolation import UserCall, outside_task, without_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Session, Usage
+from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.threads import Threads
 
@@ -120,11 +121,15 @@ class TrialRunner:
             session = Session()
             sessions.current.set(session)
             began = self._monotonic()
+            watch = CallWatch(slot, began, self._most_seconds, self._monotonic)
+            stopwatch.count_with(watch)
             call = UserCall(self._call, sample, configuration.options, epoch)
             if not call.ended:
-                await self._wait(slot, call, began)
-            seconds = self._monotonic() - began
-            latency = seconds * 1000.0
+                await self._wait(slot, call)
+            watch.end()
+            taken = self._monotonic() - began
+            seconds = taken - watch.waited
+            latency = taken * 1000.0
             if call.error is None and seconds <= self._most_seconds and not call.expired:
                 reply = call.value
                 failure = None if type(reply) is str else _fault_of(reply)
@@ -142,11 +147,13 @@ class TrialRunner:
             await self._rest(slot, attempt, failure)
             attempt += 1
         sessions.current.set(None)
+        stopwatch.count_with(None)
         cached, raw = False, None
         recorded = session if len(session) else None
         # Not isinstance, which asks the object itself for its class.
         if type(reply) is not str and issubclass(type(reply), Reply):
             cached, raw = type(reply) is CachedReply, reply.raw_output
+            reply = _with_possible_usage(reply)
             # An empty session was recorded, too; but live events tell more than it does.
             spent, recorded = reply.usage or spent, reply.session or recorded or reply.session
             latency = self._told(reply, latency)
@@ -197,14 +204,13 @@ class TrialRunner:
         await self._clock.sleep(delay)
         slot.resting = False
 
-    async def _wait(self, slot: Slot, call: UserCall, began: float) -> None:
+    async def _wait(self, slot: Slot, call: UserCall) -> None:
         """Wait for a call of the target, until its deadline."""
         slot.call = call
-        slot.until = began + self._most_seconds
         try:
             await call.wait()
         finally:
-            slot.call, slot.until = None, math.inf
+            slot.call = None
 
     def _failure_of(self, call: UserCall) -> BaseException:
         """Why a call of the target returned nothing, or nothing in time."""
@@ -229,9 +235,21 @@ def _fault_of(reply: Any) -> TypeError | None:
     return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
 
+def _with_possible_usage(reply: Reply) -> Reply:
+    """A reply without token counts that are impossible."""
+    if reply.usage is None:
+        return reply
+    usage = sessions.checked_usage(reply.usage, "the target")
+    if usage is reply.usage:
+        return reply
+    return msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
+
+
 def _sum(spent: Usage | None, session: Session) -> Usage | None:
     """What all attempts used together; a model call whose usage is no Usage tells nothing."""
     try:
+        for call in session[ModelCall]:
+            sessions.checked_usage(call.usage, f"a call of {call.model}")
         used = session.known_usage()
     except (TypeError, AttributeError):
         return spent
@@ -269,6 +287,7 @@ class Scoring:
     ) -> None:
         self._kept = kept
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
+        self.names = tuple(e.spec.name for e in evaluators)
         self._steps = [step for evaluator in evaluators for step in steps_of(evaluator)]
         self._quick = [(e.spec.name, e.score) for e in evaluators]
         self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
@@ -300,46 +319,61 @@ class Scoring:
             for step in self._steps:
                 if self._progress.has_listeners:
                     self._progress.evaluator_start(trial, step.label, step.field)
-                call = calls.get(step.label)
+                begun = calls.get(step.label)
                 scores[step.label] = (
-                    outside_task(step.score, trial) if call is None else await self._score_of(call)
+                    outside_task(step.score, trial)
+                    if begun is None
+                    else await self._score_of(*begun)
                 )
                 if self._progress.has_listeners:
                     said = scores[step.label]
                     self._progress.evaluator_end(trial, step.label, said, step.field)
         except StopRun:
             # What the others are answered is paid for: it is kept, where answers are.
-            for call in calls.values():
+            for call, _ in calls.values():
                 await call.wait()
             raise
         finally:
-            for call in calls.values():
+            for call, _ in calls.values():
                 call.abandon()
         together = {name: _together(name, group, scores) for name, group in self._evaluators}
         return together, {name: session for name, session in heard.items() if len(session)}
 
-    def _begin(self, step: Step, trial: Trial, session: Session) -> UserCall:
-        """Call an evaluator that waits; what it asks is noted in its own session."""
+    def _begin(
+        self, step: Step, trial: Trial, session: Session
+    ) -> tuple[UserCall, CallTimer | None]:
+        """Call an evaluator that waits; what it asks is noted in its own session.
+
+        Its time stands still while it waits for its turn at a model.
+        """
+        timer = None if self._timeout is None else CallTimer(self._timeout)
         outer = sessions.current.set(session)
         terms = None
         if self._kept is not None:
             terms = conditions.set(conditions.get()._replace(kept=self._kept))
         try:
+            if timer is not None:
+                stopwatch.count_with(timer)
             if step.mode == "async":
                 call = UserCall(step.score, trial)
             else:
                 call = UserCall(self._threads.run, step.score, trial)
         finally:
+            stopwatch.count_with(None)
             sessions.current.reset(outer)
             if terms is not None:
                 conditions.reset(terms)
-        if self._timeout is not None and not call.ended:
-            call.limit(self._timeout, limits.GRACE_SECONDS)
-        return call
+        if timer is not None and not call.ended:
+            timer.start(call)
+        return call, timer
 
-    async def _score_of(self, call: UserCall) -> Score:
+    async def _score_of(self, call: UserCall, timer: CallTimer | None) -> Score:
         """What an evaluator that waits said, within its time."""
-        await call.wait()
+        try:
+            await call.wait()
+        finally:
+            if timer is not None:
+                timer.stop()
         if isinstance(call.error, StopRun):
             raise call.error
         if call.expired:

@@ -14,12 +14,14 @@ from proctor.errors import EvaluatorError, Problem
 from proctor.evaluators.calling import Way, async_score, plain_score, reader, score_of_two
 from proctor.evaluators.evidence import SESSION_OPTIONAL, Shape, shape_of, signature_of
 from proctor.evaluators.marking import (
+    ASYNC,
     EvaluatorInfo,
     Marking,
     call_of,
     is_factory,
     known_as,
     marking_of,
+    settled,
 )
 from proctor.evaluators.options import (
     address_of,
@@ -30,7 +32,7 @@ from proctor.evaluators.options import (
     read_option,
 )
 from proctor.fields.view import Field
-from proctor.identity import identity_of
+from proctor.identity import examine
 from proctor.ports import FieldGroup
 from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
@@ -45,7 +47,8 @@ class Attached:
     """An evaluator whose kind is settled: what it is as data, how it is called, and the call.
 
     `score` takes a trial and gives a score, or something to await where `mode` is "async"; it
-    never raises. It can also be called directly, with an output and what was expected. `needs`
+    never raises. It can also be called directly, with an output and what was expected: outside a
+    running event loop that gives the score, inside one an async evaluator is awaited. `needs`
     says what it looks at beside the trial itself: "context" for fields and configurations,
     "epochs" for the other repeats of the sample. A `group` is several evaluators of one field,
     each of which is to be heard.
@@ -78,7 +81,9 @@ class Attached:
         if isinstance(session, SessionView):
             usage = session.told
             session = Session(list(session)) if session.recorded else None
-        return self.score(Trial(Sample("", None, expected), output, usage=usage, session=session))
+        trial = Trial(Sample("", None, expected), output, usage=usage, session=session)
+        score = self.score(trial)
+        return settled(score) if self.mode == "async" else score
 
     def __repr__(self) -> str:
         return f"<evaluator {self.spec.name!r}, {self.mode}>"
@@ -277,13 +282,15 @@ def _needs(shape: Shape, info: EvaluatorInfo) -> frozenset[str]:
 
 def _spec(terms: Terms, origin: Any, live: Mapping[str, Any]) -> EvaluatorSpec:
     data = {key: data_of(value) for key, value in live.items()}
-    identity = identity_of([origin, sorted(data.items()), list(live.values())])
-    return EvaluatorSpec(terms.name, terms.uses, data, identity)
+    identity = examine([origin, sorted(data.items()), list(live.values())])
+    return EvaluatorSpec(terms.name, terms.uses, data, *identity)
 
 
 def _is_async(call: Any) -> bool:
     while isinstance(call, functools.partial):
         call = call.func
+    if getattr(call, ASYNC, None) is not None:
+        return True
     return inspect.iscoroutinefunction(call) or (
         not inspect.isroutine(call) and inspect.iscoroutinefunction(type(call).__call__)
     )

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from proctor.errors import StopRun
 from proctor.evaluators.evidence import Evidence
 from proctor.evaluators.verdict import as_error, as_score
+from proctor.fields.context import FieldContext
 from proctor.fields.view import Field, SeenTrial, context_of
 from proctor.isolation import is_interrupt
-from proctor.records.score import NOT_LAST, Score
+from proctor.records.score import IS_BASELINE, NOT_LAST, Score
 from proctor.records.session import SessionView
 from proctor.records.trial import Trial
 
@@ -51,7 +52,8 @@ def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
             unasked = way.nothing_to_say(trial)
             if unasked is not None:
                 return unasked
-            return as_score(call(*[read(trial) for read in way.readers]), way.threshold)
+            given = [read(trial) for read in way.readers]
+            return _if_asked(as_score(call(*given), way.threshold), given)
         except BaseException as error:
             return error_score(error)
 
@@ -81,7 +83,8 @@ def async_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Any]:
             unasked = way.nothing_to_say(trial)
             if unasked is not None:
                 return unasked
-            return as_score(await call(*[read(trial) for read in way.readers]), way.threshold)
+            given = [read(trial) for read in way.readers]
+            return _if_asked(as_score(await call(*given), way.threshold), given)
         except asyncio.CancelledError:
             # Who awaits it knows whether it was cancelled from inside or ran out of time.
             raise
@@ -96,6 +99,16 @@ def error_score(error: BaseException) -> Score:
     if isinstance(error, StopRun) or is_interrupt(error):
         raise error
     return as_error(error)
+
+
+def _if_asked(score: Score, given: Sequence[Any]) -> Score:
+    """The score; a skip for want of a baseline says so where the trial is the baseline itself."""
+    if score.status != "skipped":
+        return score
+    contexts = (one for one in given if isinstance(one, FieldContext))
+    if any(context.looked_for_baseline for context in contexts):
+        return Score.skipped(IS_BASELINE, score.details)
+    return score
 
 
 def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:

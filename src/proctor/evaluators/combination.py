@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, nearest
 from proctor.evaluators.attach import Attached, Mode, attach
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
 from proctor.evaluators.verdict import as_error, as_score
-from proctor.identity import identity_of
+from proctor.identity import examine, identity_of
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
-from proctor.records.score import Score, combine_all, combine_any
+from proctor.records.score import Score, Skipped, combine_all, combine_any, undecided
 from proctor.records.trial import Trial
 
 Parts = dict[str, Attached]
@@ -22,38 +22,40 @@ Rule = Callable[[Mapping[str, Score]], Score]
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def all_of(*evaluators: Any) -> Attached:
+def all_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
     """Passes if all of its evaluators pass; the value is their mean.
 
-    Those that skip are left out; one verdict that did not pass decides, else an error does. If
-    any is async, so is the combination.
+    One that did not pass decides; else an error makes it an error, and one that skipped makes it
+    skipped. `skipped="ignore"` leaves out those that skip. If any is async, so is the combination.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> all_of(exact_match, contains)("hello world", "hello").value
     0.5
     """
-    return _combined("all_of", parts_of(evaluators, "all_of"), combine_all)
+    return _by_rule("all_of", evaluators, combine_all, skipped)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def any_of(*evaluators: Any) -> Attached:
+def any_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
     """Passes if any of its evaluators passes; the value is the greatest.
 
-    Those that skip are left out; one that fails counts as not passed, and the details name it.
+    One that passed decides; else one that skipped makes it skipped. One that fails counts as not
+    passed, and the details name it. `skipped="ignore"` leaves out those that skip.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> any_of(exact_match, contains)("hello world", "hello").passed
     True
     """
-    return _combined("any_of", parts_of(evaluators, "any_of"), combine_any)
+    return _by_rule("any_of", evaluators, combine_any, skipped)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
+def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip") -> Attached:
     """Passes if the weighted mean of its evaluators reaches the threshold.
 
     Give pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
-    list of {evaluator, weight}. Those that skip are left out; one that fails makes it an error.
+    list of {evaluator, weight}. One that fails makes it an error, one that skips makes it skipped;
+    `skipped="ignore"` leaves out those that skip.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> weighted((exact_match, 1), (contains, 3))("hello world", "hello").value
@@ -64,11 +66,17 @@ def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
     parts = parts_of(things, "weighted", "weighted((exact_match, 1), (contains, 3))")
     weights = dict(zip(parts, (_weight(weight) for _, weight in pairs), strict=True))
     _check_threshold(threshold, "weighted")
+    check_skipped(skipped, "weighted")
 
     def rule(scores: Mapping[str, Score]) -> Score:
-        together = combine_all(scores)
+        together = combine_all(scores, skipped)
         if not together.ok:
             return together
+        # Here a part that did not pass does not decide: the mean lacks every part without a value.
+        errors = {name: score for name, score in scores.items() if score.status == "error"}
+        if missing := errors or undecided(scores, skipped):
+            reason = "; ".join(f"{name}: {score.reason}" for name, score in missing.items())
+            return (Score.error if errors else Score.skipped)(reason, together.details)
         told = {name: score.value for name, score in scores.items() if score.value is not None}
         total = math.fsum(weights[name] for name in told)
         value = math.fsum(weights[name] * value for name, value in told.items()) / total
@@ -77,9 +85,8 @@ def weighted(*evaluators: Any, threshold: float = 0.5) -> Attached:
         return Score(value, value >= threshold, together.reason, details)
 
     listed = [{"evaluator": data_of(part), "weight": weights[name]} for name, part in parts.items()]
-    return _combined(
-        "weighted", parts, rule, parameters={"evaluators": listed, "threshold": threshold}
-    )
+    parameters = {"evaluators": listed, "threshold": threshold, **_unless_usual(skipped)}
+    return _combined("weighted", parts, rule, parameters=parameters)
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
@@ -156,8 +163,9 @@ def combine(
     rule = rule_of(function)
     parameters = {"evaluators": data_of(list(settled.values())), "function": data_of(function)}
     made = _combined("combine", settled, rule, name=name, parameters=parameters)
-    identity = identity_of([function, made.spec.identity])
-    spec = EvaluatorSpec(name, "combine", parameters, identity)
+    identity, uncovered = examine([function, made.spec.identity])
+    uncovered = tuple(dict.fromkeys((*uncovered, *made.spec.uncovered)))
+    spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
     return Attached(spec, made.mode, made.score, made.needs)
 
 
@@ -195,19 +203,52 @@ def parts_of(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
     return parts
 
 
+def check_skipped(skipped: Any, label: str) -> None:
+    """Refuse anything but "skip" and "ignore"."""
+    if skipped not in get_args(Skipped):
+        raise EvaluatorError(
+            f"`skipped` is {skipped!r}",
+            where=label,
+            fix=f"{nearest(str(skipped), ['skip', 'ignore'])}",
+        )
+
+
+def _by_rule(
+    uses: str,
+    evaluators: Iterable[Any],
+    combine: Callable[[Mapping[str, Score], Skipped], Score],
+    skipped: Skipped,
+) -> Attached:
+    parts = parts_of(evaluators, uses)
+    check_skipped(skipped, uses)
+    parameters = {"evaluators": data_of(list(parts.values())), **_unless_usual(skipped)}
+    return _combined(uses, parts, lambda scores: combine(scores, skipped), parameters=parameters)
+
+
+def _unless_usual(skipped: Skipped) -> dict[str, Any]:
+    """The option as a parameter; left out at its default, so that identities stay the same."""
+    return {} if skipped == "skip" else {"skipped": skipped}
+
+
 def _combined(
     uses: str,
     parts: Parts,
     rule: Rule,
     *,
     name: str | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any],
 ) -> Attached:
     """One evaluator out of several: async if any is, and quick only if all are."""
-    data = dict(parameters or {"evaluators": data_of(list(parts.values()))})
-    spec = EvaluatorSpec(name or uses, uses, data, identity_of([uses, data]))
+    data = dict(parameters)
+    identity = identity_of([uses, data])
+    spec = EvaluatorSpec(name or uses, uses, data, identity, uncovered_by(parts.values()))
     mode, score = scored_together(parts, rule)
     return Attached(spec, mode, score, needs_of(parts))
+
+
+def uncovered_by(parts: Iterable[Attached]) -> tuple[str, ...]:
+    """What the identities of some evaluators do not cover, together."""
+    return tuple(dict.fromkeys(phrase for part in parts for phrase in part.spec.uncovered))
 
 
 def scored_together(parts: Parts, rule: Rule) -> tuple[Mode, Callable[[Trial], Any]]:

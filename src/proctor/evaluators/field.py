@@ -8,32 +8,48 @@ from typing import Any
 from proctor import importing
 from proctor.errors import EvaluatorError, StopRun, UsageError
 from proctor.evaluators.attach import Attached
-from proctor.evaluators.combination import Rule, needs_of, parts_of, rule_of, scored_together
+from proctor.evaluators.combination import (
+    Rule,
+    check_skipped,
+    needs_of,
+    parts_of,
+    rule_of,
+    scored_together,
+    uncovered_by,
+)
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
 from proctor.evaluators.verdict import as_error
 from proctor.fields.path import compiled
 from proctor.fields.view import Field, looking_at
-from proctor.identity import identity_of
+from proctor.identity import examine
 from proctor.ports import FieldGroup
 from proctor.records.run import EvaluatorSpec
-from proctor.records.score import Score, combine_all, combine_any
+from proctor.records.score import Score, Skipped, combine_all, combine_any
 from proctor.records.trial import Trial
 
 Combination = str | Callable[..., Any]
-RULES: Mapping[str, Rule] = {"and": combine_all, "or": combine_any}
+RULES: Mapping[str, Callable[[Mapping[str, Score], Skipped], Score]] = {
+    "and": combine_all,
+    "or": combine_any,
+}
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
 def field(
-    path: str, evaluators: Sequence[Any], combine: Combination = "and", name: str | None = None
+    path: str,
+    evaluators: Sequence[Any],
+    combine: Combination = "and",
+    name: str | None = None,
+    skipped: Skipped = "skip",
 ) -> Attached:
     """Evaluators of one field of a result: all must pass, or any, or what a function says.
 
     `path` leads to the field: `output`, `usage.total_tokens`, `items.*.name`; to its evaluators
     the field's value is the output. `combine` is "and", "or", or a function of the scores by name
     that returns a score, or what makes one (in an eval file `module:function`). A result without
-    the field is an error.
+    the field is an error. An evaluator that skips makes the field skipped, unless another one
+    decides; `skipped="ignore"` leaves it out.
 
     >>> from proctor.evaluators.matching import contains
     >>> from proctor.records.sample import Sample
@@ -49,13 +65,17 @@ def field(
     parts = {
         key: _of_field(part, where) for key, part in parts_of(evaluators, label, _EXAMPLE).items()
     }
-    rule = _rule(combine, label)
+    check_skipped(skipped, label)
+    rule = _rule(combine, label, skipped)
     parameters = {
         "path": path,
         "evaluators": data_of(list(parts.values())),
         "combine": combine if isinstance(combine, str) else data_of(combine),
+        **({} if skipped == "skip" else {"skipped": skipped}),
     }
-    spec = EvaluatorSpec(label, "field", parameters, identity_of(["field", parameters, combine]))
+    identity, uncovered = examine(["field", parameters, combine])
+    uncovered = tuple(dict.fromkeys((*uncovered, *uncovered_by(parts.values()))))
+    spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
     mode, score = scored_together(parts, rule)
     needs = needs_of(parts) | {"context"}
     return Attached(spec, mode, score, needs, FieldGroup(where, parts, rule))
@@ -92,13 +112,14 @@ def _checked(path: Any, label: str) -> str:
         raise EvaluatorError(error.what, where=label, fix=error.fix) from None
 
 
-def _rule(combine: Any, label: str) -> Rule:
+def _rule(combine: Any, label: str, skipped: Skipped) -> Rule:
     if callable(combine):
         return _telling(rule_of(combine))
     if isinstance(combine, str) and combine in RULES:
-        return RULES[combine]
+        together = RULES[combine]
+        return lambda scores: together(scores, skipped)
     if isinstance(combine, str) and ":" in combine:
-        return _rule(_loaded(combine, label), label)
+        return _rule(_loaded(combine, label), label, skipped)
     raise EvaluatorError(
         f"evaluators cannot be combined with {combine!r}",
         where=label,

@@ -103,6 +103,9 @@ class Flowing:
         text, details = "\n\n".join(texts_in(output)), self._meanings.details
         if not text:
             return Score(0.0, False, "the output is empty", details)
+        problem = await aside(len(text), self._meanings.unreadable, [text])
+        if problem:
+            return Score.skipped(problem, details)
         if not await aside(len(text), is_prose, text):
             return Score.skipped("it is no prose that could hang together", details)
         found = await flow(text, self._meanings)

@@ -74,11 +74,10 @@ def llm_judge(
     must have `$output` in it, and may have `$input`, `$context`, `$expected`, `$mark`, where one
     is given `$criterion`, and with a scale `$low` and `$high`.
 
-    >>> import asyncio
     >>> def kind(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets.\\n" + line.partition("<")[0] + "good"
-    >>> asyncio.run(llm_judge(kind, "Is it polite?")("Good morning!")).value
+    >>> llm_judge(kind, "Is it polite?")("Good morning!").value
     0.75
     """
     from proctor.evaluators.judging.judge import Judge, View

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -17,6 +18,8 @@ from proctor.identity import name_of
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
+# Where a function that can be called anywhere has the async one.
+ASYNC = "__async_evaluator__"
 
 F = TypeVar("F", bound=Callable[..., Any])
 CheckOptions = Callable[[Mapping[str, Any]], None]
@@ -135,8 +138,38 @@ def made(function: F, *, by: Callable[..., Any], **given: Any) -> F:
     'longer_than'
     """
     info = msgspec.structs.replace(describe(by, factory=True), factory=False)
+    if inspect.iscoroutinefunction(function):
+        function = _callable_anywhere(function)
     setattr(function, MARK, Marking(info, given=given))
     return function
+
+
+def _callable_anywhere(function: F) -> F:
+    """An async evaluator that gives its score outside an event loop, and is awaited inside one."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return settled(function(*args, **options))
+
+    setattr(call, ASYNC, function)
+    return call  # type: ignore[return-value]
+
+
+def settled(score: Any) -> Any:
+    """What a coroutine comes to, outside a running event loop; inside one, the coroutine.
+
+    >>> async def later():
+    ...     return 0.75
+    >>> settled(later())
+    0.75
+    """
+    # Imported by now if a loop can be running at all.
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        return score
+    from proctor import bridge
+
+    return bridge.run(score)
 
 
 def marking_of(thing: Any) -> Marking | None:
@@ -212,6 +245,7 @@ def call_of(thing: Any, label: str) -> Callable[..., Any]:
     method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
     if callable(method):
         return method  # type: ignore[no-any-return]
+    thing = getattr(thing, ASYNC, thing)
     if callable(thing):
         return thing  # type: ignore[no-any-return]
     if isinstance(thing, str):

@@ -13,6 +13,7 @@ from typing import Any
 from proctor import connections, sessions
 from proctor.asking.remembered import Remembered, shared
 from proctor.errors import EvaluatorError, UsageError
+from proctor.evaluators.language import INSTEAD, first_unreadable, symbols_in
 from proctor.ports import Embedder
 
 LOCAL, LEXICAL = "local:minilm", "lexical"
@@ -79,6 +80,30 @@ class Meanings:
     def details(self) -> dict[str, Any]:
         """What a score says of it."""
         return {"method": self.method, "embedder": self.live.name}
+
+    def unreadable(self, texts: Iterable[str], *, by_letters: bool = False) -> str:
+        """Why one of some texts cannot be read, and what to do; "" if all can.
+
+        Embedders that do not say which languages they read are trusted. Letters can be compared
+        in any language; where that is not enough, `by_letters` is False.
+        """
+        is_english_only = self.languages == ("en",) or (self.method == LEXICAL and not by_letters)
+        problem = first_unreadable(texts) if is_english_only else ""
+        reader = "the local method" if self.method == LEXICAL else self.live.name
+        return f"{problem}, which {reader} cannot read; {INSTEAD}" if problem else ""
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that its embedder reads; None if it does not say."""
+        return getattr(self.live, "languages", None)
+
+    def unknown_words(self, text: str) -> frozenset[str]:
+        """The words and signs of a text that its embedder cannot tell apart."""
+        if self.method == LEXICAL:
+            return frozenset(symbols_in(text))
+        find = getattr(self.live, "unknown_words", None)
+        known = frozenset(find(text)) if callable(find) else frozenset[str]()
+        return known | frozenset(symbols_in(text)) if self.languages == ("en",) else known
 
     async def vectors(self, texts: Iterable[str]) -> dict[str, Vector]:
         """A vector for each text; warns if letters had to stand in for meanings."""

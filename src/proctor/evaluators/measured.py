@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.errors import EvaluatorError
+from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
 from proctor.fields.context import Delta, FieldContext
 from proctor.records.numbers import is_number
@@ -34,6 +35,7 @@ def limits(
 
 def amount(value: Any, what: str) -> float | Score:
     """A number that cannot be negative; a skipped score if it is not known, else an error."""
+    value = plain_value(value)
     if value is None:
         return Score.skipped(f"{what} is not known")
     if not is_number(value) or value < 0:

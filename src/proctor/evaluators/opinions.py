@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
+
+import msgspec
 
 from proctor import codec
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.attach import Attached
-from proctor.evaluators.combination import parts_of
+from proctor.evaluators.combination import parts_of, uncovered_by
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model, data_of
 from proctor.identity import identity_of
@@ -34,9 +36,8 @@ def panel(
     fail, there is no verdict, and nothing is unanimous while one of them fails. The details tell
     each verdict and how far the judges agree.
 
-    >>> import asyncio
     >>> from proctor.evaluators.matching import contains, exact_match
-    >>> score = asyncio.run(panel([contains, exact_match], "unanimous")("hello world", "hello"))
+    >>> score = panel([contains, exact_match], "unanimous")("hello world", "hello")
     >>> score.value, score.passed, score.details["agreement"]
     (0.5, False, 0.0)
     """
@@ -52,7 +53,8 @@ def panel(
         judges = [judges]
     parts = parts_of(judges, "panel", "panel([exact_match, contains])")
     given = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
-    return _attached("panel", "panel", given, panel_score(parts, rule, threshold))
+    made = _attached("panel", "panel", given, panel_score(parts, rule, threshold))
+    return _with_uncovered(made, parts.values())
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -130,7 +132,28 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
         )
     (name, part), *_ = parts_of([judge], "with_canary").items()
     given = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
-    return _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))
+    made = _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))
+    return _with_uncovered(made, [part])
+
+
+def _with_uncovered(made: Attached, parts: Iterable[Attached]) -> Attached:
+    spec = msgspec.structs.replace(made.spec, uncovered=uncovered_by(parts))
+    return Attached(spec, made.mode, made.score, made.needs)
+
+
+def with_canaries(evaluators: Sequence[Attached], every: int) -> tuple[Attached, ...]:
+    """The same evaluators, each judge among them with a canary in about one of `every` samples.
+
+    They stay what they are, as data too: a canary changes no score.
+    """
+    from proctor.evaluators.judging.canary import canary_score
+
+    return tuple(
+        Attached(one.spec, "async", canary_score(one, every), one.needs)
+        if one.spec.judges and one.group is None
+        else one
+        for one in evaluators
+    )
 
 
 def _attached(name: str, uses: str, given: dict[str, Any], score: Any) -> Attached:

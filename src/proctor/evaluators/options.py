@@ -221,7 +221,7 @@ def data_of(value: Any) -> Any:
     """
     spec = getattr(value, "spec", None)
     if isinstance(spec, EvaluatorSpec):
-        return codec.plain(spec)
+        return codec.plain(msgspec.structs.replace(spec, uncovered=()))
     if (address := address_in(value)) is not None:
         return address
     if isinstance(value, Mapping):

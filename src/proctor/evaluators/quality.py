@@ -13,7 +13,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.flow import Flowing
 from proctor.evaluators.graded import ClaimsChecked, Graded
 from proctor.evaluators.grounding.grounded import GROUNDED, Grounded
-from proctor.evaluators.likeness import Alike
+from proctor.evaluators.likeness import Alike, Match
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.options import Embedding, Model
@@ -41,6 +41,7 @@ def semantic_similarity(
     against: Against | None = None,
     excerpts: bool | None = None,
     judge: Model = None,
+    match: Match | None = None,
 ) -> Evaluate:
     """Passes if the output means about the same as what was expected.
 
@@ -48,9 +49,10 @@ def semantic_similarity(
     address (`local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain
     embeddings, or a function. Without one it is `local:minilm` if its weights are there
     (`proctor models pull minilm`) and else `lexical`, which compares letters and knows no
-    meanings; the details say which, and the run's report warns. Of several expected texts, and
-    of several texts in the output, the nearest two count; of more than eight expected ones, those
-    that look most like the output. What is not a text is compared as JSON.
+    meanings; the details say which, and the run's report warns. Of several expected texts the
+    nearest counts; of more than eight, those that look most like the output. Two lists of texts
+    are compared item by item, and the worst pair counts; with `match="any"` the nearest two of
+    all. What is not a text is compared as JSON.
 
     `against="baseline"` compares with the baseline's value; without it, that is done where there
     is no expected value, and for fields other than the output. A short reference (12 words at
@@ -58,21 +60,22 @@ def semantic_similarity(
     look most like it are compared with it (in its first 200,000 characters). `excerpts` does that
     always or never.
 
-    Embeddings do not see negations, and names or numbers of one kind are near each other: a
-    wrong one may pass. With `judge`, a model scores how far the meaning is the same.
+    `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
+    Embeddings do not see negations, and names or numbers of one kind are near each other: a wrong
+    one may pass. With `judge`, a model scores how far the meaning is the same.
 
-    >>> import asyncio
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
-    >>> score = asyncio.run(nearly_same("She has two red cars.", "She has a red car."))
+    >>> score = nearly_same("She has two red cars.", "She has a red car.")
     >>> score.passed, score.details["method"]
     (True, 'lexical')
     """
     where = "semantic_similarity"
     _check(where, threshold=threshold)
-    if against not in (None, "expected", "baseline"):
-        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
+    if match not in (None, "any"):
+        raise EvaluatorError(f"match is 'any' or left out, not {match!r}", where=where)
+    _check_against(against, where)
     method = (
-        Alike(Meanings(embedder, where), threshold, excerpts)
+        Alike(Meanings(embedder, where), threshold, excerpts, match)
         if judge is None
         else Graded(judge, "similarity", threshold, shows="expected")
     )
@@ -88,7 +91,7 @@ def semantic_similarity(
             return Score.skipped("there is nothing to compare with: neither expected nor baseline")
         return await method.score(output, baseline)
 
-    given = {"threshold": threshold, **_said(against=against, excerpts=excerpts)}
+    given = {"threshold": threshold, **_said(against=against, excerpts=excerpts, match=match)}
     return made(evaluate, by=semantic_similarity, **method.given, **given)
 
 
@@ -105,15 +108,15 @@ def coherence(
     back ("however"). Completeness: the last sentence does not break off where others end. A text
     of one sentence has no connection to show, and is judged by the other signs. Of texts of more
     than 300 sentences the connection of the first 300 is seen, and the details say so. What is no
-    prose (a number, a name, a list of words, mere letters) is skipped.
+    prose (a number, a name, a list of words, mere letters, program code) is skipped. So is every
+    language but English, unless an embedder is named that reads it.
 
     It finds texts that were mixed up, shuffled word by word, cut off or stuck in a loop. It does
     not read: sentences in a wrong order, contradictions and subtle leaps pass. With `judge`, a
     model scores all that. `embedder` as for `semantic_similarity`.
 
-    >>> import asyncio
     >>> hangs_together = coherence(embedder="lexical")
-    >>> asyncio.run(hangs_together("She bought a car. The car is red. It was the best of")).reason
+    >>> hangs_together("She bought a car. The car is red. It was the best of").reason
     'completeness 0.75: it breaks off in the last sentence'
     """
     where = "coherence"
@@ -150,20 +153,19 @@ def hallucination_detection(
     names, negations and what the speaker says of himself count double and have no near words;
     words like "the" count half. The value is the support of the weakest sentence, short ones seen
     with the rest; it passes from 0.75 (`threshold`). A sentence is worth at most 0.7 if it has a
-    number or a name that those passages do not have, denies what they say, or says what they
-    deny. Citation marks, numbers of a list and courtesies state nothing. The details list the
-    sentences with what is unsupported; 2,000 are looked at.
+    number or a name that those passages do not have, denies what they say, says what they deny, or
+    has another month, unit or opposite (left, right). Citation marks, numbers of a list and
+    courtesies state nothing. The details list the sentences and what is unsupported in them.
 
     It finds what is added or changed, not what is wrongly put together from words that are all
-    there, nor a word exchanged for a near one. Names are known by their capitals inside a
-    sentence, negations and endings in English; a rounded number counts as changed. With `judge`,
-    a model takes the output apart into claims and checks each one; all must be supported.
+    there. Names are known by their capitals inside a sentence; a rounded number counts as changed;
+    other languages than English are skipped. With `judge`, a model takes the output apart into
+    claims and checks each one; all must be supported, by evidence that is in the context.
 
-    >>> import asyncio
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection(embedder="lexical")
     >>> def said(output):
-    ...     return asyncio.run(check(output, None, FieldContext("output", result)))
+    ...     return check(output, None, FieldContext("output", result))
     >>> said("Norway's capital is Oslo.").passed, said("Its capital was Bergen in 1299.").passed
     (True, False)
     """
@@ -206,14 +208,15 @@ def relevance(
 
     It knows what a text is about, not whether it answers: a right answer and a wrong one, or the
     question itself, are equally near, and a refusal that does not say what it refuses is far. An
-    output of fewer than five words is skipped, for a bare name is near to nothing. With `judge`,
+    output of fewer than five words is skipped, for a bare name is near to nothing. So are program
+    code and texts in a language that the embedder does not read (the local one reads English),
+    unless an embedder is named that does. With `judge`,
     a model scores how well the output addresses the input. `embedder` as for
     `semantic_similarity`.
 
-    >>> import asyncio
     >>> asked = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> on_topic = relevance(embedder="lexical")
-    >>> asyncio.run(on_topic("The old bridge in Mostar was built in 1566.", None, asked)).passed
+    >>> on_topic("The old bridge in Mostar was built in 1566.", None, asked).passed
     True
     """
     where = "relevance"
@@ -241,6 +244,11 @@ def _usual_reference(expected: Any, field_context: FieldContext | None) -> Again
     if field_context is None or expected is None:
         return "expected" if field_context is None else "baseline"
     return "expected" if field_context.path == _OUTPUT else "baseline"
+
+
+def _check_against(against: Any, where: str) -> None:
+    if against not in (None, "expected", "baseline"):
+        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
 
 
 def _said(**options: Any) -> dict[str, Any]:

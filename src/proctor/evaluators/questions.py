@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.plain_values import plain_value
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 
@@ -70,7 +71,7 @@ def question_format(
 
 def _share(output: Any, rule_broken: Callable[[str], str]) -> Score:
     """The share of items that break no rule; `rule_broken` names the rule, or gives ""."""
-    items = [output] if isinstance(output, str) else output
+    items = [output] if isinstance(output, str) else plain_value(output)
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
         return Score.error(f"the output is neither a text nor a list of texts: {kind_of(output)}")
     if not items:

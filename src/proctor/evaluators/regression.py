@@ -16,6 +16,7 @@ from proctor.evaluators.measured import (
     number,
     within,
 )
+from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
 from proctor.fields.context import Delta, FieldContext
 from proctor.fields.direction import higher_is_better
@@ -45,7 +46,8 @@ def no_regression(
     >>> no_regression(FieldContext("score", score), tolerance=0.25).passed
     True
     """
-    value, baseline = field_context.value, field_context.baseline_value
+    value = plain_value(field_context.value)
+    baseline = plain_value(field_context.baseline_value)
     name = field_context.field_name
     if baseline is None:
         return Score.skipped(f"{NO_BASELINE}: {name} is {shown(value)}")
@@ -141,7 +143,7 @@ def _not_worse(context: FieldContext, delta: Delta, upward: bool, tolerance: flo
 
 def _unchanged(context: FieldContext) -> Score:
     """What is no number is neither better nor worse: it is the same, or it cannot be told."""
-    value, baseline = context.value, context.baseline_value
+    value, baseline = plain_value(context.value), plain_value(context.baseline_value)
     name = context.field_name
     for role, one in ((name, value), (f"the baseline of {name}", baseline)):
         if isinstance(one, float) and not is_number(one):

@@ -58,14 +58,13 @@ def rubric(
     is asked for once more, with a reminder of the format, unless `retry_on_parse_failure` is False;
     the `timeout` is for both calls.
 
-    >>> import asyncio
     >>> from proctor.records.session import Message, Session
     >>> def kind(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
     >>> session = Session([Message("user", "Hello"), Message("assistant", "Good morning!")])
     >>> judge = rubric(kind, "communication")
-    >>> asyncio.run(judge("Good morning!", None, session)).details["score"]
+    >>> judge("Good morning!", None, session).details["score"]
     4
     """
     from proctor.evaluators.judging.session_rubric import shown_as

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from proctor.errors import EvaluatorError, MissingExtra
 from proctor.evaluators.bounded_regex import find_all
+from proctor.evaluators.language import is_unspaced
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.pieces import Piece, paragraphs, pieces, words
 from proctor.evaluators.verdict import shown
@@ -16,6 +17,7 @@ from proctor.records.score import Score
 
 Case = Literal["lower", "upper", "title"]
 
+_SPACED_PIECES = ("words", "capital_words", "sentences")
 _QUOTES = "\"'“”‘’«»"
 
 
@@ -86,8 +88,8 @@ def text_count(
     not empty), paragraphs, bullets, numbered_items, headings, highlights (*so* or **so**),
     placeholders ([so]), code_blocks and links. Paragraphs stand between empty lines, or between
     `separator`s; with `distinct` equal pieces count once. The value tells how near the count
-    came. Sentences are split by a model of English; words are split at spaces and punctuation, so
-    languages that write none between words cannot be counted in words.
+    came. Sentences are split by a model of English, words at spaces and punctuation; texts in
+    scripts without spaces (Chinese, Japanese, Thai) are skipped where these are to be counted.
 
     >>> text_count("One two three.", at_most=5).passed
     True
@@ -97,6 +99,8 @@ def text_count(
     if not isinstance(output, str):
         return _not_text(output)
     limits = _Limits(at_least, at_most, exactly, "text_count")
+    if of in _SPACED_PIECES and is_unspaced(output):
+        return Score.skipped(f"it is written without spaces: its {of} cannot be counted")
     if of == "paragraphs":
         found: list[Any] = list(paragraphs(output, separator))
     else:
@@ -378,7 +382,7 @@ def _compiled(
 
 
 def _is_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"
+    return (sign.isalnum() or sign == "_") and not is_unspaced(sign)
 
 
 def _counted(count: int, one: str) -> str:

@@ -147,7 +147,7 @@ def _argument_fault(name: str, value: Any, given: Mapping[str, Any], terms: Term
     elif compare is not None:
         fine = bool(compare(found, value))
     else:
-        # In mappings, for a bare list would be a list of answers of which one is enough.
+        # In mappings: a bare list of texts would mean that any of them is right.
         same = json_subset if terms.arguments == "subset" else exact_match
         fine = same({name: found}, {name: value}).passed is True
     return "" if fine else f"wrong: {name} (expected {_worded(value)}, got {shown(found)})"

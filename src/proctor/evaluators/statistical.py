@@ -17,6 +17,7 @@ from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.measured import NO_BASELINE, falling, limits, number, within
+from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
 from proctor.fields.context import FieldContext
 from proctor.records.numbers import is_fraction, is_number
@@ -183,21 +184,22 @@ def effect_size(
 
 def _values(context: FieldContext) -> list[Any]:
     """The values of all epochs; of a single one that is a list, its items."""
-    epochs = list(context.epochs)
+    epochs = list(map(plain_value, context.epochs))
     if len(epochs) > 1:
         return epochs
     return _items(epochs[0] if epochs else context.value)
 
 
 def _baseline(context: FieldContext) -> list[Any]:
-    epochs = list(context.baseline_epochs)
+    epochs = list(map(plain_value, context.baseline_epochs))
     if len(epochs) > 1:
         return epochs
     return _items(epochs[0] if epochs else context.baseline_value)
 
 
 def _items(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+    value = plain_value(value)
+    return list(map(plain_value, value)) if isinstance(value, list | tuple) else [value]
 
 
 def _as_numbers(values: Sequence[Any]) -> list[float] | str:

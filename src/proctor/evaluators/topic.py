@@ -57,7 +57,12 @@ class OnTopic:
         if count < SHORTEST_ANSWER:
             few = "1 word is" if count == 1 else f"{count} words are"
             return Score.skipped(f"{few} too few to tell what is addressed; a judge can", details)
-        found = await topic("\n".join(texts_in(beside)), answer, self._meanings)
+        question = "\n".join(texts_in(beside))
+        size = len(answer) + len(question)
+        problem = await aside(size, self._meanings.unreadable, [answer, question])
+        if problem:
+            return Score.skipped(problem, details)
+        found = await topic(question, answer, self._meanings)
         details["nearness"] = found.nearness
         if found.left_out:
             details["pieces_left_out"] = found.left_out

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor import resources
+from proctor.evaluators.plain_values import plain_value
 
 Kind = Literal["function", "content", "number", "name", "speaker", "negation"]
 
@@ -18,11 +19,24 @@ _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 # Scripts that put no spaces between words are read sign by sign.
 _WORD = re.compile(
-    r"[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th|s)\b)?|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+    r"(?:(?<![\w.,)\]%-])[-−](?=[0-9]))?[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th|s)\b)?|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Endings that are written as words of their own and say nothing: "Norway's", "they're".
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
+_SIGNED = re.compile(r"[%$€£¥₹]|[0-9]\s?[apAP]\.?\s?[mM]\b")
+_HALF_OF_DAY = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
+_CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "₹": "rupees"}
+# Acronyms that are little words in small letters.
+_ACRONYMS = frozenset({"WHO", "IT", "US"})
+_MONTHS_AND_DAYS = frozenset(
+    {
+        *("january", "february", "april", "june", "july", "august", "september", "october"),
+        *("november", "december", "monday", "tuesday", "wednesday", "thursday", "friday"),
+        *("saturday", "sunday"),
+    }
+)
+_MAGNITUDES = frozenset({"thousand", "million", "billion", "trillion"})
 # After these a capital makes no name.
 _BEGINS = re.compile(r"[:.!?][*_\"”)]*\s")
 _PIECES = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#>|]|[0-9A-Za-z]{1,3}[.)])\s)")
@@ -100,13 +114,26 @@ def words(sentence: str) -> list[Word]:
     [('oslo', 'name'), ('i', 'speaker'), ('did', 'function')]
     """
     bare = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
+    if _SIGNED.search(bare):
+        bare = _units_in_words(bare)
     found: list[Word] = []
     end = 0
     for match in _WORD.finditer(bare):
         first = not found or _BEGINS.search(bare, end, match.start()) is not None
-        found.append(_word(match[0], first=first))
+        word = _word(match[0], first=first)
+        if word.text in ("am", "pm") and found and found[-1].kind == "number":
+            word = Word(f"{word.text[0]}.m.", word.written, "number")
+        found.append(word)
         end = match.end()
     return found
+
+
+def _units_in_words(text: str) -> str:
+    """The same text with the signs of percent, money and halves of the day written out."""
+    text = _HALF_OF_DAY.sub(r"\1 \2m", text).replace("%", " percent ")
+    for sign, name in _CURRENCIES.items():
+        text = text.replace(sign, f" {name} ")
+    return text
 
 
 def related(left: str, right: str) -> bool:
@@ -177,6 +204,7 @@ def texts_in(value: Any) -> list[str]:
     """
     if isinstance(value, str):
         return [value] if value.strip() else []
+    value = plain_value(value)
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -202,6 +230,14 @@ def _word(written: str, *, first: bool) -> Word:
     text, known = folded(written) or written, english()
     if text[0].isdigit():
         return Word(_number(text), written, "number")
+    if text[0] in "-−":
+        return Word("-" + _number(text[1:]), written, "number")
+    if written in _ACRONYMS:
+        return Word(written, written, "name")
+    if text in _MONTHS_AND_DAYS or (written == "May" and not first):
+        return Word(text, written, "name")
+    if text.removesuffix("s") in _MAGNITUDES:
+        return Word(text.removesuffix("s"), written, "number")
     if text in known.numbers:
         return Word(str(known.numbers.index(text)), written, "number")
     if text in known.speaker:

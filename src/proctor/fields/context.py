@@ -61,7 +61,16 @@ class FieldContext:
     (450, False)
     """
 
-    __slots__ = ("_baseline", "_path", "baseline_epochs", "epochs", "field_name", "full_result")
+    __slots__ = (
+        "_baseline",
+        "_baseline_epochs",
+        "_is_baseline",
+        "_path",
+        "epochs",
+        "field_name",
+        "full_result",
+        "looked_for_baseline",
+    )
 
     def __init__(
         self,
@@ -72,11 +81,15 @@ class FieldContext:
         baseline: Mapping[str, Any] | None = None,
         epochs: Sequence[Any] = (),
         baseline_epochs: Sequence[Any] = (),
+        is_baseline: bool = False,
     ) -> None:
         self.field_name = field_name
         self.full_result = result
         self.epochs = tuple(epochs)
-        self.baseline_epochs = tuple(baseline_epochs)
+        self._baseline_epochs = tuple(baseline_epochs)
+        self._is_baseline = is_baseline
+        # True once an evaluator looked for the baseline of what is the baseline itself.
+        self.looked_for_baseline = False
         self._path = compiled(path or field_name)
         self._baseline = baseline
 
@@ -97,6 +110,12 @@ class FieldContext:
     def baseline_value(self) -> Any:
         """What the field was in the baseline, or None if there is none."""
         return self._in_baseline(self._path, self.field_name)
+
+    @property
+    def baseline_epochs(self) -> tuple[Any, ...]:
+        """The field's values in all repeats of the sample in the baseline."""
+        self.looked_for_baseline = self._is_baseline
+        return self._baseline_epochs
 
     @property
     def delta(self) -> Delta | None:
@@ -170,6 +189,7 @@ class FieldContext:
         return {} if found is None else {"name": found}
 
     def _in_baseline(self, path: Path, name: str | None = None) -> Any:
+        self.looked_for_baseline = self._is_baseline
         if self._baseline is not None:
             return _found(self._baseline, path)
         for place in _recorded_at(path, name or path.text):

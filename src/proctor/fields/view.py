@@ -28,7 +28,8 @@ class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """A trial with what evaluators of fields look at beside it; never stored.
 
     `options` are those of its configuration, `baseline` the same sample's trial in the baseline
-    configuration (`is_compared` if there is such a configuration). `epochs` are all repeats of
+    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial is
+    of it). `epochs` are all repeats of
     the sample (None for one that is not known), in its last one; None in the others. In the eyes
     of a field's evaluators `output` is the field's value, and `whole` the trial it is a part of.
     """
@@ -40,6 +41,7 @@ class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     baseline_epochs: tuple[Trial | None, ...] = ()
     field: Field | None = None
     whole: Trial | None = None
+    is_baseline: bool = False
 
 
 def seen(trial: Trial, **beside: Any) -> SeenTrial:
@@ -78,6 +80,7 @@ def context_of(trial: Trial, otherwise: Field) -> FieldContext:
         baseline=baseline,
         epochs=_values(trial.epochs or (), path),
         baseline_epochs=_values(trial.baseline_epochs, path),
+        is_baseline=trial.is_baseline,
     )
 
 

@@ -15,7 +15,7 @@ _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 def expectation(setup: Setup) -> str:
     """Target and evaluators with a digest of each, the same wherever the same code is installed.
 
-    What is called by them is not looked at, nor are the paths of files.
+    The digests cover what they reach in the project, wherever it lies.
     """
     target = setup.target.spec
     parts = [f"{target.name}@{codec.digest(target.kind, target.identity)[:DIGITS]}"]

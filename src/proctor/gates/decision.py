@@ -38,6 +38,7 @@ from proctor.gates.thresholds import (
     refuse_unreachable,
     shortfalls,
 )
+from proctor.metrics.judges import constant_judges
 from proctor.records.comparison import (
     NOT_COMPARABLE,
     Comparison,
@@ -166,7 +167,11 @@ def concluded(
     elif "inconclusive" in verdicts:
         verdict = "inconclusive"
     run = report.metadata if report is not None else None
-    told = [*notes, *(note for one in comparisons for note in (*one.notes, *words.unmatched(one)))]
+    suspects = [] if report is None or run is None else constant_judges(report.results, run)
+    compared = (note for one in comparisons for note in (*one.notes, *words.unmatched(one)))
+    told = [*notes, *suspects, *compared]
+    if run is not None and run.cached_outputs is not None and not comparisons:
+        told.append(str(run.cached_outputs))
     asked = [one.find(check.name) for one in comparisons for check in checks]
     by_time = any(delta is not None and delta.method == TIMES_APART for delta in asked)
     return GateResult(

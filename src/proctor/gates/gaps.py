@@ -14,22 +14,28 @@ import msgspec
 
 from proctor.comparison.failures import failed_trials
 from proctor.comparison.sides import Numbers, Side
+from proctor.metrics.skips import TENTH as TENTH
+from proctor.metrics.skips import Missing, count_skipped, evaluator_of
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
-
-# As large a part may be new, gone, or without a number, before a verdict leaves out too much.
-TENTH = 0.1
+from proctor.records.results import Results
+from proctor.records.run import RunMetadata
 
 
 class Gap(NamedTuple):
-    """How many of how many trials have no number, or, if `partial`, only part of it."""
+    """How many of how many trials have no number, or, if `partial`, only part of it.
+
+    `skipped` of the missing ones were skipped; `reason` is the most frequent reason.
+    """
 
     missing: int
     of: int
     partial: int = 0
     unit: str = "samples"
+    skipped: int = 0
+    reason: str = ""
 
     def exceeds(self, most: float) -> bool:
         """True if more are missing than may be: a share, or so many if it is a whole number.
@@ -48,7 +54,9 @@ class Gap(NamedTuple):
         """
         part = f", or only part of it ({self.partial:,}: something failed)"
         told = f"{self.missing:,} of {self.of:,} {self.unit} have no such number in {where}"
-        return told + (part if self.partial else "")
+        why = f", most often because: {self.reason}" if self.reason else ""
+        skipped = f" ({self.skipped:,} skipped{why})" if self.skipped else ""
+        return told + (part if self.partial else "") + skipped
 
 
 class Gaps(NamedTuple):
@@ -101,8 +109,8 @@ class _Held(NamedTuple):
 def gaps_between(a: Side, b: Side, found: Comparison, metric: str) -> Gaps:
     """Which samples have no number in the run, and which have none in the baseline.
 
-    A sample should have one if the other side has, or if something failed: what an evaluator has
-    nothing to say of is missing in neither. Of two groups it is what failed, for their samples may
+    A sample should have one if the other side has, or if something failed or was skipped; skips do
+    not count in a run that ignores them. Of two groups it is what failed, for their samples may
     concern an evaluator more or less often; where that is not known, as many as one has fewer than
     the other, size for size.
     """
@@ -121,12 +129,16 @@ def gaps_between(a: Side, b: Side, found: Comparison, metric: str) -> Gaps:
 
 
 def worst_gap(report: EvalReport, metric: str, most: float = TENTH) -> Gap:
-    """The errors among the values of a metric, in the configuration that has the most of them.
+    """What is missing from a metric, in the configuration that lacks the most of it.
 
-    One that has more than may be is worse than any that has not.
+    Errors and skips are missing; skips are not if the run ignores them. A configuration that lacks
+    more than `most` is worse than any that does not.
     """
-    tables = [table for table in report.by_configuration.values() if metric in table]
-    each = [_gap(table, metric) for table in tables or [report.metrics]]
+    tables = {name: t for name, t in report.by_configuration.items() if metric in t}
+    each = [
+        _gap(table, metric, report.results.only(name) if name else report.results, report.metadata)
+        for name, table in (tables or {"": report.metrics}).items()
+    ]
     return max(each, key=lambda gap: (gap.exceeds(most), gap.missing / max(1, gap.of)))
 
 
@@ -136,11 +148,28 @@ def worst_of_all(report: EvalReport) -> tuple[str, Gap]:
     return max(each.items(), key=lambda one: one[1].missing, default=("", Gap(0, 0)))
 
 
-def _gap(table: Mapping[str, MetricValue], metric: str) -> Gap:
+def _gap(
+    table: Mapping[str, MetricValue], metric: str, results: Results, run: RunMetadata | None
+) -> Gap:
     known = table.get(metric)
     if known is None:
         return Gap(0, 0)
-    return Gap(known.errors + known.partial, known.n + known.errors, known.partial)
+    skipped = _skipped(known, metric, results, run)
+    return Gap(
+        known.errors + known.partial + skipped.number,
+        known.n + known.errors + skipped.number,
+        known.partial,
+        skipped=skipped.number,
+        reason=skipped.reason,
+    )
+
+
+def _skipped(known: MetricValue, metric: str, results: Results, run: RunMetadata | None) -> Missing:
+    """The skipped results that a metric of scores lacks."""
+    is_of_scores, evaluator = evaluator_of(metric, run)
+    if not known.skipped or not is_of_scores or (run and run.options.skipped == "ignore"):
+        return Missing(0, 0)
+    return count_skipped(results, evaluator, run)
 
 
 def without_gaps(check: Check, gaps: Gaps, most: float, baseline: str = "") -> Check:

@@ -16,6 +16,7 @@ from proctor.genai import names
 from proctor.genai.messages import spoken_in
 from proctor.genai.names import Kind
 from proctor.genai.values import arguments_in, decoded, text_or_none
+from proctor.records.numbers import MOST_COST, token_count
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
 
 # More digits than any number of tokens has.
@@ -179,14 +180,12 @@ def _count(attributes: Mapping[str, Any], names: Sequence[str]) -> int | None:
     found = _first(attributes, names)
     if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS:
         # OTLP writes whole numbers as text in JSON, and some exports leave them so.
-        return int(found)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None
-    return int(found) if 0 <= found < 10**_MOST_DIGITS else None
+        found = int(found)
+    return token_count(found)
 
 
 def _amount(attributes: Mapping[str, Any]) -> float | None:
     found = _first(attributes, names.COST)
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found) if abs(found) < 10**_MOST_DIGITS else None
+    return float(found) if 0 <= found <= MOST_COST else None

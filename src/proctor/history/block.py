@@ -24,7 +24,11 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome, Verdict
 
 RESULTS_A_BLOCK = 256
 STORED = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
-COLUMNS = ", ".join(("run", *OUTCOMES, *STORED))
+COLUMNS = ", ".join(("run", *OUTCOMES, *STORED, "checksums"))
+# A checksum of the counts and of each stored column, in this order.
+CHECKED = ("counts", *STORED)
+_CHECKSUMS = struct.Struct(f"<{len(CHECKED)}I")
+_COUNTS = struct.Struct(f"<{len(OUTCOMES)}Q")
 NAN = float("nan")
 LARGEST = sys.float_info.max
 # The quickest level makes JSON of many results eight times smaller; better ones cost twice the time
@@ -108,9 +112,8 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(results), RESULTS_A_BLOCK):
         part = results[start : start + RESULTS_A_BLOCK]
         outcomes, figures, ids, clusters, error_kinds, spent, lines = zip(*part, strict=True)
-        yield (
-            run_key,
-            *(outcomes.count(index) for index in range(len(OUTCOMES))),
+        counts = tuple(outcomes.count(index) for index in range(len(OUTCOMES)))
+        stored = (
             b"".join(figures),
             _encode(ids),
             _encode(clusters) if any(clusters) else None,
@@ -118,6 +121,27 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
             _encode(spent) if any(spent) else None,
             _smaller(b"\n".join(lines)),
         )
+        sums = map(_checksum, (_COUNTS.pack(*counts), *stored))
+        yield run_key, *counts, *stored, _CHECKSUMS.pack(*sums)
+
+
+def is_intact(checksums: Any, name: str, value: Any) -> bool:
+    """True if a column is as it was written; older blocks have no checksums to tell that."""
+    if checksums is None:
+        return True
+    if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
+        return False
+    written: int = _CHECKSUMS.unpack(checksums)[CHECKED.index(name)]
+    return written == _checksum(value)
+
+
+def counts_as_stored(counts: Sequence[int]) -> bytes:
+    """The counts of a block in the form that their checksum is of."""
+    return _COUNTS.pack(*counts)
+
+
+def _checksum(value: bytes | None) -> int:
+    return 0 if value is None else zlib.crc32(value)
 
 
 def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:

@@ -42,8 +42,9 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
 def is_claimed(folder: Path, run_id: str) -> bool:
     """True if a living process works on the run."""
     try:
-        handle = os.open(folder / f"{run_id}.lock", os.O_RDWR)
-    except FileNotFoundError:
+        # To look is enough to read: the disk may be read-only.
+        handle = os.open(folder / f"{run_id}.lock", os.O_RDONLY)
+    except OSError:
         return False
     try:
         return not _lock(handle, shared=True)

@@ -68,6 +68,11 @@ class Database(Protocol):
         ...
 
     @property
+    def reading_fix(self) -> str:
+        """What to do when it cannot be read."""
+        ...
+
+    @property
     def locking(self) -> str:
         """What a question ends with whose rows nobody may change or refer to until one is done."""
         ...

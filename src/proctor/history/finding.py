@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import RunNotFound, UsageError, nearest
+from proctor.errors import HistoryError, RunNotFound, UsageError, nearest
 from proctor.history.database import Ask
 from proctor.records.retention import Retention
 from proctor.records.run import RunMetadata
@@ -26,7 +26,18 @@ LOOKED_AT = 500
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-read = msgspec.json.Decoder(RunMetadata).decode
+_decode = msgspec.json.Decoder(RunMetadata).decode
+
+
+def read(data: bytes) -> RunMetadata:
+    """A stored run, or what is wrong with it."""
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise HistoryError(
+            f"the history is damaged: what is known of a run cannot be read ({error})",
+            fix="restore the history from a backup, or use another one: --history FILE",
+        ) from None
 
 
 class Wanted(NamedTuple):

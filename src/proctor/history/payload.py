@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -10,6 +10,14 @@ import msgspec
 
 from proctor import codec, sessions
 from proctor.codec import UNWRITABLE
+from proctor.records.lossless import (
+    MARK,
+    restored_result,
+    restored_sample,
+    tagged,
+    tagged_result,
+    tagged_session,
+)
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Session, Usage
@@ -19,7 +27,13 @@ T = TypeVar("T")
 
 LONGEST_REPR = 10_000
 
-read = msgspec.json.Decoder(EvalResult).decode
+_read_tagged = msgspec.json.Decoder(EvalResult).decode
+
+
+def read(data: bytes) -> EvalResult:
+    """A stored result, with every value as it was."""
+    result = _read_tagged(data)
+    return restored_result(result) if MARK in data else result
 
 
 class _Trial(msgspec.Struct):
@@ -35,7 +49,8 @@ _read_part = msgspec.json.Decoder(_Result).decode
 
 def sample_in(data: bytes) -> Sample[Any, Any]:
     """The sample of a stored result, without reading the rest of it."""
-    return _read_part(data).trial.sample
+    sample = _read_part(data).trial.sample
+    return restored_sample(sample) if MARK in data else sample
 
 
 def written(result: EvalResult) -> tuple[bytes, EvalResult]:
@@ -47,18 +62,16 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
     """
     try:
         trial = result.trial
-        if type(trial.output) is float and not isfinite(trial.output):
-            raise ValueError("JSON has no NaN and no infinity; null is something else")
         if trial.latency_ms is not None and not isfinite(trial.latency_ms):
             raise ValueError("no time is without end")
-        data = codec.encode(result)
+        data = codec.encode(tagged_result(result))
         by_hand = trial.usage is not None or trial.session is not None or result.sessions
         if by_hand:
             # Users make these by hand, and nothing has looked at their fields' types yet.
             read(data)
-    except UNWRITABLE:
+    except (*UNWRITABLE, AttributeError):
         result = _sound(result)
-        return codec.encode(result), result
+        return codec.encode(tagged_result(result)), result
     return data, result
 
 
@@ -83,7 +96,7 @@ def _sound(result: EvalResult) -> EvalResult:
     )
     scores = {name: _score(score) for name, score in result.scores.items()}
     heard = {name: _session(session) for name, session in result.sessions.items()}
-    return EvalResult(trial, scores, heard, result.delivery)
+    return EvalResult(trial, scores, heard, result.delivery, result.skipped)
 
 
 def _session(session: Session) -> Session:
@@ -110,9 +123,8 @@ def _event(event: Event) -> Event:
 def _score(score: Score) -> Score:
     if _kept(score, Score) is not None:
         return score
-    return Score(
-        score.value, score.passed, _text(score.reason), _mapping(score.details), score.status
-    )
+    details = {key: _plain(value) for key, value in _mapping(score.details).items()}
+    return Score(score.value, score.passed, _text(score.reason), details, score.status)
 
 
 def _finite(number: Any) -> float | None:
@@ -126,8 +138,9 @@ def _failure(failure: Failure) -> Failure:
 def _kept(part: T | None, kind: type[T]) -> T | None:
     """The part if it can be written and read back, else None."""
     try:
-        msgspec.json.decode(codec.encode(part), type=kind | None)
-    except UNWRITABLE:
+        stored = tagged_session(part) if isinstance(part, Session) else part
+        msgspec.json.decode(codec.encode(stored), type=kind | None)
+    except (*UNWRITABLE, AttributeError):
         return None
     return part
 
@@ -141,12 +154,18 @@ def _mapping(values: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     """A value if it can be written, else what it says of itself."""
+    return _if_written(value, tagged)
+
+
+def _plain(value: Any) -> Any:
+    """The same for a detail of a score, which JSON must be able to hold without tags."""
+    return _if_written(value, lambda each: each)
+
+
+def _if_written(value: Any, prepare: Callable[[Any], Any]) -> Any:
     try:
-        codec.encode(value)
-        writable = not isinstance(value, float) or isfinite(value)
+        codec.encode(prepare(value))
     except UNWRITABLE:
-        writable = False
-    if not writable:
         return {"$repr": _text(_shown(value))[:LONGEST_REPR], "$type": type(value).__qualname__}
     return value
 

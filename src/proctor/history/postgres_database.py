@@ -70,6 +70,7 @@ class PostgresDatabase:
 
     locking = " FOR UPDATE"
     fix = FIX
+    reading_fix = FIX
 
     def __init__(self, url: str) -> None:
         self._psycopg = extras.require("psycopg", extra="postgres", why="a history on PostgreSQL")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from proctor.errors import HistoryError
 from proctor.history import block
+from proctor.history.damage import damaged, sound
 from proctor.history.database import Ask
 from proctor.history.payload import read
 from proctor.records.trial import EvalResult
@@ -40,7 +42,7 @@ class ResultReader:
             self._at_hand[key] = lines
             if len(self._at_hand) > BLOCKS_AT_HAND:
                 self._at_hand.popitem(last=False)
-        return read(lines[place & OFFSET])
+        return self._result(lines, place)
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
         """The results at some places, in that order."""
@@ -53,7 +55,8 @@ class ResultReader:
                 found = self._gathered(places[start : start + GATHERED])
                 part = list(found)
                 for place in part:
-                    yield read(found.pop(place))
+                    line = found.pop(place)
+                    yield sound(self._run_id, "a result", partial(read, line))
             start += len(part)
 
     def _gathered(self, places: Sequence[int]) -> dict[int, bytes]:
@@ -67,7 +70,7 @@ class ResultReader:
         for key, lines in self._lines(sorted(wanted)):
             for place in wanted[key]:
                 if ranks[place] < end:
-                    found[place] = lines[place & OFFSET]
+                    found[place] = self._line(lines, place)
                     size += len(found[place])
             while size > GATHERED_BYTES and end > 1:
                 end //= 2
@@ -80,14 +83,27 @@ class ResultReader:
         for start in range(0, len(keys), BLOCKS_AT_HAND):
             part = keys[start : start + BLOCKS_AT_HAND]
             marks = ", ".join("?" * len(part))
-            rows = self._ask(f"SELECT id, results FROM blocks WHERE id IN ({marks})", part)
+            asked = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            rows = self._ask(asked, part)
             if len(rows) < len(part):
                 raise HistoryError(
                     f"the results of run {self._run_id} have changed while they were read",
                     fix="read them again, if the run has not been deleted",
                 )
-            for key, stored in rows:
-                yield key, block.lines_of(stored)
+            for key, stored, checksums in rows:
+                if not block.is_intact(checksums, "results", stored):
+                    raise damaged(self._run_id, "the checksum of its results is wrong")
+                yield key, sound(self._run_id, "the results", partial(block.lines_of, stored))
+
+    def _line(self, lines: list[bytes], place: int) -> bytes:
+        offset = place & OFFSET
+        if offset >= len(lines):
+            raise damaged(self._run_id, f"a block has {len(lines)} results, and needs {offset + 1}")
+        return lines[offset]
+
+    def _result(self, lines: list[bytes], place: int) -> EvalResult:
+        line = self._line(lines, place)
+        return sound(self._run_id, "a result", partial(read, line))
 
 
 def _scattered(places: Sequence[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from proctor import codec
+from proctor.errors import HistoryError
 from proctor.history import finding
 from proctor.history.database import Connection
 from proctor.records.metric import MetricValue
@@ -24,7 +25,13 @@ class _Metrics(msgspec.Struct):
 
 def tables_of(stored: bytes | None) -> MetricTables:
     """Metrics as they were stored; none of a run that has not ended."""
-    tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
+    try:
+        tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise HistoryError(
+            f"the history is damaged: the metrics of a run cannot be read ({error})",
+            fix="restore the history from a backup, or delete the run: proctor delete RUN",
+        ) from None
     return tables.metrics, tables.by_configuration
 
 

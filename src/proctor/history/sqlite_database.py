@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,31 +11,18 @@ from typing import Any
 from proctor.errors import HistoryError
 from proctor.history.claim import claim, is_claimed
 from proctor.history.database import Ask, Connection, bring_forward, migrations
+from proctor.history.read_only import (
+    BUSY_SECONDS,
+    OTHER_FILE,
+    SQLiteConnection,
+    may_be_read_only,
+    open_read_only,
+)
 
-BUSY_SECONDS, AGAIN_SECONDS = 30.0, 0.01
+AGAIN_SECONDS = 0.01
 # A deletion does not wait longer than this for readers, before it leaves the log to be emptied by
 # a later one or by the last process that closes the file.
 SCRUB_SECONDS = 2.0
-OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
-
-
-class SQLiteConnection(sqlite3.Connection):
-    """A connection whose transactions are taken at their beginning, so that they cannot clash."""
-
-    usable = True
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
-        self.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.execute("COMMIT")
-        except BaseException:
-            # A full disk may have ended the transaction already.
-            if self.in_transaction:
-                self.execute("ROLLBACK")
-            raise
 
 
 class SQLiteDatabase:
@@ -47,6 +32,9 @@ class SQLiteDatabase:
     # A transaction that writes has the whole file to itself.
     locking = ""
     fix = "see that the disk has room and the file may be written"
+    reading_fix = (
+        "restore the file from a backup, or use another one with PROCTOR_HISTORY or --history"
+    )
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -95,7 +83,8 @@ def open_database(path: Path) -> SQLiteConnection:
     so that what was committed survives a power cut too.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
         connection = _connect(path)
         try:
             bring_forward(
@@ -109,7 +98,10 @@ def open_database(path: Path) -> SQLiteConnection:
         except BaseException:
             connection.close()
             raise
-    except (sqlite3.Error, OSError) as error:
+    # What SQLite says of a damaged file may quote bytes of it that are no text.
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        if may_be_read_only(error, path):
+            return open_read_only(path, open_database)
         raise HistoryError(
             f"the history cannot be opened: {error}", where=str(path), fix=OTHER_FILE
         ) from error

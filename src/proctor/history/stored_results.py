@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, compress
 from operator import eq
@@ -25,6 +26,7 @@ from proctor.history.block import (
     TOKENS,
     VALUE,
 )
+from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Ask
 from proctor.history.figures import Beside, together
 from proctor.history.payload import sample_in
@@ -79,6 +81,7 @@ class StoredResults:
         self._configuration = configuration
         self._record = block.record_of(len(run.evaluators))
         self._known: dict[Any, Any] = {}
+        self._check = BlockCheck(run)
         self._reader = ResultReader(ask, run.run_id)
 
     def __len__(self) -> int:
@@ -108,7 +111,7 @@ class StoredResults:
     def counts(self) -> Counts:
         if self._configuration is not None:
             return count_outcomes(self.outcomes())
-        return Counts(*self._sums(*OUTCOMES))
+        return Counts(*self._sums())
 
     def outcomes(self) -> bytes:
         def read() -> bytes:
@@ -191,8 +194,10 @@ class StoredResults:
                     yield row
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
-        for figures, lines in self._blocks("figures, results"):
-            yield from map(sample_in, self._mine(figures, block.lines_of(lines)))
+        for figures, stored in self._blocks("figures, results"):
+            lines = self._check.lines(stored, len(figures))
+            for line in self._mine(figures, lines):
+                yield sound(self._run.run_id, "a sample", partial(sample_in, line))
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}
@@ -340,12 +345,15 @@ class StoredResults:
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """The run's blocks in order, some hundred at a time, so that memory stays flat."""
-        last = 0
-        sql = f"SELECT id, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
+        last, names = 0, columns.split(", ")
+        sql = (
+            f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
+        )
         while True:
             rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
             for row in rows:
-                yield row[1:]
+                self._check.row(names, row[2:], row[1])
+                yield row[2:]
             if len(rows) < BLOCKS_AT_ONCE:
                 return
             last = rows[-1][0]
@@ -355,9 +363,11 @@ class StoredResults:
         found = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
         return bool(self._ask(found, (self._run_key,)))
 
-    def _sums(self, *columns: str) -> tuple[int, ...]:
-        sums = ", ".join(f"CAST(coalesce(sum({column}), 0) AS BIGINT)" for column in columns)
-        return self._ask(f"SELECT {sums} FROM blocks WHERE run = ?", (self._run_key,))[0]
+    def _sums(self) -> tuple[int, ...]:
+        """How many results there are of each outcome."""
+        columns = ", ".join(OUTCOMES)
+        asked = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
+        return self._check.counts(self._ask(asked, (self._run_key,)))
 
     def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """What was read is kept for the next question, if the run is over and not too large."""
@@ -378,7 +388,7 @@ class StoredResults:
         if self._run.status == "running":
             return False
         if "small" not in self._known:
-            self._known["small"] = sum(self._sums(*OUTCOMES)) <= KEPT_UP_TO
+            self._known["small"] = sum(self._sums()) <= KEPT_UP_TO
         return bool(self._known["small"])
 
 

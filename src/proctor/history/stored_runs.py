@@ -15,6 +15,7 @@ from proctor import codec
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding, run_rows
 from proctor.history.block import STORED, record_of, rows, without_errors
+from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.restoring import Restoration
 from proctor.history.run_rows import MetricTable, MetricTables
@@ -159,10 +160,15 @@ class StoredRuns:
                 "SELECT id FROM blocks WHERE run = ? AND error + unscored + failed > 0", (run_key,)
             ).fetchall()
             for (key,) in keys:
-                stored = connection.execute(
-                    f"SELECT {', '.join(STORED)} FROM blocks WHERE id = ?", (key,)
+                *stored, checksums = connection.execute(
+                    f"SELECT {', '.join(STORED)}, checksums FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                left = without_errors(stored, len(metadata.evaluators))
+                BlockCheck(metadata).row(STORED, stored, checksums)
+                left = sound(
+                    run_id,
+                    "the results",
+                    partial(without_errors, stored, len(metadata.evaluators)),
+                )
                 if len(left) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, rows(run_key, left))
@@ -337,9 +343,11 @@ class StoredRuns:
                     raise
                 # The server was away, or has closed what was idle for long: once more.
                 return self._connection.execute(sql, values).fetchall()
-        except self._database.errors as error:
+        except (self._database.errors, UnicodeDecodeError) as error:
             raise HistoryError(
-                f"the history cannot be read: {first_line(error)}", where=self._database.where
+                f"the history cannot be read: {first_line(error)}",
+                where=self._database.where,
+                fix=self._database.reading_fix,
             ) from error
 
     @contextlib.contextmanager

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
+from proctor.records.numbers import token_count
 from proctor.records.sample import kind_of
 from proctor.records.session import Usage
 
@@ -23,7 +24,6 @@ _PARTS = frozenset(
 _MEDIA = frozenset(("text", "inlineData", "inline_data", "fileData", "file_data", "image_url"))
 _NOTHING: Mapping[str, Any] = {}
 # What SQL and JSON readers take for a whole number everywhere.
-_LARGEST = 2**63 - 1
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -47,11 +47,7 @@ def count(value: Any) -> int | None:
     >>> count(3), count(3.0), count(True), count(-1), count("3")
     (3, 3, None, None, None)
     """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
-        return value
-    return None
+    return token_count(value)
 
 
 def amount(value: Any) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+import msgspec
+
 from proctor.interchange.parts import EndPart
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
@@ -13,11 +15,14 @@ from proctor.records.trial import EvalResult
 FIELD = "field"
 TOLERANCE = 1e-6
 
+Table = dict[str, list[float]]
+
 
 class Tally:
     """Counts results as they are read: verdicts and mean scores, by configuration and evaluator.
 
-    Only these are held against the end; other metrics may be anybody's own.
+    Only these are held against the end; other metrics may be anybody's own. Earlier versions
+    ignored skipped scores in the verdict of a result: a file may agree with that count instead.
     """
 
     def __init__(self, run: RunMetadata) -> None:
@@ -27,11 +32,17 @@ class Tally:
             else (f"{spec.name}.pass_rate", f"{spec.name}.mean")
             for spec in run.evaluators
         }
-        self._found: dict[str, dict[str, list[float]]] = {c.name: {} for c in run.configurations}
+        names = [configuration.name for configuration in run.configurations]
+        self._found: dict[str, Table] = {name: {} for name in names}
+        self._ignoring: dict[str, Table] = {name: {} for name in names}
 
     def add(self, result: EvalResult) -> None:
         """Count a result, of one of the run's configurations."""
-        table = self._found[result.trial.configuration]
+        self._add(self._found, result)
+        self._add(self._ignoring, msgspec.structs.replace(result, skipped="ignore"))
+
+    def _add(self, tables: dict[str, Table], result: EvalResult) -> None:
+        table = tables[result.trial.configuration]
         outcome, value = result.verdict()
         if outcome in ("passed", "failed") and value is not None:
             _count(table, "pass_rate", float(outcome == "passed"))
@@ -46,15 +57,19 @@ class Tally:
 
     def fault(self, end: EndPart) -> str:
         """What the end tells that the results do not amount to, in words; empty if all fits."""
-        whole: dict[str, list[float]] = {}
-        for table in self._found.values():
+        fault = self._fault(self._found, end)
+        return fault if fault and self._fault(self._ignoring, end) else ""
+
+    def _fault(self, tables_found: dict[str, Table], end: EndPart) -> str:
+        whole: Table = {}
+        for table in tables_found.values():
             for name, (n, total) in table.items():
                 kept = whole.setdefault(name, [0, 0.0])
                 kept[0] += n
                 kept[1] += total
         tables = [("", end.metrics, whole)]
         tables += [
-            (f" of {name}", told, self._found.get(name, {}))
+            (f" of {name}", told, tables_found.get(name, {}))
             for name, told in end.by_configuration.items()
         ]
         names = ["pass_rate", "mean_score", *chain.from_iterable(self._named.values())]

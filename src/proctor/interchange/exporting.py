@@ -9,6 +9,7 @@ from proctor.errors import HistoryError, UsageError
 from proctor.interchange import jsonl, parquet, rows, table_csv
 from proctor.interchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun
 from proctor.ports import History
+from proctor.records.lossless import tagged_result
 from proctor.records.run import RunMetadata
 
 
@@ -42,7 +43,8 @@ def _whole(history: History, run: RunMetadata, baselines: dict[str, str]) -> Who
 def _results(history: History, run: RunMetadata, places: array[int]) -> Iterator[ResultPart]:
     try:
         for place, result in zip(places, history.results(run.run_id), strict=True):
-            yield ResultPart(place, result)
+            # Tagged: JSON would make a list of a tuple, and null of NaN.
+            yield ResultPart(place, tagged_result(result))
     except ValueError:
         raise HistoryError(
             f"the results of run {run.run_id} have changed while they were read",

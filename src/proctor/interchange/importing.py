@@ -29,6 +29,7 @@ from proctor.interchange.parts import (
     format_of,
 )
 from proctor.ports import History
+from proctor.records.lossless import restored_result, tagged_result
 from proctor.records.run import RunMetadata
 
 READERS: dict[Format, Callable[[Path], Iterator[Placed]]] = {
@@ -122,7 +123,7 @@ def _take(history: History, run: RunMetadata, parts: Iterator[Placed], where: st
         count = 0
         for part in _of(run, parts, where):
             if isinstance(part, ResultPart):
-                restored.add(part.position, part.result)
+                restored.add(part.position, restored_result(part.result))
                 count += 1
             elif isinstance(part, EndPart) and (part.metrics or part.by_configuration):
                 restored.finish(part.metrics, part.by_configuration)
@@ -139,7 +140,9 @@ def _compare(history: History, run: RunMetadata, parts: Iterator[Placed], where:
     for part in _of(run, parts, where):
         if isinstance(part, ResultPart):
             count += 1
-            if codec.encode(next(results, None)) != codec.encode((part.position, part.result)):
+            here = next(results, None)
+            known = None if here is None else (here[0], tagged_result(here[1]))
+            if codec.encode(known) != codec.encode((part.position, part.result)):
                 differs = differs or f"its result at place {part.position}"
         elif isinstance(part, EndPart):
             tables = [part.metrics, part.by_configuration]

@@ -14,6 +14,7 @@ from proctor.interchange.parts import (
     WholeRun,
     read_part,
 )
+from proctor.records.lossless import restored_result
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 
@@ -64,7 +65,7 @@ def rows(run: WholeRun) -> Iterator[Row]:
     }
     whole: str | None = codec.encode(frame).decode()
     for part in results:
-        row = about | _readable(part.result)
+        row = about | _readable(restored_result(part.result))
         yield {**row, RECORD: codec.encode(part).decode(), RUN_RECORD: whole}
         whole = None
     if whole is not None:

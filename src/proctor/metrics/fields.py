@@ -13,7 +13,7 @@ from proctor.fields.view import result_of
 from proctor.metrics.estimates import any_mean_of, mean_of
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results, cluster_of, shared_clusters
-from proctor.records.score import NOT_LAST, Score, parts_of
+from proctor.records.score import NOT_ASKED, Score, parts_of
 from proctor.records.trial import EvalResult
 
 FIELD = "field"
@@ -79,7 +79,7 @@ class _Numbers:
         """A score's value; where it is told only of another epoch, it is not missing here."""
         if score.value is not None:
             self.add(score.value, cluster)
-        elif score.reason == NOT_LAST:
+        elif score.reason in NOT_ASKED:
             self._not_asked += 1
 
     def add(self, value: float, cluster: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from proctor.metrics.estimates import any_mean_of
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results
-from proctor.records.rubric_scores import TOTAL_SCORE, Columns, has_failed, total_of
+from proctor.records.rubric_scores import TOTAL_SCORE, Columns, has_failed, is_partial, total_of
 from proctor.statistics.intervals import Interval
 
 
@@ -34,7 +34,7 @@ class RubricTotalMetric:
             total = total_of(result.scores, self._columns)
             failed = has_failed(result.scores, self._columns)
             totals.append(total)
-            partial += total is not None and failed
+            partial += total is not None and is_partial(result.scores, self._columns)
             # Where every rubric was skipped nothing is missing.
             skipped += total is None and result.success and not failed
         known = array("d", (total.score for total in totals if total is not None))

@@ -18,6 +18,7 @@ from proctor.providers.transport.access import Reach, access
 from proctor.providers.transport.endpoint import Errand, Misfit, decoded, endpoint
 from proctor.providers.transport.retries import patience
 from proctor.records.session import Usage
+from proctor.sessions import checked_usage
 
 # How many batches may be under way at once, as far as the endpoint's limiter lets them.
 PARALLEL = 4
@@ -34,13 +35,9 @@ class _Row(msgspec.Struct):
     embedding: list[float]
 
 
-class _Used(msgspec.Struct):
-    prompt_tokens: int | None = None
-
-
 class _Answer(msgspec.Struct):
     data: list[_Row]
-    usage: _Used | None = None
+    usage: Any = None
 
 
 class EmbedderOptions(Reach, total=False):
@@ -77,7 +74,7 @@ class EndpointEmbedder:
         self._patience = patience(
             options.get("retries", 4),
             options.get("retry_delay", 0.5),
-            options.get("timeout", 60.0),
+            options.get("timeout"),
             where=address,
         )
         self._endpoint = endpoint(found.origin, found.key, headers_for(found.key, None))
@@ -102,14 +99,14 @@ class EndpointEmbedder:
         )
         vectors, tokens = answer.value
         if spending is not None:
-            used = Usage(tokens, 0)
+            used = checked_usage(Usage(tokens, 0), self.name)
             cost = self._prices.cost(self._address, used)
             spending.end(self.name, msgspec.structs.replace(used, cost=cost))
         return vectors
 
 
-def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], int | None]:
-    """The vectors in the order of the texts, and how many tokens these had, if that is told."""
+def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], Any]:
+    """The vectors in the order of the texts, and how many tokens these had, as reported."""
     answer, _ = decoded(_Answer, body)
     rows = answer.data
     if sorted(row.index for row in rows) != list(range(count)):
@@ -117,7 +114,8 @@ def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], int | None
     vectors: list[Sequence[float]] = [
         row.embedding for row in sorted(rows, key=lambda row: row.index)
     ]
-    return vectors, None if answer.usage is None else answer.usage.prompt_tokens
+    usage = answer.usage if isinstance(answer.usage, dict) else {}
+    return vectors, usage.get("prompt_tokens")
 
 
 def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:

@@ -18,7 +18,7 @@ from typing import IO
 
 import msgspec
 
-from proctor import extras, weights
+from proctor import extras, stopwatch, weights
 from proctor.errors import CallFailed, ModelError
 from proctor.providers.openai import OpenAIAdapter
 from proctor.providers.prices import Prices
@@ -40,13 +40,14 @@ def connect(
     context: int = 4096,
     parallel: int = 2,
     max_tokens: int = MAX_TOKENS,
-    timeout: float = 120.0,
+    timeout: float | None = None,
 ) -> LocalAdapter:
     """A model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
     `context` is how many tokens a question and its answer may have together, `parallel` how many
     questions are answered at once, `max_tokens` where an answer ends whose question sets no limit
-    of its own, `timeout` for one question.
+    of its own. `timeout` limits one question in seconds, from the moment when its turn has come;
+    without it, the run's or the evaluator's own limit holds, and at least 120 seconds.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
@@ -72,7 +73,9 @@ class LocalAdapter:
 
     fits_schema = True
 
-    def __init__(self, address: str, served: Served, timeout: float, max_tokens: int) -> None:
+    def __init__(
+        self, address: str, served: Served, timeout: float | None, max_tokens: int
+    ) -> None:
         self.model = address
         # An answer that is cut off earlier is another answer.
         self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
@@ -107,9 +110,11 @@ class LocalAdapter:
 
     async def _started(self, timeout: float | None) -> str:
         try:
-            async with asyncio.timeout(timeout):
-                url: str = await in_thread(self._served.start)
-                return url
+            # Starting is no part of the time that a question may take.
+            with stopwatch.halted():
+                async with asyncio.timeout(timeout):
+                    url: str = await in_thread(self._served.start)
+                    return url
         except TimeoutError:
             # It goes on starting, and the next question finds it.
             raise CallFailed(
@@ -117,7 +122,7 @@ class LocalAdapter:
             ) from None
 
     def _adapter(self, url: str) -> OpenAIAdapter:
-        return OpenAIAdapter(
+        adapter = OpenAIAdapter(
             "local",
             base_url=f"{url}/v1",
             # Not one from the environment: a key has no business with this server.
@@ -128,6 +133,9 @@ class LocalAdapter:
             prices=Prices.free(),
             name=self.model,
         )
+        # More would wait in the server, where waiting counts as time of the model.
+        adapter.hold_to(self._served.parallel)
+        return adapter
 
 
 class Served:
@@ -135,12 +143,12 @@ class Served:
 
     def __init__(self, file: Path, context: int, parallel: int) -> None:
         self._file = file
-        self._context, self._parallel = context, parallel
+        self._context, self.parallel = context, parallel
 
     @property
     def _key(self) -> tuple[int, Path, int, int]:
         # A process that was forked off must not use, or end, the server of its parent.
-        return os.getpid(), self._file, self._context, self._parallel
+        return os.getpid(), self._file, self._context, self.parallel
 
     def running(self) -> str | None:
         """The address of the server, or None if it does not run."""
@@ -152,7 +160,7 @@ class Served:
         with _starting(self._key):
             url = self.running()
             if url is None:
-                room = ["--context", str(self._context), "--parallel", str(self._parallel)]
+                room = ["--context", str(self._context), "--parallel", str(self.parallel)]
                 server = _Server([str(self._file), *room])
                 _SERVERS[self._key] = server
                 url = server.url

@@ -72,6 +72,10 @@ class OpenAIAdapter:
         name = self._name or await self._only_model(timeout)
         return await self._line.complete(f"{self._base}/chat/completions", name, request, timeout)
 
+    def hold_to(self, most: int) -> None:
+        """Send at most this many requests at a time; the others wait for their turn here."""
+        self._line.endpoint.limiter.hold_to(most)
+
     async def _only_model(self, timeout: float | None) -> str:
         errand = Errand(self.model, f"{self._base}/models", None)
         answer = await self._line.endpoint.ask(errand, read_models, self._line.patience, timeout)

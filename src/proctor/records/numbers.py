@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, InvalidOperation
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -45,3 +45,35 @@ def is_fraction(value: Any) -> bool:
     (True, False)
     """
     return is_number(value) and 0 <= value <= 1
+
+
+# No call uses more tokens, or costs more, than this; a server that says so is wrong.
+MOST_TOKENS = 10**12
+MOST_COST = 1e9
+
+
+def token_count(value: Any) -> int | None:
+    """A number of tokens as a server, a log or a user reports it; None if it cannot be one.
+
+    >>> token_count(12), token_count(12.0), token_count(-1), token_count(True), token_count("12")
+    (12, 12, None, None, None)
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return None
+    count = int(value)
+    return count if 0 <= count <= MOST_TOKENS else None
+
+
+def total_tokens(*counts: Any) -> Any:
+    """The sum of the counts that are there; the first impossible one instead, to be noticed.
+
+    >>> total_tokens(3, None, 4), total_tokens(3, -4), total_tokens(None)
+    (7, -4, None)
+    """
+    reported = [count for count in counts if count is not None]
+    impossible = [count for count in reported if token_count(count) is None]
+    if impossible:
+        return impossible[0]
+    return sum(map(int, reported)) if reported else None

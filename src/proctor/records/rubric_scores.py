@@ -83,11 +83,14 @@ def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
     return math.fsum(weight * value for weight, value in weighted) / weight
 
 
-def has_failed(scores: Mapping[str, Score], columns: Columns) -> bool:
-    """True if one of the rubrics failed: what they come to then lacks it.
+def is_partial(scores: Mapping[str, Score], columns: Columns) -> bool:
+    """True if one of the rubrics has no score, because it failed or was skipped."""
+    said = (scores.get(column.name) for column in columns.columns)
+    return any(score is not None and not score.ok for score in said)
 
-    One that was skipped had nothing to say, and is not missing.
-    """
+
+def has_failed(scores: Mapping[str, Score], columns: Columns) -> bool:
+    """True if one of the rubrics failed."""
     said = (scores.get(column.name) for column in columns.columns)
     return any(score is not None and score.status == "error" for score in said)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 
 RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
@@ -46,7 +48,9 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
     before. `redact` says what is taken out before anything is stored: secrets, personal data as
     well, or nothing. `max_output_bytes` is the largest output that is accepted, as JSON; also the
-    largest session, and the largest details of a score.
+    largest session, and the largest details of a score. `skipped` says what a skipped check means
+    for its result: "skip" (the result is skipped too, unless another check failed) or "ignore"
+    (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -63,23 +67,67 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     redact: Redact = "secrets"
     shuffle: int | None = None
     max_output_bytes: Positive = 10_000_000
+    skipped: Skipped = "skip"
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An evaluator as data: the name under which scores are kept, what it is, its parameters."""
+    """An evaluator as data: the name under which scores are kept, what it is, its parameters.
+
+    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    """
 
     name: str
     uses: str
     parameters: dict[str, Any] = {}
     identity: str = ""
+    uncovered: tuple[str, ...] = ()
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The models that it asks for a verdict; empty for one that judges by rules.
+
+        >>> EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt-4o-mini"}).judges
+        ('openai:gpt-4o-mini',)
+        """
+        return tuple(dict.fromkeys(_models(self.parameters, _JUDGES)))
+
+    @property
+    def judges_inside(self) -> tuple[str, ...]:
+        """The models that it, or any evaluator it is made of, asks for a verdict."""
+        return tuple(dict.fromkeys(_models(self.parameters, (*_JUDGES, *_PARTS))))
+
+
+# The parameters of evaluators that hold a model, and those that hold other evaluators.
+_JUDGES = ("adapter", "judge", "judges")
+_PARTS = ("evaluator", "evaluators", "of")
+
+
+def _models(given: Any, keys: tuple[str, ...]) -> list[str]:
+    """The models in the parameters of an evaluator; evaluators in them are looked through."""
+    if isinstance(given, Mapping):
+        inside = given.get("parameters", given)
+        held = [inside[key] for key in keys if key in inside] if isinstance(inside, Mapping) else []
+    else:
+        held = list(given)
+    found: list[str] = []
+    for value in held:
+        if isinstance(value, str):
+            found += [value] if ":" in value else []
+        elif isinstance(value, Mapping | list | tuple):
+            found += _models(value, keys)
+    return found
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A target as data: its name, how it is called, and what tells it from another."""
+    """A target as data: its name, how it is called, and what tells it from another.
+
+    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    """
 
     name: str
     kind: str
     identity: str = ""
+    uncovered: tuple[str, ...] = ()
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -132,6 +180,21 @@ class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     of: int | None = None
 
 
+class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many of a run's outputs came from the cache, and of how many.
+
+    >>> str(CachedOutputs(3, 1200))
+    '3 of 1,200 outputs from the cache'
+    """
+
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        outputs = "output" if self.of == 1 else "outputs"
+        return f"{self.count:,} of {self.of:,} {outputs} from the cache"
+
+
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run but its results; `total` is how many trials were planned, if known.
 
@@ -140,6 +203,7 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     before it was stored. `stopped_early` is there if a completed run left some of its trials out.
     `planned_samples` are the ids of a submitted run's samples in the order of its plan, until all
     their results are collected.
+    `cached_outputs` says how many outputs came from the cache, None if no cache was in use.
     """
 
     run_id: str
@@ -165,3 +229,4 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     redacted: dict[str, int] = {}
     stopped_early: StoppedEarly | None = None
     planned_samples: tuple[str, ...] = ()
+    cached_outputs: CachedOutputs | None = None

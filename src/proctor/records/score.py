@@ -11,9 +11,15 @@ import msgspec
 from proctor.records.numbers import is_fraction
 
 Status = Literal["ok", "error", "skipped"]
+# What a combination does with a skipped part: it is skipped too, or the part is left out.
+Skipped = Literal["skip", "ignore"]
 
 # Why an evaluator of repeats says nothing of the others: it is not missing there.
 NOT_LAST = "it is told once a sample, in the last of its epochs"
+# Why an evaluator that compares says nothing of the baseline configuration itself.
+IS_BASELINE = "this is the baseline, which is compared with nothing"
+# Such scores are skipped by design: they leave no combination undecided and are not missing.
+NOT_ASKED = frozenset({NOT_LAST, IS_BASELINE})
 
 
 # What custom evaluators and combinations call a score's parts in the mappings they return.
@@ -136,11 +142,12 @@ def parts_of(score: Score) -> dict[str, Score]:
         return {}
 
 
-def combine_all(scores: Mapping[str, Score]) -> Score:
+def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """All must pass; the value is the mean. One rule for `all_of`, `and` and a result's score.
 
-    Skipped scores have nothing to say and are left out. One verdict that did not pass decides,
-    whatever the others say; where all verdicts passed, an error leaves the whole undecided.
+    A verdict that did not pass decides. Without one, an error makes the combination an error, and
+    a skipped score makes it skipped: what could not be judged has not passed. With
+    `skipped="ignore"` skipped scores are left out.
 
     >>> combine_all({"a": Score(1.0, True), "b": Score(0.5, False)}).value
     0.75
@@ -148,63 +155,87 @@ def combine_all(scores: Mapping[str, Score]) -> Score:
     False
     >>> combine_all({"a": Score(1.0, True), "b": Score.error("no answer")}).status
     'error'
+    >>> combine_all({"a": Score(1.0, True), "b": Score.skipped("no text")}).status
+    'skipped'
+    >>> combine_all({"a": Score(1.0, True), "b": Score.skipped("no text")}, "ignore").passed
+    True
     """
-    told = _told(scores)
-    if isinstance(told, Score):
-        return told
-    errors = [name for name, score in told.items() if not score.ok]
-    verdicts = [score for score in told.values() if score.ok]
-    passed = all(score.passed for score in verdicts)
-    # Who failed is why it did not pass; what the others say is in the details.
-    guilty = told if passed and not errors else {n: s for n, s in told.items() if not s.passed}
-    reasons, details = _reasons(guilty, scores), _details(scores, errors)
-    if errors and passed:
-        return Score.error(reasons, details)
+    verdicts = [score for score in scores.values() if score.ok]
+    errors = _with_status(scores, "error")
+    failed = any(score.passed is False for score in verdicts)
+    details = _details(scores, errors)
+    if not failed:
+        if errors:
+            return Score.error(_reasons(errors, scores), details)
+        unknown = undecided(scores, skipped) if verdicts else scores
+        if unknown or not verdicts:
+            return Score.skipped(_reasons(unknown, scores), details)
     values = [score.value for score in verdicts if score.value is not None]
-    return Score(fsum(values) / len(values), passed, reasons, details)
+    # The failures are the reason; what the others say is in the details.
+    told = {
+        name: score
+        for name, score in scores.items()
+        if (score.status == "error" or score.passed is False if failed else score.ok)
+    }
+    return Score(fsum(values) / len(values), not failed, _reasons(told, scores), details)
 
 
-def combine_any(scores: Mapping[str, Score]) -> Score:
+def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """One must pass; the value is the greatest. One rule for `any_of` and `or`.
 
-    An error counts as not passed and the details name it; only errors make an error.
+    A verdict that passed decides. Without one, a skipped score makes the combination skipped: it
+    might have passed. An error counts as not passed and the details name it; only errors make an
+    error. With `skipped="ignore"` skipped scores are left out.
 
     >>> combine_any({"a": Score(1.0, True), "b": Score.error("no answer")}).passed
     True
+    >>> combine_any({"a": Score(0.0, False), "b": Score.skipped("no text")}).status
+    'skipped'
     """
-    told = _told(scores)
-    if isinstance(told, Score):
-        return told
-    errors = [name for name, score in told.items() if not score.ok]
-    values = [score.value for score in told.values() if score.value is not None]
-    if not values:
-        return Score.error(_reasons(told, scores), _details(scores, errors))
-    return Score(
-        max(values),
-        any(score.passed for score in told.values()),
-        _reasons(told, scores),
-        _details(scores, errors),
-    )
-
-
-def _told(scores: Mapping[str, Score]) -> dict[str, Score] | Score:
-    """The scores that say something; a skipped score if none does."""
+    verdicts = [score for score in scores.values() if score.ok]
+    errors = _with_status(scores, "error")
+    passed = any(score.passed is True for score in verdicts)
+    details = _details(scores, errors)
+    unknown = {} if passed else undecided(scores, skipped)
+    if unknown or not (verdicts or errors):
+        told = {**(unknown or scores), **errors}
+        return Score.skipped(_reasons(told, scores), details)
+    if not verdicts:
+        return Score.error(_reasons(errors, scores), details)
+    values = [score.value for score in verdicts if score.value is not None]
     told = {name: score for name, score in scores.items() if score.status != "skipped"}
-    return told or Score.skipped(_reasons(scores, scores), _details(scores))
+    return Score(max(values), passed, _reasons(told, scores), details)
+
+
+def _with_status(scores: Mapping[str, Score], status: Status) -> dict[str, Score]:
+    return {name: score for name, score in scores.items() if score.status == status}
+
+
+def undecided(scores: Mapping[str, Score], skipped: Skipped) -> dict[str, Score]:
+    """The skipped scores that leave a combination undecided."""
+    if skipped == "ignore":
+        return {}
+    found = _with_status(scores, "skipped")
+    return {name: score for name, score in found.items() if score.reason not in NOT_ASKED}
 
 
 def _reasons(told: Mapping[str, Score], scores: Mapping[str, Score]) -> str:
     """What each says, under its name where there are several."""
     reasons = {name: score.reason for name, score in told.items() if score.reason}
+    if len(set(reasons.values())) == 1 and NOT_ASKED.issuperset(reasons.values()):
+        return next(iter(reasons.values()))
     if len(scores) == 1:
         return "".join(reasons.values())
-    silent = [name for name, score in told.items() if not score.reason and not score.passed]
-    reasons |= dict.fromkeys(silent, "did not pass")
+    silent = {name: score for name, score in told.items() if not score.reason and not score.passed}
+    reasons |= {name: _SILENT[score.status] for name, score in silent.items()}
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 
 
-def _details(scores: Mapping[str, Score], errors: list[str] | None = None) -> dict[str, Any]:
+_SILENT = {"ok": "did not pass", "error": "failed", "skipped": "was skipped"}
+
+
+def _details(scores: Mapping[str, Score], errors: Mapping[str, Score]) -> dict[str, Any]:
     details: dict[str, Any] = {"parts": dict(scores)}
     if errors:
-        details["errors"] = errors
+        details["errors"] = list(errors)
     return details

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from proctor.records.numbers import MOST_COST, is_number, token_count
+
 EventT = TypeVar("EventT")
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -47,6 +49,43 @@ class Usage(
         )
 
 
+def impossible_counts(usage: Usage) -> dict[str, Any]:
+    """The fields of a usage that no call can have, by name: negative, absurd or no numbers.
+
+    >>> impossible_counts(Usage(-5, 3)), impossible_counts(Usage(5, 3))
+    ({'input_tokens': -5}, {})
+    """
+    counts = {name: getattr(usage, name) for name in _COUNTS}
+    wrong = {
+        name: value
+        for name, value in counts.items()
+        if value is not None and token_count(value) is None
+    }
+    cost = usage.cost
+    if cost is not None and not (is_number(cost) and 0 <= cost <= MOST_COST):
+        wrong["cost"] = cost
+    return wrong
+
+
+def plausible_usage(usage: Usage) -> Usage:
+    """The usage, or what of it can be true.
+
+    Without its input or its output a total would be too small, so neither is believed then.
+
+    >>> plausible_usage(Usage(5, -3, 2)), plausible_usage(Usage(5, 3, -2))
+    (Usage(), Usage(input_tokens=5, output_tokens=3))
+    """
+    wrong = impossible_counts(usage)
+    counts = {name: getattr(usage, name) for name in _COUNTS}
+    if not wrong and all(type(value) in (int, type(None)) for value in counts.values()):
+        return usage
+    if "input_tokens" in wrong or "output_tokens" in wrong:
+        counts = dict.fromkeys(counts)
+    counts = {name: token_count(value) for name, value in counts.items()}
+    return Usage(cost=None if "cost" in wrong else usage.cost, **counts)
+
+
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 NumberT = TypeVar("NumberT", int, float)
 
 
@@ -247,7 +286,8 @@ def as_event(event: Any) -> Event:
 
 
 def _used(events: Iterable[Event]) -> Usage:
-    return sum((event.usage for event in events if isinstance(event, ModelCall)), Usage())
+    calls = (event.usage for event in events if isinstance(event, ModelCall))
+    return sum(map(plausible_usage, calls), Usage())
 
 
 def _of_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:

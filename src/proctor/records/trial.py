@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.records.sample import Sample
-from proctor.records.score import Score, combine_all
+from proctor.records.score import NOT_ASKED, Score, Skipped, combine_all
 from proctor.records.session import Session, Usage
 
 DEFAULT_CONFIGURATION = "default"
@@ -91,13 +91,15 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One trial with its scores; `sessions` hold what evaluators asked of models, by their name.
 
-    `delivery` is there if a worker ran the trial.
+    `delivery` is there if a worker ran the trial. `skipped` says what a skipped score means for
+    the result: "skip" (it is skipped too, unless another score failed) or "ignore".
     """
 
     trial: Trial
     scores: dict[str, Score] = {}
     sessions: dict[str, Session] = {}
     delivery: Delivery | None = None
+    skipped: Skipped = "skip"
 
     @property
     def sample_id(self) -> str:
@@ -139,11 +141,11 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             return Score.skipped("no evaluator was given")
         if len(self.scores) == 1:
             return next(iter(self.scores.values()))
-        return combine_all(self.scores)
+        return combine_all(self.scores, self.skipped)
 
     @property
     def passed(self) -> bool:
-        """True if the target gave an output and every verdict on it passed."""
+        """True if the target gave an output and every evaluator passed it."""
         return self.outcome == "passed"
 
     @property
@@ -155,15 +157,17 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """The outcome and the value of `score`, without building it."""
         if self.trial.error is not None:
             return "error", None
-        values, passed, errors = [], True, False
+        values, passed, errors, unknown = [], True, False, False
         for score in self.scores.values():
             if score.value is not None:
                 values.append(score.value)
                 passed = passed and score.passed is True
             elif score.status == "error":
                 errors = True
+            elif score.reason not in NOT_ASKED:
+                unknown = True
         if errors and passed:
             return "unscored", None
-        if not values:
+        if not values or (unknown and passed and self.skipped != "ignore"):
             return "skipped", None
         return ("passed" if passed else "failed"), fsum(values) / len(values)

@@ -68,6 +68,8 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
         yield _text(f"This run is {status}", "yellow", wrap=True)
     if early := summary.early(run):
         yield _text(f"This run was {early}", wrap=True)
+    if run.cached_outputs is not None:
+        yield _text(str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim")
     for warning in run.warnings:
         yield _text(f"Warning: {warning}", "yellow", wrap=True)
 
@@ -86,7 +88,8 @@ def _side_by_side(tables: Tables) -> Table:
     grid = _grid("Metric")
     usual = {name: _basis(metrics) for name, metrics in tables.items()}
     for name in tables:
-        heading = f"{name}\n{usual[name]}" if name else usual[name]
+        shown = line(name, LINE_LIMIT)
+        heading = f"{shown}\n{usual[name]}" if shown else usual[name]
         grid.add_column(Text(heading), justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
         cells = [

@@ -101,7 +101,8 @@ def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> No
 def describe(result: EvalResult) -> str:
     """One result in words."""
     trial = result.trial
-    heading = f"{line(result.sample_id, RESULT_WIDTH)}  {result.outcome}  ({trial.configuration}"
+    configuration = line(trial.configuration, RESULT_WIDTH)
+    heading = f"{line(result.sample_id, RESULT_WIDTH)}  {result.outcome}  ({configuration}"
     heading += f", epoch {trial.epoch}" if trial.epoch else ""
     heading += "" if trial.latency_ms is None else f", {trial.latency_ms:,.1f} ms"
     heading += f", {trial.attempts} attempts" if trial.attempts > 1 else ""
@@ -116,7 +117,9 @@ def describe(result: EvalResult) -> str:
             excerpt(trial.error.traceback.rstrip(), 4 * RESULT_WIDTH) if trial.error else None,
         ),
     ]
-    opinions = [(name, _opinion(score)) for name, score in result.scores.items()]
+    opinions = [
+        (line(name, RESULT_WIDTH), _opinion(score)) for name, score in result.scores.items()
+    ]
     told = [(name, text) for name, text in [*facts, *opinions] if text]
     width = max(len(name) for name, _ in told)
     indent = "\n" + " " * (width + 4)

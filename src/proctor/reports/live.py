@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LINE_EVERY_SECONDS = 5.0
 SLOW_AFTER_SECONDS = 5.0
 NAME_LIMIT = 40
+NOTICE_LIMIT = 500
 BAR_WIDTH = 60
 
 Display = Callable[[RunView], AbstractContextManager[object]]
@@ -75,7 +76,7 @@ def notes(view: RunView) -> Iterator[str]:
     """What else is worth saying: that it is stopping, and which samples take long."""
     running = view.running()
     if view.notice:
-        yield view.notice
+        yield line(view.notice, NOTICE_LIMIT)
     if view.stopping and running:
         yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
     slow = [

@@ -77,6 +77,7 @@ def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
         "Dataset": f"{dataset.name}{size}",
         "Configurations": ", ".join(c.name for c in names) if len(names) > 1 else "",
         "Duration": duration(run.duration_seconds),
+        "Cache": "" if run.cached_outputs is None else str(run.cached_outputs),
         "Tags": ", ".join(f"{key}={value}" for key, value in sorted(run.tags.items())),
     }
 

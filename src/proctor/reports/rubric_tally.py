@@ -16,6 +16,7 @@ from proctor.records.rubric_scores import (
     Ends,
     columns_in,
     has_failed,
+    is_partial,
     total_of,
 )
 from proctor.records.score import Score
@@ -119,7 +120,7 @@ class Tally:
         failed = has_failed(result.scores, self._columns)
         if total is not None:
             self._totals.add(total.score, cluster)
-            self._partial += failed
+            self._partial += is_partial(result.scores, self._columns)
         elif result.success and not failed:
             self._skipped += 1
         for column in self._columns.columns:

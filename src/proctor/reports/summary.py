@@ -43,9 +43,9 @@ def partial(metric: MetricValue) -> str:
     """How many of a metric's values lack a part, in words.
 
     >>> partial(MetricValue(4.5, 80, partial=36))
-    '36 of 80 totals lack a rubric that failed'
+    '36 of 80 totals lack a rubric without a score'
     """
-    return f"{metric.partial:,} of {metric.n:,} totals lack a rubric that failed"
+    return f"{metric.partial:,} of {metric.n:,} totals lack a rubric without a score"
 
 
 def headline(report: EvalReport) -> str:
@@ -63,7 +63,9 @@ def headline(report: EvalReport) -> str:
         known = metric is not None and metric.interval is not None
         span = f", 95 % interval {interval(metric).removesuffix(' %')}" if metric and known else ""
         judged = counts.passed + counts.failed
-        parts = [f"{counts.passed:,} of {judged:,} passed ({percent(rate)}{span})"]
+        # The denominator is named where it is not all results.
+        of = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
+        parts = [f"{counts.passed:,} of {of} passed ({percent(rate)}{span})"]
     if report.errors:
         parts.append(count(report.errors, "error"))
     if counts.skipped:

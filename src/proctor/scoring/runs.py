@@ -25,7 +25,8 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     `parallel` sessions are in hand at a time, `max_concurrent` calls under way over all of them.
     `judged` are options of the evaluator `rubric`; its time-out begins when a call has its place.
     With `cache`, what a judge has answered is not asked again, in this run or another. `redact`
-    says what is taken out before anything is stored; judges see it all.
+    says what is taken out before anything is stored; judges see it all. With `canary`, the judge
+    is shown a planted bad answer on about one of so many sessions.
     """
 
     parallel: int = PARALLEL
@@ -35,6 +36,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     judged: dict[str, Any] = {}
     redact: Redact = "secrets"
+    canary: int | None = None
 
 
 class ToldSessions(SessionDataset):
@@ -80,6 +82,7 @@ def scoring_of(
         name=name,
         tags={RUBRICS_VERSION: rubrics.version, **(tags or {})},
         options=options,
+        canary=scoring.canary,
     )
 
 

@@ -57,7 +57,8 @@ class CommandTarget:
         if problems:
             raise TargetError("the command cannot be run", where=name or "", problems=problems)
         identity = codec.digest(self._argv, cwd, env or {}, _programs(self._argv, cwd))[:16]
-        self.spec = TargetSpec(name or _name(self._argv, cwd), "command", identity)
+        uncovered = ("what the program imports and reads besides the files that it is given",)
+        self.spec = TargetSpec(name or _name(self._argv, cwd), "command", identity, uncovered)
 
     def __repr__(self) -> str:
         return f"CommandTarget({self.spec.name!r})"
@@ -230,5 +231,7 @@ def _ending(code: int) -> str:
 
 def _programs(argv: Sequence[str], cwd: str | Path | None) -> list[str]:
     """Digests of the files among the words of a command: a changed script is another target."""
-    files = (Path(cwd or ".") / word for word in argv[1:])
+    # The program itself as well, if it lies in the project: an interpreter's path is absolute.
+    words = argv if os.sep in argv[0] and not Path(argv[0]).is_absolute() else argv[1:]
+    files = (Path(cwd or ".") / word for word in words)
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]

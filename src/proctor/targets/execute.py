@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from proctor import codec, sessions
-from proctor.identity import identity_of
+from proctor import sessions
+from proctor.identity import Identity, examine
 from proctor.records.run import TargetSpec
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Reply
@@ -38,7 +38,7 @@ def from_execute(loop: Any, name: str) -> PythonTarget:
     execute = _entry(loop)
     waits = is_async(execute)
     return PythonTarget(
-        TargetSpec(name, "execute", _identity(loop)),
+        TargetSpec(name, "execute", *_identity(loop)),
         reading(execute, reply_of, waits=waits),
         parameters_of(execute, f"{name}.execute"),
         blocking=not waits,
@@ -54,22 +54,22 @@ def _entry(loop: Any) -> Any:
     return beside if "aexecute" in next(filter(None, written), {"aexecute"}) else loop.execute
 
 
-def _identity(loop: Any) -> str:
+def _identity(loop: Any) -> Identity:
     """What tells one loop from another: what its classes define, and what it holds.
 
     `execute` alone would not do, for it is often inherited, and what is asked stands elsewhere.
     """
     code = [
-        [f"{kind.__qualname__}.{name}", identity_of(_bare(part))]
+        [f"{kind.__qualname__}.{name}", _bare(part)]
         for kind in type(loop).__mro__
         if kind is not object
         for name, part in vars(kind).items()
         if isinstance(part, FunctionType) or not name.startswith("__")
     ]
     if not hasattr(loop, "__dict__"):
-        return codec.digest(code, identity_of(loop.execute))[:16]
+        return examine([code, loop.execute])
     held = {name: part for name, part in vars(loop).items() if name not in _PASSING}
-    return codec.digest(code, identity_of(held))[:16]
+    return examine([code, held])
 
 
 def _bare(part: Any) -> Any:

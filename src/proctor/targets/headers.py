@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import Template
 from typing import Any
 
 from proctor.errors import CallFailed, Problem, TargetError
+from proctor.redaction.known import known_secrets
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
-_HIDDEN = "[hidden]"
-_SHORTEST_HIDDEN = 4
+# Headers, variables and parameters of an address whose values are secrets.
+_SECRET = re.compile(
+    r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE
+)
+# In an output a shorter text may be something else than the secret.
+_SHORTEST_IN_ANSWERS = 8
 
 
 class Headers:
@@ -21,13 +26,13 @@ class Headers:
 
     A dollar sign is written `$$`. Variables are looked for when the headers are made and read
     again for each call, so that a renewed token is used. No value is ever shown, nor is any of the
-    secrets given `besides`.
+    values given `besides`, by name.
 
     >>> Headers({"Accept-Language": "en"}).filled()
     {'Accept-Language': 'en'}
     """
 
-    def __init__(self, headers: Mapping[str, str], besides: Iterable[str] = ()) -> None:
+    def __init__(self, headers: Mapping[str, str], besides: Iterable[tuple[str, str]] = ()) -> None:
         problems = [Problem(f"headers.{key}", why) for key, why in _faults(headers)]
         if problems:
             raise TargetError("the headers cannot be used", problems=problems)
@@ -50,16 +55,39 @@ class Headers:
 
     def hide(self, text: str) -> str:
         """The text without any header value or variable that a server may have quoted in it."""
-        secrets = {value.strip() for value in self._secrets()}
-        for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_HIDDEN:
-                text = text.replace(secret, _HIDDEN)
-        return text
+        return known_secrets(self._values(lambda _name: True)).hide(text)
 
-    def _secrets(self) -> list[str]:
-        variables = [name for each in self._templates.values() for name in each.get_identifiers()]
-        whole = [each.safe_substitute(os.environ) for each in self._templates.values()]
-        return [*whole, *(os.environ.get(name, "") for name in variables), *self._besides]
+    def hide_in_answer(self, body: bytes) -> bytes:
+        """An answer without the secrets among them; other values may well be part of an output."""
+        secrets = self._values(is_secret)
+        return known_secrets(secrets, _SHORTEST_IN_ANSWERS).hide_in_bytes(body)
+
+    def as_written(self) -> dict[str, str]:
+        """The headers without secrets, for what tells one endpoint from another."""
+        return {
+            name: "" if is_secret(name) else template.template
+            for name, template in self._templates.items()
+        }
+
+    def _values(self, wanted: Callable[[str], bool]) -> tuple[str, ...]:
+        """The values of headers and variables by name, and of a token without its scheme."""
+        values = [value for name, value in self._besides if wanted(name)]
+        for header, template in self._templates.items():
+            variables = template.get_identifiers()
+            if wanted(header) or any(map(wanted, variables)):
+                whole = template.safe_substitute(os.environ).strip()
+                values += [whole, whole.rpartition(" ")[2]] if is_secret(header) else [whole]
+            values += [os.environ.get(name, "").strip() for name in variables if wanted(name)]
+        return tuple(sorted(set(values)))
+
+
+def is_secret(name: str) -> bool:
+    """True for the name of a header, variable or parameter that holds a secret.
+
+    >>> is_secret("X-API-Key"), is_secret("Accept-Language")
+    (True, False)
+    """
+    return _SECRET.search(name) is not None
 
 
 def _faults(headers: Any) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Reply
 from proctor.remote import is_loopback, seconds_until
 from proctor.targets import wire
-from proctor.targets.headers import Headers
+from proctor.targets.headers import Headers, is_secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,10 +57,10 @@ class HttpTarget:
         self._near = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
         place = parts.netloc.rpartition("@")[2] + parts.path
-        # Headers as they are written, `$NAME` for a secret; only their digest is kept.
-        asked = [self._method, parts.scheme, place, parts.query, dict(headers or {})]
+        # No secrets: a new key makes no other endpoint, and a digest can be guessed at.
+        asked = [self._method, parts.scheme, place, _query(parts), self._headers.as_written()]
         identity = codec.digest(asked)[:16]
-        self.spec = TargetSpec(name or place, "http", identity)
+        self.spec = TargetSpec(name or place, "http", identity, (f"what runs at {place}",))
 
     def __repr__(self) -> str:
         return f"HttpTarget({self.spec.name!r})"
@@ -122,6 +122,7 @@ class HttpTarget:
     def _reply(self, response: httpx2.Response, body: bytes) -> Reply:
         if not response.is_success:
             raise self._refused(response, body)
+        body = self._headers.hide_in_answer(body)
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind == "text/plain":
             encoding = response.charset_encoding or "utf-8"
@@ -164,13 +165,22 @@ def _parts(url: Any) -> SplitResult:
     return parts
 
 
-def _secrets_in(parts: SplitResult) -> list[str]:
+def _secrets_in(parts: SplitResult) -> list[tuple[str, str]]:
     """What a server may quote of an address and nobody should see: passwords, values of a query."""
-    found = [value for _, value in parse_qsl(parts.query)]
+    found = parse_qsl(parts.query)
     if parts.password:
         login = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-        found += [parts.password, unquote(parts.password), b64encode(login.encode()).decode()]
+        forms = [parts.password, unquote(parts.password), b64encode(login.encode()).decode()]
+        found += [("password", form) for form in forms]
     return found
+
+
+def _query(parts: SplitResult) -> list[tuple[str, str]]:
+    """The parameters of an address, without secrets."""
+    return [
+        (name, "" if is_secret(name) else value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+    ]
 
 
 def _method(method: Any) -> str:

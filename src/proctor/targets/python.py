@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.errors import TargetError
-from proctor.identity import identity_of
+from proctor.identity import examine
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.targets.parameters import Parameters, parameters_of
@@ -56,7 +56,7 @@ def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
         return finished(function(sample.input, **options))
 
     return PythonTarget(
-        TargetSpec(name, "function", identity_of(function)),
+        TargetSpec(name, "function", *examine(function)),
         call if waits else call_plain,
         parameters_of(function, name),
         blocking=not waits,

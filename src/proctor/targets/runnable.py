@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor import codec, extras
-from proctor.identity import identity_of
+from proctor import extras
+from proctor.identity import Identity, examine
 from proctor.records.run import TargetSpec
 from proctor.records.trial import Reply
 from proctor.targets.parameters import parameters_of
@@ -30,7 +30,7 @@ def from_runnable(runnable: Any, name: str) -> PythonTarget:
     invoke = getattr(runnable, method)
     waits = method == "ainvoke" or is_async(invoke)
     return PythonTarget(
-        TargetSpec(name, "runnable", _identity(runnable)),
+        TargetSpec(name, "runnable", *_identity(runnable)),
         reading(invoke, reply_of, waits=waits),
         parameters_of(invoke, f"{name}.{method}"),
         blocking=not waits,
@@ -49,12 +49,11 @@ def reply_of(result: Any) -> Any:
     return result if isinstance(result, messages.AIMessage) else Reply(result.content)
 
 
-def _identity(runnable: Any) -> str:
+def _identity(runnable: Any) -> Identity:
     """What tells one runnable from another: its code and, of a chain, every step and prompt."""
     steps = getattr(runnable, "steps", ())
-    parts = [identity_of(step) for step in steps if isinstance(steps, list | tuple)]
-    described = _without_repr(_description(runnable))
-    return codec.digest(identity_of(runnable), parts, described)[:16]
+    parts = list(steps) if isinstance(steps, list | tuple) else []
+    return examine([runnable, parts, _without_repr(_description(runnable))])
 
 
 def _description(runnable: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from proctor import codec
+from proctor import codec, sessions
 from proctor.errors import CallFailed
 from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
@@ -25,7 +25,7 @@ class Answer(msgspec.Struct, frozen=True):
     """
 
     output: Any = msgspec.UNSET
-    usage: Usage | None = None
+    usage: Any = None
     session: Session | None = None
     error: Any = None
     retryable: bool = False
@@ -58,7 +58,21 @@ def reply_from(data: bytes, speaker: str, hide: Callable[[str], str] = str) -> R
         raise failure
     if answer.output is msgspec.UNSET:
         raise CallFailed(f"{speaker} answered without an 'output': {beginning(data, hide)}")
-    return Reply(answer.output, answer.usage, answer.session)
+    return Reply(answer.output, _usage(answer.usage, speaker), answer.session)
+
+
+def _usage(reported: Any, speaker: str) -> Usage | None:
+    """What an answer says of its usage; one with impossible numbers is not refused for them."""
+    if reported is None:
+        return None
+    known = Usage.__struct_fields__
+    if not isinstance(reported, dict) or reported.keys() - set(known):
+        raise CallFailed(
+            f"{speaker} did not answer in JSON as expected: its usage may have "
+            f"{', '.join(known)}, each a number"
+        )
+    usage = sessions.checked_usage(Usage(**reported), speaker)
+    return None if usage == Usage() else usage
 
 
 def failure_in(data: bytes) -> CallFailed | None:

@@ -129,14 +129,15 @@ def misquoting(*evidence: str, second: str | None = None) -> Scripted:
     return Scripted(answer)
 
 
-def test_a_misquoted_claim_is_left_out_of_the_share_and_counted() -> None:
-    """Two of the other two are supported; who misquotes everything has given no verdict."""
+def test_a_misquoted_claim_is_not_supported() -> None:
+    """What is not in the context supports nothing; misquoting everything is no verdict."""
     model = misquoting("The Louvre, in Paris,", "10 August 1793", "shut on Tuesdays")
     score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
-    assert (score.value, score.passed) == (1.0, True)
+    assert (score.value, score.passed) == (pytest.approx(2 / 3), False)
     counts = {"supported": 2, "contradicted": 0, "not_stated": 0, "unverified": 1}
     assert {name: score.details[name] for name in counts} == counts
-    assert score.reason == f"2 of 2 claims are supported; 1 left out: {NOT_IN_CONTEXT}"
+    assert score.reason.startswith("2 of 3 claims are supported; not supported, for")
+    assert NOT_IN_CONTEXT in score.reason
     # The list, the check, and the check once more.
     assert score.details["judge"]["usage"]["input_tokens"] == 30
     nothing = asyncio.run(grounded_claims(misquoting("a", "b", "c d"), "Yes. No. So.", "xyz"))
@@ -145,10 +146,18 @@ def test_a_misquoted_claim_is_left_out_of_the_share_and_counted() -> None:
 
 
 def test_a_reminder_about_a_quotation_does_not_cost_the_answer() -> None:
-    """If the second answer cannot be read, the first one counts, without the misquoted claim."""
+    """If the second answer cannot be read, the first one counts, the misquoted claim as open."""
     model = misquoting("The Louvre, in Paris,", "1793", "shut on Tuesdays", second="I did!")
     score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
-    assert (score.value, score.details["unverified"]) == (1.0, 1)
+    assert (score.value, score.details["unverified"]) == (pytest.approx(2 / 3), 1)
+
+
+@pytest.mark.parametrize("quote", ["", "the", ".", "It is"])
+def test_evidence_that_says_nothing_is_none(quote: str) -> None:
+    """Little words stand in every context."""
+    model = misquoting("The Louvre, in Paris,", "1793", quote)
+    score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
+    assert (score.passed, score.details["unverified"]) == (False, 1)
 
 
 def test_what_is_not_stated_needs_no_evidence() -> None:

@@ -226,9 +226,9 @@ def test_scores_and_rubrics_are_not_moved_either() -> None:
     for name, payload in PAYLOADS.items():
         tempting = payload.replace("RATING", "SCORE criterion_1").replace("excellent", "5")
         low = Scripted(lambda a: f"SCORE {a.mark}: 1\n{a.text}")
-        assert asyncio.run(quality_score(low)(tempting, payload)).value == 0.0, name
+        assert quality_score(low)(tempting, payload).value == 0.0, name
         sheet = Scripted(lambda a: both.format(a.mark) + a.text)
         evaluator = rubric_evaluation(sheet, ["facts", "tone"])
-        assert asyncio.run(evaluator(tempting, payload)).value == 0.0, name
+        assert evaluator(tempting, payload).value == 0.0, name
         silent = rubric_evaluation(Scripted(lambda a: a.text), ["facts", "tone"])
-        assert asyncio.run(silent(tempting, payload)).status == "error", name
+        assert silent(tempting, payload).status == "error", name

@@ -105,13 +105,11 @@ def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: A
     """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
     score = settle({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
-    undecided = errors > len(verdicts)
+    undecided = len(scores) - len(verdicts) > len(verdicts)
     if rule == "unanimous":
-        undecided = errors > 0 and all(one.passed for one in verdicts)
+        undecided = len(verdicts) < len(scores) and all(one.passed for one in verdicts)
     if undecided:
-        assert score.status == "error"
-    elif not verdicts:
-        assert score.status == "skipped"
+        assert score.status == ("error" if errors else "skipped")
     else:
         assert score.ok
         assert not score.passed or rule == "mean" or any(one.passed for one in verdicts)
@@ -134,7 +132,7 @@ def test_judges_are_asked_at_once() -> None:
             time.sleep(0.005)
         return len(asked) == 5
 
-    score = asyncio.run(panel([slow, slow, slow, blocking, blocking])("x", None))
+    score = panel([slow, slow, slow, blocking, blocking])("x", None)
     assert score.passed
     assert list(score.details["verdicts"]) == ["slow", "slow_2", "slow_3", "blocking", "blocking_2"]
 
@@ -143,7 +141,7 @@ def test_a_panel_of_models() -> None:
     """Three judges, one of which answers nonsense: it is asked twice, then left out."""
     mute = Scripted(lambda request: "I would rather not say")
     judges = [llm_judge(judge, "polite?") for judge in (rating("good"), rating("poor"), mute)]
-    score = asyncio.run(panel(judges, "unanimous")("Hello", None))
+    score = panel(judges, "unanimous")("Hello", None)
     assert score.details["failed"] == ["llm_judge_3"]
     assert (score.value, score.passed) == (0.5, False)
     parts = score.details["parts"]
@@ -175,7 +173,7 @@ def test_what_must_end_the_run_ends_it() -> None:
 
     judges = [llm_judge(Scripted(spent), "?"), llm_judge(rating("good"), "?")]
     with pytest.raises(StopRun):
-        asyncio.run(panel(judges)("x", None))
+        panel(judges)("x", None)
 
 
 def test_agreement_over_a_run() -> None:

@@ -80,9 +80,10 @@ def _score(rulings: Mapping[str, Ruling]) -> Score:
         return Score.error(f"no verdict on {_why(failed, rulings)}", details)
     if not known:
         return Score.skipped(f"nothing to check: {_why(list(rulings), rulings)}", details)
+    if not broken and (open_ones := [name for name in rulings if name not in known]):
+        return Score.skipped(f"{_all_kept(known)}, but {_why(open_ones, rulings)}", details)
     if not broken:
-        skipped = [f"; {name} skipped" for name in rulings if name not in known]
-        return Score(1.0, True, _all_kept(known) + "".join(skipped), details)
+        return Score(1.0, True, _all_kept(known), details)
     reason = _why(broken, rulings)
     if len(known) > 1:
         reason += f"; {len(broken)} of {len(known)} policies broken"

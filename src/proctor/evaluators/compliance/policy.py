@@ -12,8 +12,8 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_all, is_quick
 from proctor.evaluators.compliance.prohibited import Nearest, nearest_to
 from proctor.evaluators.compliance.refusal import read_refusal
+from proctor.evaluators.language import is_foreign
 from proctor.evaluators.meanings import Meanings
-from proctor.evaluators.toxicity.english import is_foreign
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial

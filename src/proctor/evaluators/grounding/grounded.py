@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proctor.evaluators.aside import aside
 from proctor.evaluators.grounding.support import Grounding, Sentence, ground
+from proctor.evaluators.language import JUDGE_INSTEAD, first_unreadable
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.verdict import shown
 from proctor.evaluators.wording import texts_in
@@ -29,6 +31,11 @@ class Grounded:
         text, details = "\n\n".join(texts_in(output)), self._meanings.details
         if not text:
             return Score.skipped("there is no text to check", details)
+        problem = await aside(len(text), first_unreadable, [text, "\n".join(beside)])
+        if problem:
+            return Score.skipped(
+                f"{problem}, and the local method knows English; {JUDGE_INSTEAD}", details
+            )
         found = await ground(text, beside, self._meanings)
         if found is None:
             return Score.skipped("the output says nothing that could be looked up", details)

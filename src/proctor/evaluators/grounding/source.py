@@ -31,12 +31,16 @@ class Passage:
 
     @functools.cached_property
     def acronyms(self) -> frozenset[str]:
-        """What its words could be shortened to: "us" for "United States"."""
-        initials = [word[0].lower() for word in re.findall(r"\w+", self.text)]
+        """What its words could be shortened to: "us" for "United States".
+
+        They begin with a capital, but for little words among them.
+        """
+        initials = [word[0] for word in re.findall(r"\w+", self.text)]
         return frozenset(
-            "".join(initials[start : start + length])
+            "".join(initials[start : start + length]).lower()
             for length in range(2, _LONGEST_ACRONYM + 1)
             for start in range(len(initials) - length + 1)
+            if initials[start].isupper() and initials[start + length - 1].isupper()
         )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from proctor.evaluators.aside import aside
 from proctor.evaluators.grounding.denial import agrees, denials, left_out, states
+from proctor.evaluators.grounding.exclusive import replaced_words
 from proctor.evaluators.grounding.source import Passage, Source
 from proctor.evaluators.grounding.stated import stated
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness
@@ -128,11 +129,15 @@ def _draft(text: str, found: list[Word], source: Source) -> _Draft:
         word
         for word in found
         if word.text not in there
-        and not (word.written.isupper() and word.text in known)
+        and not (word.written.isupper() and word.text.lower() in known)
         and word not in spelt
         and source.where(word).isdisjoint(places)
     ]
     unfounded, denied = _denied(found, passages)
+    theirs = [word for passage in passages for word in passage.words]
+    denied += [
+        f"{word.written} (not {other.written})" for word, other in replaced_words(found, theirs)
+    ]
     return _Draft(text, found, passages, missing + unfounded, denied)
 
 

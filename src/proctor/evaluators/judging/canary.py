@@ -16,6 +16,7 @@ from proctor.evaluators.combination import score_later
 from proctor.evaluators.judging.panel import ask_all
 from proctor.records.sample import Sample
 from proctor.records.score import Score
+from proctor.records.session import Message, Session
 from proctor.records.trial import Trial
 
 CANARY = "canary"
@@ -87,8 +88,7 @@ def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Calla
             return await score_later(judge, trial)
         name, text = known[number // every % len(known)]
         planted, control = (
-            msgspec.structs.replace(trial, output=output)
-            for output in (_planted(answer, text), answer)
+            _with_answer(trial, output) for output in (_planted(answer, text), answer)
         )
         own, other = await ask_all([(judge, trial), (judge, planted)])
         # What it does not pass it has not fallen for, so that need not be paid for.
@@ -106,6 +106,17 @@ def payloads() -> Mapping[str, str]:
     """Ways of asking a judge for praise, by name."""
     found = yaml.safe_load(resources.text("evaluators", "judging", "prompts", "canaries.yaml"))
     return MappingProxyType({str(name): str(text).strip() for name, text in found.items()})
+
+
+def _with_answer(trial: Trial, answer: str) -> Trial:
+    """The trial with another answer; judges of sessions see it as the end of a short session."""
+    session = None
+    if trial.session is not None:
+        asked = [event for event in trial.session if isinstance(event, Message)]
+        first = next((event for event in asked if event.role == "user"), None)
+        question = first or Message("user", QUESTION.input)
+        session = Session([question, Message("assistant", answer)])
+    return msgspec.structs.replace(trial, output=answer, session=session)
 
 
 def _planted(answer: str, payload: str) -> str:

@@ -1,8 +1,8 @@
 """Claims: what a text says, one by one, and whether a context bears it out.
 
 A model does the reading, but it is not taken at its word: what it says a claim is made of must
-stand in the text, and what it says decides a claim must stand in the context. Where it misquotes,
-nothing is known of that claim, and nothing is held against the text.
+be in the text, and what it says decides a claim must be in the context. Where it misquotes, the
+claim is not supported.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from proctor.evaluators.judging.opinion import (
     used_by_failures,
 )
 from proctor.evaluators.judging.templates import shipped
+from proctor.evaluators.wording import words
 from proctor.ports import ProviderAdapter
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
@@ -111,9 +112,9 @@ async def grounded_claims(
 ) -> Score:
     """The share of a text's claims that a context supports, as a score.
 
-    An empty text, or one that makes no claims, is skipped. Claims that the model made up, and
-    those that it backs with words which are not in the context, are left out and told; if there
-    are no others, there is no verdict.
+    An empty text, or one that makes no claims, is skipped. Claims that the model made up are left
+    out and listed. A claim that it backs with words which are not in the context is not supported;
+    if that is so of all claims, there is no verdict.
     """
     if not is_fraction(threshold):
         raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}")
@@ -224,7 +225,14 @@ def _exact(context: str) -> Callable[[_Verdicts], None]:
 
 
 def _misquoted(said: _Checked, context: str) -> bool:
-    return said.verdict != "not_stated" and not _quoted(said.evidence, context)
+    return said.verdict != "not_stated" and not _evidence(said.evidence, context)
+
+
+def _evidence(quote: str, context: str) -> str:
+    """A quote as it stands in the context; "" if it does not, or says nothing ("the")."""
+    if all(word.kind == "function" for word in words(quote)):
+        return ""
+    return _quoted(quote, context)
 
 
 def _held_to(said: _Checked, claim: Claim, context: str) -> ClaimVerdict:
@@ -255,13 +263,17 @@ def _share(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str
     tally = Counter(one.verdict for one in verdicts)
     counts = {name: tally[name] for name in get_args(Checked)}
     details = {**counts, "claims": codec.plain(list(verdicts)), **details}
-    known = len(verdicts) - tally["unverified"]
-    if not known:
+    if tally["unverified"] == len(verdicts):
         return Score.error(f"no verdict on any claim holds: {NOT_IN_CONTEXT}", details)
-    value = tally["supported"] / known
-    told = [f"{tally['supported']} of {known} claims are supported"]
-    if known < len(verdicts):
-        told.append(f"{tally['unverified']} left out: {NOT_IN_CONTEXT}")
-    words = {"contradicted": "contradicted", "not_stated": "not stated"}
-    told += [f"{words[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in words]
+    # What is backed by words that are not in the context is not supported by it.
+    value = tally["supported"] / len(verdicts)
+    told = [f"{tally['supported']} of {len(verdicts)} claims are supported"]
+    labels = {
+        "contradicted": "contradicted",
+        "not_stated": "not stated",
+        "unverified": f"not supported, for {NOT_IN_CONTEXT}",
+    }
+    told += [
+        f"{labels[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in labels
+    ]
     return Score(value, value >= threshold, "; ".join(told), details)

@@ -49,13 +49,13 @@ def echoes(answer: str, text: str) -> bool:
     said = _read(begin.string, 0)[0]
     try:
         words = set(_words(said))
-        return bool(said) and any(_repeats(said, words, way) for way in _ways(text))
+        return bool(said) and any(_repeats(said, words, way) for way in ways(text))
     except RecursionError:
         # It is the answer that is so deep, and nothing that deep was asked for.
         return True
 
 
-def _ways(text: str) -> Iterator[str]:
+def ways(text: str) -> Iterator[str]:
     """A text as it stands, and as it would stand outside of the JSON that it may be part of."""
     if "\\" in text:
         # However many there are, a model that repeats it leaves them out.

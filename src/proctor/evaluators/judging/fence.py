@@ -43,6 +43,11 @@ class Fence:
         """Every text between its two lines, by name."""
         return {name: self.block(name) for name in self._texts}
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is judged, and what it is judged by."""
+        return tuple(self._texts.values())
+
     def holds(self, text: str) -> bool:
         """True if a text stands in one of those behind the fence, white space aside.
 

@@ -7,9 +7,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from proctor.evaluators.judging.echoes import ways
 from proctor.evaluators.judging.members import Member, members
 
 _REASON = re.compile(r"\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*", re.IGNORECASE)
+_REASON_LINE = re.compile(r"^[^\w\n]*reason(?:ing)?[^\w\n]*?[:=]", re.IGNORECASE | re.MULTILINE)
+# What a prompt puts where a verdict belongs: [1-5], <score>, {score}, 1-5, "a number …".
+_BLANK = re.compile(
+    r"[*_` \t]*(?:[\[<{(]|[0-9.]+[ \t]*(?:-|–|to)[ \t]*[0-9]|(?:a|the|your)\b)", re.I
+)
 _REASON_KEY = "reason"
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 # How people and models dress up a word; it is not part of the word.
@@ -98,6 +104,10 @@ class VerdictForm:
     quoted from what is judged changes nothing: what is judged cannot contain the mark. `quoted`
     tells whether a text stands in what is judged: such an answer is a copy, and no verdict.
 
+    An answer without such a line may be of the form `SCORE: 4` and `REASONING: …`, without the
+    mark, if only one verdict is in it; see `UnmarkedLines`. `texts` are what is judged: a verdict
+    that is written in one of them is never taken.
+
     >>> form = VerdictForm("rating", ["good", "poor"], mark="7f3a")
     >>> form.read("It says RATING: good, but it is not.\\nRATING 7f3a: poor", structured=False)
     Verdict(choice='poor', reason='It says RATING: good, but it is not.')
@@ -111,9 +121,11 @@ class VerdictForm:
         scale: tuple[float, float] | None = None,
         mark: str = "",
         quoted: Callable[[str], bool] | None = None,
+        texts: Sequence[str] = (),
     ) -> None:
         self.field, self.mark = field, mark
         self._allowed = Allowed(choices, scale)
+        self._unmarked = UnmarkedLines(field, self._allowed, texts) if mark else None
         self._quoted = quoted
         self._lines = VerdictLines(f"{field.upper()} {mark}".rstrip(), self._allowed)
 
@@ -132,22 +144,42 @@ class VerdictForm:
 
     def read(self, text: str, *, structured: bool) -> Verdict:
         """The verdict in an answer, or a ValueError that says why there is none."""
-        if structured:
+        if structured and not self._is_unmarked(text):
             found = read_object(text, self._quoted)
             reason = self._member(found, _REASON_KEY).value
             return Verdict(self._allowed.pick(self._member(found).value), str(reason).strip())
-        last = self._lines.last(text)
+        last = self._last(text)
         choice = self._allowed.pick(last.said)
         around = (text[: last.start].strip(), text[last.end :].strip())
         return Verdict(choice, without_heading("\n".join(part for part in around if part)))
 
     def place(self, text: str, *, structured: bool) -> int:
         """Where in an answer that can be read the choice begins."""
-        if structured:
+        if structured and not self._is_unmarked(text):
             start = self._member(read_object(text, self._quoted)).start
             return start + (text[start] == '"')
-        last = self._lines.last(text)
+        last = self._last(text)
         return last.place + self._allowed.place(last.said)
+
+    def asked_without_mark(self) -> None:
+        """The user's own prompt asks for `SCORE: …`: of several such lines the last counts."""
+        if self._unmarked is not None:
+            self._unmarked.asked_for = True
+
+    def _last(self, text: str) -> VerdictLine:
+        """The last line with the mark; without one, a line that is as good as that."""
+        try:
+            return self._lines.last(text)
+        except ValueError:
+            found = None if self._unmarked is None else self._unmarked.last(text)
+            if found is None:
+                raise
+            return found
+
+    def _is_unmarked(self, text: str) -> bool:
+        """True if a model that should answer in JSON did so in lines."""
+        is_json = text.lstrip().startswith(("{", "```"))
+        return not is_json and self._unmarked is not None and self._unmarked.last(text) is not None
 
     def _member(self, found: dict[str, Member], name: str = "") -> Member:
         name = name or self.field
@@ -185,6 +217,75 @@ class VerdictLines:
             raise ValueError(f"it has no line that begins with {self.shape}:")
         last, group = found[-1], len(self._words) + 1
         return VerdictLine(last[group], last.start(group), last.start(), last.end())
+
+
+class UnmarkedLines:
+    """A verdict line without a mark, as in `SCORE: 4` and below it `REASONING: …`.
+
+    Without the mark a verdict could be quoted from what is judged. So one counts only if it is the
+    only verdict of the answer and comes with a reasoning or stands alone; where the user's own
+    prompt asks for such lines (`asked_for`), the last one counts. A verdict that is written in one
+    of the `texts`, however it is written there, never counts.
+    """
+
+    def __init__(self, field: str, allowed: Allowed, texts: Sequence[str]) -> None:
+        self._field, self._allowed, self._texts = field, allowed, texts
+        self.asked_for = False
+
+    def last(self, text: str) -> VerdictLine | None:
+        """The line that counts, or None."""
+        found = [
+            (VerdictLine(match[2], match.start(2), match.start(), match.end()), choice)
+            for match in _line_of(1).finditer(text)
+            if match[1].casefold() == self._field and (choice := self._picked(match[2])) is not None
+        ]
+        if not found:
+            return None
+        choices = {choice for _, choice in found}
+        alone = len(text.split("\n")) == 1 or bool(_REASON_LINE.search(text))
+        if not self.asked_for and not (len(choices) == 1 and alone):
+            return None
+        line, choice = found[-1]
+        return None if self._is_in_texts(choice) else line
+
+    def _picked(self, said: str) -> str | None:
+        try:
+            return self._allowed.pick(said)
+        except ValueError:
+            return None
+
+    def _is_in_texts(self, choice: str) -> bool:
+        """True if the field's name and this verdict stand next to each other in a text."""
+        pattern = _in_text(self._field)
+        return any(
+            _same(choice, match[1])
+            for text in self._texts
+            for way in ways(text)
+            for match in pattern.finditer(way)
+        )
+
+
+def asks_without_mark(text: str, field: str) -> bool:
+    """True if a prompt asks for lines such as `SCORE: …`.
+
+    >>> asks_without_mark("Answer in this format:\\nSCORE: [1-5]", "score")
+    True
+    """
+    lines = _line_of(1).finditer(text)
+    return any(match[1].casefold() == field and bool(_BLANK.match(match[2])) for match in lines)
+
+
+@functools.cache
+def _in_text(field: str) -> re.Pattern[str]:
+    """The name of a field and the word or number after it, whatever signs are between them."""
+    return re.compile(rf"{re.escape(field)}[\W_]{{0,20}}({_NUMBER}|\w+)", re.IGNORECASE)
+
+
+def _same(choice: str, said: str) -> bool:
+    try:
+        return float(choice) == float(said)
+    except ValueError:
+        return choice.casefold() == said.casefold()
 
 
 def _undressed(said: str) -> str:

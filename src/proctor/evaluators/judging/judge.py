@@ -21,6 +21,7 @@ from proctor.evaluators.judging.opinion import (
 )
 from proctor.evaluators.judging.scale import Scale
 from proctor.evaluators.judging.templates import EXPECTED, OUTPUT, needs_expected
+from proctor.evaluators.references import reference_text
 from proctor.ports import ProviderAdapter
 from proctor.prompts import PromptTemplate
 from proctor.records.sample import Sample
@@ -46,7 +47,7 @@ class View(NamedTuple):
             sample = Sample("", None, sample)
         found = {OUTPUT: as_text(output)}
         if sample.expected is not None and self.reference is not False:
-            found[EXPECTED] = as_text(sample.expected)
+            found[EXPECTED] = reference_text(output, sample.expected, as_text)
         elif self.reference or needs_expected(template):
             return {}
         if self.show_input:

@@ -13,6 +13,7 @@ from proctor.asking.ask import Form, aask
 from proctor.errors import CallFailed
 from proctor.evaluators.judging.chances import Chances, chances_at
 from proctor.evaluators.judging.fence import Fence
+from proctor.evaluators.judging.forms import VerdictForm, asks_without_mark
 from proctor.evaluators.judging.scale import Scale
 from proctor.evaluators.judging.templates import bound
 from proctor.ports import ProviderAdapter
@@ -116,7 +117,14 @@ async def give(
 
     Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
     """
-    verdict, response, form = await tell(adapter, question, scale.form, how, index)
+
+    def wanted(fence: Fence) -> VerdictForm:
+        made = scale.form(fence)
+        if _asks_without_mark(question, scale.field):
+            made.asked_without_mark()
+        return made
+
+    verdict, response, form = await tell(adapter, question, wanted, how, index)
     value, said = scale.worth(verdict.choice), verdict.choice
     found: Chances | str = ""
     if how.logprobs:
@@ -140,6 +148,14 @@ async def give(
         cached=response.cached,
         index=index,
     )
+
+
+def _asks_without_mark(question: Question, field: str) -> bool:
+    """True if the prompt, or the criterion in it, asks for lines such as `SCORE: 4`."""
+    own = [section.template for section in question.template.sections]
+    if isinstance(question.texts, Mapping):
+        own.append(question.texts.get("criterion", ""))
+    return any(asks_without_mark(text, field) for text in own)
 
 
 async def side_by_side(asks: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:

@@ -64,15 +64,19 @@ def settle(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> S
     """
     verdicts = {name: score for name, score in scores.items() if score.ok}
     failed = [name for name, score in scores.items() if score.status == "error"]
+    silent = [name for name, score in scores.items() if score.status == "skipped"]
     details = _details(scores, verdicts, failed, rule)
     passes = sum(score.passed is True for score in verdicts.values())
-    # As in `all_of`: one who does not pass it decides, else one who failed leaves it open.
-    undecided = passes == len(verdicts) if rule == "unanimous" else len(failed) > len(verdicts)
+    # As in `all_of`: one who does not pass it decides, else one without a verdict leaves it open.
+    # By another rule the judges with a verdict decide, if they are at least half of all.
+    missing = len(scores) - len(verdicts)
+    undecided = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
     if failed and undecided:
         reasons = "; ".join(f"{name}: {scores[name].reason}" for name in failed)
         return Score.error(f"{len(failed)} of {len(scores)} judges failed: {reasons}", details)
-    if not verdicts:
-        return Score.skipped("no judge had anything to say", details)
+    if silent and (undecided or not verdicts):
+        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in silent)
+        return Score.skipped(f"{len(silent)} of {len(scores)} judges skipped: {reasons}", details)
     value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
     value = min(1.0, max(0.0, value))
     passed = {

@@ -106,7 +106,9 @@ class Labels:
 
     def form(self, fence: Fence) -> VerdictForm:
         """The form of the answer in a call whose texts stand behind this fence."""
-        return VerdictForm(self.field, list(self._values), mark=fence.mark, quoted=fence.holds)
+        return VerdictForm(
+            self.field, list(self._values), mark=fence.mark, quoted=fence.holds, texts=fence.texts
+        )
 
     def worth(self, said: str) -> float:
         """The value of a word."""
@@ -148,7 +150,9 @@ class Numbers(NamedTuple):
     def form(self, fence: Fence) -> VerdictForm:
         """The form of the answer in a call whose texts stand behind this fence."""
         ends = (self.low, self.high)
-        return VerdictForm(self.field, scale=ends, mark=fence.mark, quoted=fence.holds)
+        return VerdictForm(
+            self.field, scale=ends, mark=fence.mark, quoted=fence.holds, texts=fence.texts
+        )
 
     def worth(self, said: str) -> float:
         """How far up the scale a number lies, from 0 to 1."""

@@ -40,8 +40,8 @@ def is_foreign(text: str) -> bool:
     if len(written) < _FEWEST_WORDS or small < _FEWEST_SMALL * len(written):
         return False
     words = [word.lower() for word in written]
-    known = sum(word in _known_words() for word in words) / len(words)
-    only_english = _function_words() - _SHARED
+    known = sum(word in known_words() for word in words) / len(words)
+    only_english = function_words() - _SHARED
     function = sum(word in only_english for word in words) / len(words)
     return known < _KNOWN and function < _FUNCTION
 
@@ -55,12 +55,13 @@ def _plain(text: str) -> str:
 
 
 @functools.cache
-def _function_words() -> frozenset[str]:
+def function_words() -> frozenset[str]:
+    """English words that do grammatical work."""
     return english().function | english().speaker | english().negation
 
 
 @functools.cache
-def _known_words() -> frozenset[str]:
+def known_words() -> frozenset[str]:
     """The words of the model, of groups of people, and those that do grammatical work."""
     longer = (word for word in (*model().words, *neutral_words()) if len(word) > _SHORT)
-    return _function_words().union(longer)
+    return function_words().union(longer)

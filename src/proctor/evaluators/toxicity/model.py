@@ -15,9 +15,10 @@ import msgspec
 from proctor import resources
 from proctor.evaluators.identities.groups import neutral_words
 from proctor.evaluators.toxicity.folding import Word, words
+from proctor.evaluators.toxicity.passages import suspect_passages
 
 NAME = "alt-profanity-check 1.9.1, without words for groups"
-# As long as the comments it was trained on; in a longer text an insult would drown.
+# As long as the comments it was trained on.
 WINDOW = 100
 # From this weight on a word by itself makes a short text toxic.
 HARSH = 2.0
@@ -77,7 +78,8 @@ def harsh_words() -> tuple[str, ...]:
 def toxicity_of(text: str) -> Toxicity | None:
     """How toxic a text is; None where it has no words in Latin letters.
 
-    Long texts are read in windows that overlap, and the worst one counts.
+    The worst passage counts: of the windows of a hundred words, which overlap, and of the runs of
+    up to four sentences around one that has abuse in it.
 
     >>> worst = toxicity_of("What a stupid thing to say, you idiot.")
     >>> worst.probability > 0.9, [word for word, _ in worst.words[:2]]
@@ -89,6 +91,10 @@ def toxicity_of(text: str) -> Toxicity | None:
     found = words(text, linear.words.__contains__, harsh_words())
     told = [word for word in found if word.text in linear.words]
     windows = [told[start : start + WINDOW] for start in _starts(len(told))]
+    windows += [
+        [word for word in passage if word.text in linear.words]
+        for passage in suspect_passages(text, found)
+    ]
     chances = [linear.chance(_counted(window)) for window in windows]
     worst = max(range(len(windows)), key=chances.__getitem__)
     window = windows[worst]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor import codec, extras
+from proctor.asking.forms import in_words
 from proctor.errors import CallFailed
 from proctor.providers.held.outside import called
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, ToolCall, Usage
+from proctor.sessions import checked_usage
 
 # What a request may set, if the chat model has a field of that name.
 SETTINGS = ("temperature", "max_tokens", "seed")
+# The message itself is wanted as well, for what it cost.
+_RAW: dict[str, Any] = {"include_raw": True}
 _FINISHED = {"end_turn": "stop", "STOP": "stop", "max_tokens": "length", "MAX_TOKENS": "length",
              "tool_use": "tool_calls"}  # fmt: skip
 
@@ -33,13 +38,16 @@ class LangChainAdapter:
     """A LangChain chat model as a model.
 
     Tools are bound to it for the call. Temperature, the number of tokens and the seed are set if
-    the chat model has a field of that name; else they are left to it.
+    the chat model has a field of that name; else they are left to it. An answer that must fit a
+    schema comes by `with_structured_output` where the chat model has it; one that fails with it is
+    asked in words from then on. `fits_schema=False` asks in words from the start.
     """
 
-    fits_schema = False
-
-    def __init__(self, chat: Any, *, name: str | None = None) -> None:
+    def __init__(
+        self, chat: Any, *, name: str | None = None, fits_schema: bool | None = None
+    ) -> None:
         self._chat = chat
+        self.fits_schema = _has_structured_output(chat) if fits_schema is None else fits_schema
         told = name or getattr(chat, "model_name", None) or getattr(chat, "model", None)
         kind = type(chat).__name__
         self.model = f"langchain:{kind}/{told}" if isinstance(told, str) else f"langchain:{kind}"
@@ -53,9 +61,46 @@ class LangChainAdapter:
         self, request: ModelRequest, *, timeout: float | None = None
     ) -> ModelResponse:
         """Invoke the chat model once; what it raises is told as `CallFailed`."""
-        asked = [_to_langchain(message) for message in request.messages]
+        if request.schema is None:
+            return await self._ask(request, request.messages, timeout)
+        began = time.monotonic()
+        if self.fits_schema:
+            try:
+                return await self._ask_structured(request, request.schema, timeout)
+            except CallFailed as error:
+                # Trouble that may pass says nothing about schemas.
+                if error.retryable:
+                    raise
+                self.fits_schema = False
+        left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
+        told = Message("user", in_words(request.schema))
+        return await self._ask(request, (*request.messages, told), left)
+
+    async def _ask(
+        self, request: ModelRequest, messages: Sequence[Message], timeout: float | None
+    ) -> ModelResponse:
+        asked = [_to_langchain(message) for message in messages]
         invoke = self._set(request).ainvoke
         return self._response(await called(self.model, invoke, asked, timeout=timeout))
+
+    async def _ask_structured(
+        self, request: ModelRequest, schema: dict[str, Any], timeout: float | None
+    ) -> ModelResponse:
+        """Ask for an answer that fits a schema; the text of the response is its JSON."""
+        asked = [_to_langchain(message) for message in request.messages]
+        try:
+            structured = self._set(request).with_structured_output(_titled(schema), **_RAW)
+        except Exception as error:
+            raise CallFailed(f"{self.model} takes no schema: {error}") from error
+        said = await called(self.model, structured.ainvoke, asked, timeout=timeout)
+        response = self._response(said["raw"])
+        parsed = said.get("parsed")
+        if parsed is None:
+            # It answered in words, which may be readable all the same.
+            return response
+        text = codec.encode(parsed).decode()
+        finish = "stop" if response.finish_reason == "tool_calls" else response.finish_reason
+        return msgspec.structs.replace(response, text=text, tool_calls=(), finish_reason=finish)
 
     def _set(self, request: ModelRequest) -> Any:
         """The chat model with the request's settings and tools."""
@@ -98,6 +143,24 @@ class LangChainAdapter:
         )
 
 
+def _has_structured_output(chat: Any) -> bool:
+    """True if a chat model can be asked for an answer that fits a schema."""
+    make = getattr(chat, "with_structured_output", None)
+    if make is None or extras.loaded("langchain_core.language_models") is None:
+        return False
+    try:
+        # Nothing is asked yet: models without tools or schemas refuse here.
+        make(_titled({"type": "object", "properties": {}}), **_RAW)
+    except Exception:
+        return False
+    return True
+
+
+def _titled(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema under a name, which LangChain needs."""
+    return {"title": "answer", "description": "The answer.", **schema}
+
+
 def _to_langchain(message: Message) -> Any:
     made = extras.require("langchain_core.messages", extra="langchain", why="a chat model")
     content = message.content
@@ -138,4 +201,5 @@ def _usage(told: Mapping[str, Any] | None) -> Usage:
     if not told:
         return Usage()
     details = told.get("input_token_details") or {}
-    return Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    counts = Usage(told.get("input_tokens"), told.get("output_tokens"), details.get("cache_read"))
+    return checked_usage(counts, "the LangChain model")

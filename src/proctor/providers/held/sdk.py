@@ -197,8 +197,9 @@ def _costed(
 ) -> ModelResponse:
     cost = price(response)
     # Putting input into Anthropic's cache has a price of its own, which the table does not know.
-    put_by = (response.raw.get("usage") or {}).get("cache_creation_input_tokens")
+    usage = response.raw.get("usage")
+    put_by = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
     if cost is None or put_by:
         return response
-    usage = msgspec.structs.replace(response.usage, cost=cost)
-    return msgspec.structs.replace(response, usage=usage)
+    costed = msgspec.structs.replace(response.usage, cost=cost)
+    return msgspec.structs.replace(response, usage=costed)

@@ -24,7 +24,7 @@ class Reach(Server, total=False):
 
     retries: int
     retry_delay: float
-    timeout: float
+    timeout: float | None
 
 
 class Options(Reach, total=False):

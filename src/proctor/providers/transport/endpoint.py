@@ -174,15 +174,19 @@ class Endpoint:
         attempt: int,
     ) -> tuple[T, float]:
         if until is None:
-            longest = min(patience.timeout, stopwatch.limit())
-            return await self._request(errand, read, patience.timeout, longest, attempt)
+            allowed = stopwatch.limit()
+            seconds = patience.within(0.0 if allowed is None else allowed)
+            longest = seconds if allowed is None else min(seconds, allowed)
+            own = seconds if math.isfinite(seconds) else None
+            return await self._request(errand, read, own, longest, attempt)
         left = until - self.clock.monotonic()
         if left <= 0:
             raise TimeoutError
         async with asyncio.timeout(left):
             # Where the deadline comes first, one timer is enough.
-            own = patience.timeout if patience.timeout < left else None
-            return await self._request(errand, read, own, min(left, patience.timeout), attempt)
+            seconds = patience.within(left)
+            own = seconds if seconds < left else None
+            return await self._request(errand, read, own, min(left, seconds), attempt)
 
     async def _request(
         self,
@@ -288,7 +292,8 @@ class Endpoint:
         Who is only too early is asked again as long as there is time, however often that is.
         """
         now = self.clock.monotonic()
-        limit = stopwatch.limit() if until is None else until - now
+        allowed = stopwatch.limit()
+        limit = (math.inf if allowed is None else allowed) if until is None else until - now
         # A stopwatch stands still in the limiter; what goes on beyond all retries must end.
         left = began + limit - now if until is None else limit
         overtime = attempts > patience.retries
@@ -296,7 +301,7 @@ class Endpoint:
             raise self._exhausted(errand, failure, attempts, patience)
         own = pause_before(attempts, patience.retry_delay, self.chance)
         if failure.pause:
-            if failure.pause > min(limit, patience.timeout):
+            if failure.pause > min(limit, patience.within(limit if math.isfinite(limit) else 0.0)):
                 raise self._too_long(errand, str(failure), failure.pause, attempts)
             # Everybody waits for this in the limiter, so it is not waited for here.
             own = patience.retry_delay if overtime else 0.0

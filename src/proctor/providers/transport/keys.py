@@ -7,13 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
-from urllib.parse import quote
 
 from proctor.errors import ModelError
+from proctor.redaction.known import known_secrets
 
-HIDDEN = "[hidden]"
-# Shorter texts are no secrets, and hiding them would garble what is said.
-SHORTEST_HIDDEN = 4
 # In an answer only what can be nothing but the key is hidden.
 SHORTEST_IN_ANSWERS = 16
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
@@ -30,12 +27,11 @@ class Key:
     'wrong key [hidden]'
     """
 
-    __slots__ = ("_in_answers", "_secret", "source")
+    __slots__ = ("_secret", "source")
 
     def __init__(self, secret: str = "", source: str = "api_key") -> None:
         self._secret = secret
         self.source = source
-        self._in_answers = secret.encode() if len(secret) >= SHORTEST_IN_ANSWERS else b""
 
     def __repr__(self) -> str:
         return f"Key({self.source})"
@@ -51,17 +47,12 @@ class Key:
         return form.format(self._secret)
 
     def hide(self, text: str) -> str:
-        """The text without the key, which a server may have quoted in it."""
-        if len(self._secret) >= SHORTEST_HIDDEN:
-            for written in (self._secret, quote(self._secret, safe="")):
-                text = text.replace(written, HIDDEN)
-        return text
+        """The text without the key, which a server may have quoted in it in any encoding."""
+        return known_secrets((self._secret,)).hide(text)
 
     def hide_in_answer(self, body: bytes) -> bytes:
         """The same for an answer that will be kept."""
-        if self._in_answers and self._in_answers in body:
-            return body.replace(self._in_answers, HIDDEN.encode())
-        return body
+        return known_secrets((self._secret,), SHORTEST_IN_ANSWERS).hide_in_bytes(body)
 
 
 def find(

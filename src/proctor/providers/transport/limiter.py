@@ -115,6 +115,11 @@ class Limiter:
         """How many wait for a place."""
         return len(self._queue)
 
+    def hold_to(self, most: int) -> None:
+        """Let at most this many calls be under way, however well it goes."""
+        with self._lock:
+            self._window, self._most = min(self._window, most), most
+
     def pause_left(self) -> float:
         """Seconds until the endpoint may be asked again; 0 if it may be now."""
         return max(0.0, self._paused_until - self._clock.monotonic())

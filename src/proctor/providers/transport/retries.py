@@ -19,19 +19,30 @@ LIMITED = 429
 # Too many requests, and the two ways to say "overloaded".
 TOO_MUCH = frozenset({429, 503, 529})
 LONGEST_PAUSE = 30.0
+# Seconds for one request where neither the model's `timeout` nor the caller allows more.
+REQUEST_SECONDS = 120.0
 
 
 class Patience(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long to try: further requests, the first pause between them, seconds for each.
 
-    `timeout` is for one request, and for one pause that the endpoint asks for; how long the whole
-    call may take is said where it is made. Where that is said, 429 is tried again until then,
-    more often than `retries`, unless these are 0.
+    `timeout` limits one request, and one pause that the endpoint asks for. Without it the limit
+    is 120 seconds, or the time that the run or the evaluator allows the whole call if that is
+    longer. Where the caller limits the whole call, 429 is tried again until then, more often than
+    `retries`, unless these are 0.
     """
 
     retries: int = 4
     retry_delay: float = 0.5
-    timeout: float = 120.0
+    timeout: float | None = None
+
+    def within(self, limit: float) -> float:
+        """Seconds for one request of a call that may take `limit` seconds in all.
+
+        >>> Patience().within(300.0), Patience(timeout=30.0).within(300.0), Patience().within(5.0)
+        (300.0, 30.0, 120.0)
+        """
+        return max(REQUEST_SECONDS, limit) if self.timeout is None else self.timeout
 
 
 def patience(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> Patience:
@@ -45,11 +56,11 @@ def patience(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> Pat
         problems.append(Problem("retries", f"expected a whole number from 0, not {retries!r}"))
     if not _seconds(retry_delay) or retry_delay < 0:
         problems.append(Problem("retry_delay", f"expected seconds from 0, not {retry_delay!r}"))
-    if not _seconds(timeout) or timeout <= 0:
+    if timeout is not None and (not _seconds(timeout) or timeout <= 0):
         problems.append(Problem("timeout", f"expected seconds above 0, not {timeout!r}"))
     if problems:
         raise ModelError("its options do not fit", where=where, problems=problems)
-    return Patience(retries, float(retry_delay), float(timeout))
+    return Patience(retries, float(retry_delay), None if timeout is None else float(timeout))
 
 
 def _seconds(value: Any) -> bool:

@@ -13,7 +13,9 @@ from proctor.providers.transport.complaints import Complaint
 from proctor.providers.transport.endpoint import decoded
 from proctor.providers.wire import schemas, turns
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
+from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
+from proctor.sessions import checked_usage
 
 # The API wants a limit; this leaves room for a model that thinks before it answers.
 MAX_TOKENS = 8192
@@ -157,25 +159,22 @@ class _StopDetails(msgspec.Struct):
     explanation: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
 class _Said(msgspec.Struct):
     content: list[_Block]
     model: str | None = None
     stop_reason: str | None = None
     stop_details: _StopDetails | None = None
-    usage: _Usage | None = None
+    # Servers report all sorts of things here; an answer is not refused for that.
+    usage: Any = None
 
 
-def _usage(usage: _Usage | None) -> Usage:
+def _usage(usage: Any) -> Usage:
     """Tokens as everywhere: what was read from the cache or put into it is input too."""
-    if usage is None or usage.input_tokens is None:
+    usage = turns.mapping(usage)
+    asked, cached = usage.get("input_tokens"), usage.get("cache_read_input_tokens")
+    if asked is None:
         return Usage()
-    cached = usage.cache_read_input_tokens or 0
-    written = usage.cache_creation_input_tokens or 0
-    return Usage(usage.input_tokens + cached + written, usage.output_tokens, cached or None)
+    asked = total_tokens(asked, cached, usage.get("cache_creation_input_tokens"))
+    return checked_usage(
+        Usage(asked, usage.get("output_tokens"), cached or None), "the model server"
+    )

@@ -12,7 +12,9 @@ from proctor.providers.transport.complaints import Complaint
 from proctor.providers.transport.endpoint import Misfit, decoded
 from proctor.providers.wire import schemas, turns
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
+from proctor.sessions import checked_usage
 
 _FINISHED = {"STOP": "stop", "MAX_TOKENS": "length"}
 _WITHHELD = frozenset(
@@ -194,17 +196,11 @@ class _Feedback(msgspec.Struct, rename="camel"):
     block_reason: str | None = None
 
 
-class _Usage(msgspec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    cached_content_token_count: int | None = None
-
-
 class _Answer(msgspec.Struct):
     candidates: list[_Candidate] | None = None
     feedback: _Feedback | None = msgspec.field(default=None, name="promptFeedback")
-    usage: _Usage | None = msgspec.field(default=None, name="usageMetadata")
+    # Servers report all sorts of things here; an answer is not refused for that.
+    usage: Any = msgspec.field(default=None, name="usageMetadata")
     model: str | None = msgspec.field(default=None, name="modelVersion")
 
 
@@ -213,12 +209,15 @@ def _why(candidate: _Candidate, text: str) -> str:
     return candidate.finish_message or text or reason
 
 
-def _usage(usage: _Usage | None) -> Usage:
-    if usage is None or usage.prompt_token_count is None:
+def _usage(usage: Any) -> Usage:
+    usage = turns.mapping(usage)
+    asked = usage.get("promptTokenCount")
+    if asked is None:
         return Usage()
     # What a model thinks is charged as output; a blocked prompt has no output.
-    spoken = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-    return Usage(usage.prompt_token_count, spoken, usage.cached_content_token_count or None)
+    spoken = total_tokens(0, usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount"))
+    counts = Usage(asked, spoken, usage.get("cachedContentTokenCount") or None)
+    return checked_usage(counts, "the model server")
 
 
 def _chances(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:

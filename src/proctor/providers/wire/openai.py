@@ -13,6 +13,7 @@ from proctor.providers.transport.endpoint import Misfit, decoded
 from proctor.providers.wire import schemas, turns
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
+from proctor.sessions import checked_usage
 
 # What OpenAI writes where a token was too unlikely to say how much.
 UNLIKELY = -9999.0
@@ -188,20 +189,11 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-
-
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
-    usage: _Usage | None = None
+    # Servers report all sorts of things here; an answer is not refused for that.
+    usage: Any = None
 
 
 def _text(content: str | list[Any] | None) -> str:
@@ -216,11 +208,11 @@ def _call(call: _Call) -> ToolCall:
     return turns.tool_call(call.function.name, call.function.arguments, call.id)
 
 
-def _usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    cached = usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens
-    return Usage(usage.prompt_tokens, usage.completion_tokens, cached or None)
+def _usage(usage: Any) -> Usage:
+    usage = turns.mapping(usage)
+    cached = turns.mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    counts = Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached or None)
+    return checked_usage(counts, "the model server")
 
 
 def _chances(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:

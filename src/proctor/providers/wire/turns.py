@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -88,3 +88,8 @@ def tool_call(name: str, arguments: Any, call_id: str | None) -> ToolCall:
         return ToolCall(name, found, call_id=call_id)
     error = f"the model's arguments are not a JSON object: {arguments!r}"
     return ToolCall(name, error=error, call_id=call_id)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A part of an answer if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}

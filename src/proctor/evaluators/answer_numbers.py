@@ -1,0 +1,101 @@
+"""Numbers that compete to be the answer of one clause or sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from proctor.evaluators.number_text import Decimal, Found, numbers_in
+
+STEP_LABEL = re.compile(
+    r"^[ \t]*(?:[-*•+]\s+)?(?:\*\*|#+\s*)?(?:step\s*)?\d{1,2}(?:[.)]|:)(?:\*\*)?[ \t]+(?=\S)"
+    r"|\b(?:step|question|part|problem|equation|example|line|figure|table|page|chapter|option)s?\s+\d{1,3}\b"
+    r"|\[\^?\d{1,3}\]|^[ \t]*[-*•+][ \t]+",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Two numbers of which neither is the answer alone: ranges, lists, choices.
+_JOINED = re.compile(
+    r"\s*(?:°\s?[CF]?|%|[a-zA-Z]{1,3})?\s*(?:-|,|and|or|to|&|/|through|until|±)\s*(?:\$|€|£)?\s*\Z"
+)
+_DENIED = re.compile(
+    r"\b(?:not|n't|isn't|rather than|instead of)\s+(?:equal to\s+)?[*$€£]*\s*\Z", re.IGNORECASE
+)
+# Of a longer chain of = signs the end decides.
+_MOST_PARTS = 8
+_UNKNOWN = re.compile(r"(?<![\w\\])([a-zA-Z])\s*=\s*\$?\s*\Z")
+
+
+class Answer(NamedTuple):
+    """The number an answer comes to, its rivals, and other numbers that might be meant.
+
+    `rivals` are as good as the number itself: a range, a list, a choice. `others` only cast
+    doubt if one of them is what was expected.
+    """
+
+    number: Found | None
+    rivals: tuple[Found, ...] = ()
+    others: tuple[Found, ...] = ()
+
+
+def behind_equals(text: str, numbers: Sequence[Found]) -> Found:
+    """The only number of the last part between = signs that has just one, else the first."""
+    edges = [match.start() for match in re.finditer(r"[=≈]", text)][-_MOST_PARTS:]
+    if not edges:
+        return numbers[0]
+    parts = [
+        [one for one in numbers if low <= one.start < high]
+        for low, high in zip([0, *edges], [*edges, len(text)], strict=True)
+    ]
+    single = [part[0] for part in parts if len(part) == 1]
+    last = next(part for part in reversed(parts) if part)
+    return single[-1] if single and len(last) > 1 else last[0]
+
+
+def countable(text: str, decimal: Decimal) -> list[Found]:
+    """The numbers of a text that are not denied; dates only where there is nothing else."""
+    return without_dates(meant(text, decimal))
+
+
+def meant(text: str, decimal: Decimal) -> list[Found]:
+    numbers = numbers_in(text, decimal)
+    return [one for one in numbers if not _DENIED.search(text[max(0, one.start - 30) : one.start])]
+
+
+def without_dates(numbers: list[Found]) -> list[Found]:
+    plain = [one for one in numbers if one.kind != "date"]
+    return plain or numbers
+
+
+def rivals_of(text: str, chosen: Found, numbers: Sequence[Found]) -> tuple[Found, ...]:
+    """The numbers that are joined with the chosen one: "3 to 5", "3 or 4", "(3, 4)"."""
+    chain = [one for one in numbers if one.start >= chosen.start] or [chosen]
+    joined: list[Found] = []
+    for before, after in pairwise(chain):
+        if not are_joined(text, before, after):
+            break
+        joined.append(after)
+    return tuple(joined)
+
+
+def are_joined(text: str, before: Found, after: Found) -> bool:
+    between = text[before.end : after.start]
+    if re.fullmatch(r"\s*-\s*", between):
+        # Without spaces it is a range, with spaces and "=" a subtraction.
+        return between == "-" or "=" not in text
+    return _JOINED.fullmatch(between) is not None
+
+
+def assigned(text: str, numbers: Iterable[Found]) -> list[Found]:
+    """The numbers of two or more unknowns: "x = 3 and y = 4"."""
+    found = {
+        name[1]: one
+        for one in numbers
+        if (name := _UNKNOWN.search(text[max(0, one.start - 12) : one.start]))
+    }
+    return list(found.values()) if len(found) > 1 else []
+
+
+def blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])

@@ -1,0 +1,328 @@
+r"""The number that an answer comes to, and what else it might be.
+
+The strongest sign decides: \boxed{}, then ####, then an announcement ("Answer:", "the answer is",
+"42 is the answer"), then a line of its own, then a sentence that concludes ("so", "in total"),
+then the last sentence with a number. Step labels, list marks, questions and courtesies are no
+answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from proctor.evaluators.answer_numbers import (
+    STEP_LABEL,
+    Answer,
+    are_joined,
+    assigned,
+    behind_equals,
+    blank,
+    countable,
+    meant,
+    rivals_of,
+    without_dates,
+)
+from proctor.evaluators.number_text import Decimal, Found, plain_notation
+from proctor.evaluators.number_words import leading_word_number, word_numbers
+
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_HASHES = re.compile(r"####")
+_NOUN = r"(?:answers?|ans|result|solution)"
+_NOUNS = re.compile(rf"\b{_NOUN}\b", re.IGNORECASE)
+# A line that announces the answer, whatever follows.
+_LABEL = re.compile(
+    rf"^[ \t>*_#-]*(?:(?:so|therefore|thus|hence)[, ]+)?(?:the\s+|my\s+|our\s+)?"
+    rf"(?:final\s+|correct\s+|numerical\s+)?(?:{_NOUN}|a)[*_ \t]*[:=]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PHRASE = re.compile(
+    rf"\b{_NOUN}\b(?:[^\n.;:=?!]{{0,60}}?\b(?:is|are|was|be|equals|would be)\b[*_ \t]*:?"
+    r"|[*_ \t]*[:=])",
+    re.IGNORECASE,
+)
+_AFTERWARDS = re.compile(
+    r"(?:\b(?:is|are|was|as)\s+|,\s*|\s+)(?:the|my|our)\s+(?:final\s+|correct\s+|right\s+)?"
+    r"(?:answer|result|solution)\b(?!\s*(?:to\s+\w+\s+)?(?:is|of|was)\b)",
+    re.IGNORECASE,
+)
+# Who speaks of another's answer, or of a guess, announces none.
+_NOT_MEANT = re.compile(
+    r"\b(?:wrong|incorrect|common|first|initial|previous|earlier|old|naive|your|his|her|their|student'?s?"
+    r"|other|another|possible|this|that|think|thought|guess(?:ed)?|assumed?|seems?|tempt\w*|claims?"
+    r"|claimed|said|says|if|whether|unless|not|isn't|check(?:ing|ed)?|verif\w+|hope)\b[^.;:\n]{0,25}$",
+    re.IGNORECASE,
+)
+_ABBREVIATED = (
+    r"(?<!\bapprox)(?<!\bca)(?<!\be\.g)(?<!\bi\.e)(?<!\bno)(?<!\bvs)(?<!\betc)(?<!\bRs)(?<!\beq)"
+)
+_SENTENCE_END = re.compile(rf"{_ABBREVIATED}(?<=[.!?])[\"')*_\]]*\s+|[\n;]+", re.IGNORECASE)
+_COURTESY = re.compile(
+    r"\b(?:hope\b[^.]*\bhelp|hope\s+(?:this|that)|let me know|feel free|happy to help|glad to help"
+    r"|any (?:other|more|further)? ?questions|need (?:anything|help)|good luck|you'?re welcome"
+    r"|have a (?:nice|great|good)|(?:is|was|be) (?:helpful|clear|useful)|would you like"
+    r"|if you (?:need|want|have))\b",
+    re.IGNORECASE,
+)
+_CONCLUDES = re.compile(
+    r"\b(?:so|therefore|thus|hence|finally|consequently|in (?:total|all|conclusion|summary|short)"
+    r"|altogether|overall|(?:grand |sub)?total|sum|result|this means|that means|we get"
+    r"|which gives)\b|∴",
+    re.IGNORECASE,
+)
+# Reasons, checks and asides that follow an answer in its sentence.
+_REASON = re.compile(
+    r"\b(?:because|since|given that|as (?:she|he|it|they|we|there)|which|out of|instead of"
+    r"|rather than|compared|than)\b|(?<=\d )of (?:the )?(?=\d)|\(|\s[-—]\s(?=[a-z])",
+    re.IGNORECASE,
+)
+# These may also lead up to the answer: "if she has 50 and gives away 8, she has 42".
+_CIRCUMSTANCE = re.compile(r"\b(?:after|when|where|if|for|at|per)\b", re.IGNORECASE)
+_RESULT_VERB = re.compile(
+    r"=|≈|:|->|→|⇒|\b(?:is|are|was|were|be|equals?|makes?|leaves?|gives?|gets?|yields?|has|have|had"
+    r"|costs?|pays?|paid|needs?|takes?|took|earns?|earned|spends?|spent|saves?|saved|totals?|totalling"
+    r"|comes? to|came to|amounts? to|adds? up to|results? in|find|found|reads?)\b",
+    re.IGNORECASE,
+)
+_BOLD = re.compile(r"\*\*([^*\n]+)\*\*|__([^_\n]+)__")
+_CLAUSE_END = re.compile(
+    rf"{_ABBREVIATED}[.;!?](?=\s|$|[\"'*)])|,\s|[(}}]|\b(?:because|since)\b", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\b(?:between|from|either)\s*[*$€£]*\s*\Z", re.IGNORECASE)
+# The notes of a calculator: "80+150 = <<80+150=230>>230".
+_CALCULATION = re.compile(r"<<[^<>\n]*(?:>>|\Z)")
+_BARE_LINE = re.compile(r"[^\w\n]*(?:[a-z]{1,12}[^\w\n]+){0,3}\Z", re.IGNORECASE)
+
+
+def find_answer(text: str, decimal: Decimal = ".") -> Answer:
+    r"""The number that a text gives as its answer, with whatever else it might be.
+
+    >>> find_answer("The total is 42. I hope this answer is helpful!").number.written
+    '42'
+    >>> find_answer(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").number.value
+    Fraction(3, 4)
+    """
+    text = plain_notation(text)
+    if "<<" in text:
+        text = _CALCULATION.sub("", text)
+    boxes = list(_BOXED.finditer(text))
+    if boxes:
+        return _announced(_braced(text, boxes[-1].end()), decimal) or Answer(None)
+    marks = list(_HASHES.finditer(text))
+    if marks:
+        return _announced(_first_line(text[marks[-1].end() :]), decimal) or Answer(None)
+    announced = _last_announcement(text, decimal)
+    return announced if announced is not None else _concluded(text, decimal)
+
+
+def _braced(text: str, start: int) -> str:
+    """What stands in the braces that were opened before a place."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return text[start:place]
+    return text[start:]
+
+
+def _first_line(text: str) -> str:
+    return text.lstrip().partition("\n")[0]
+
+
+def _last_announcement(text: str, decimal: Decimal) -> Answer | None:
+    """The last announcement that has a number; a label without one is an answer without one."""
+    labels = {match.end(): match for match in _LABEL.finditer(text)}
+    places = [(end, match.start(), "label") for end, match in labels.items()]
+    if _NOUNS.search(text):
+        phrases = (match for match in _PHRASE.finditer(text) if match.end() not in labels)
+        places += [(match.end(), match.start(), "phrase") for match in phrases]
+        places += [(m.end(), m.start(), "afterwards") for m in _AFTERWARDS.finditer(text)]
+    for end, start, kind in sorted(places, reverse=True):
+        if kind == "label":
+            line = _first_line(text[end:])
+            return _announced(line if line.strip(" *_") else text[end:], decimal) or Answer(None)
+        sentence = text[_sentence_start(text, start) : start]
+        if _NOT_MEANT.search(sentence) or _is_question(text, end):
+            continue
+        if kind == "afterwards":
+            found = _before_announcement(sentence, decimal)
+        else:
+            found = _announced(_to_sentence_end(text[end:]), decimal)
+        if found is not None:
+            return found
+    return None
+
+
+def _sentence_start(text: str, place: int) -> int:
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, max(0, place - 300), place)]
+    return ends[-1] if ends else max(0, place - 300)
+
+
+def _to_sentence_end(text: str) -> str:
+    """The rest of a sentence; of a line that has nothing else, the next line."""
+    line = text.lstrip()
+    end = _SENTENCE_END.search(line)
+    return line[: end.start()] if end else line
+
+
+def _is_question(text: str, place: int) -> bool:
+    return _to_sentence_end(text[place:]).rstrip("\"')*_ ").endswith("?")
+
+
+def _before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
+    """The answer of "42 is the answer": the last number before it."""
+    numbers = countable(sentence, decimal)
+    if not numbers:
+        return None
+    rivals = [one for one in numbers[:-1] if are_joined(sentence, one, numbers[-1])]
+    return Answer(numbers[-1], tuple(rivals), tuple(numbers[:-1]))
+
+
+def _announced(text: str, decimal: Decimal) -> Answer | None:
+    """The number of an announced clause: behind its last = that stands before a single one."""
+    line = text.strip()
+    clause = _CLAUSE_END.split(line, maxsplit=1)[0]
+    every = meant(STEP_LABEL.sub(blank, line), decimal)
+    for part in (clause, _first_line(line), line):
+        numbers = without_dates([one for one in every if one.end <= len(part)])
+        if numbers:
+            if unknowns := assigned(line, every):
+                return Answer(unknowns[-1], tuple(unknowns[:-1]))
+            chosen = behind_equals(part, numbers)
+            return Answer(
+                chosen, rivals_of(line, chosen, every), tuple(_doubtful(part, numbers, chosen))
+            )
+    word = leading_word_number(line) or next(word_numbers(clause), None)
+    return None if word is None else Answer(word)
+
+
+def _doubtful(text: str, numbers: Iterable[Found], chosen: Found) -> Iterable[Found]:
+    """Other numbers of an announced clause, unless they are worked out on the way to it."""
+    if re.search(r"[=≈]", text):
+        return []
+    return [one for one in numbers if one is not chosen]
+
+
+def _concluded(text: str, decimal: Decimal) -> Answer:
+    """The answer of a text that announces none."""
+    bare = STEP_LABEL.sub(blank, text)
+    sentences = [
+        part
+        for part in _SENTENCE_END.split(bare)
+        if part.strip() and not part.rstrip("\"')*_ ").endswith("?")
+    ]
+    stated = _Statements(sentences, decimal)
+    last = stated.last()
+    if last is None:
+        return _in_words(text) if not countable(bare, decimal) else _only(bare, decimal)
+    place = stated.last(concluding=True)
+    if (alone := _on_its_own(stated, last, concludes=place is not None)) is not None:
+        return alone
+    sentence, numbers = sentences[last if place is None else place], stated[last]
+    if place is None:
+        words = [one for part in sentences for one in word_numbers(part)]
+        others = [*(one for at in range(len(sentences)) for one in stated[at]), *words]
+    else:
+        numbers = stated[place]
+        others = [one for at in range(place + 1, len(sentences)) for one in stated[at]]
+        others += [] if "=" in sentence else numbers
+    chosen, rivals = _chosen(sentence, numbers, decimal)
+    return Answer(chosen, rivals, tuple(one for one in others if one is not chosen))
+
+
+class _Statements:
+    """The sentences of a text with their numbers, which are read when they are asked for."""
+
+    def __init__(self, sentences: Sequence[str], decimal: Decimal) -> None:
+        self.sentences, self._decimal = sentences, decimal
+        self._numbers: dict[int, list[Found]] = {}
+        # A text that is nothing but a courtesy may still give a number.
+        self._courteous = len(sentences) > 1
+
+    def __getitem__(self, place: int) -> list[Found]:
+        if place not in self._numbers:
+            sentence = self.sentences[place]
+            skipped = self._courteous and _COURTESY.search(sentence) is not None
+            self._numbers[place] = [] if skipped else countable(sentence, self._decimal)
+        return self._numbers[place]
+
+    def last(self, *, concluding: bool = False) -> int | None:
+        """The place of the last sentence with a number; of those that conclude or calculate."""
+        for place in range(len(self.sentences) - 1, -1, -1):
+            sentence = self.sentences[place]
+            if concluding and not ("=" in sentence or _CONCLUDES.search(sentence)):
+                continue
+            if self[place]:
+                return place
+        return None
+
+
+def _only(text: str, decimal: Decimal) -> Answer:
+    numbers = countable(text, decimal)
+    return Answer(numbers[-1], tuple(numbers[:-1]))
+
+
+def _in_words(text: str) -> Answer:
+    words = list(word_numbers(text))
+    if not words:
+        lone = leading_word_number(text)
+        return Answer(lone if lone and len(text.split()) <= 2 else None)
+    return Answer(words[-1], tuple(words[:-1]))
+
+
+def _on_its_own(stated: _Statements, last: int, *, concludes: bool) -> Answer | None:
+    """A number that is all its line says, at the end or, without a conclusion, at the beginning."""
+    if _is_bare(stated.sentences[last], stated[last]):
+        return Answer(stated[last][0])
+    if concludes or not last or not _is_bare(stated.sentences[0], stated[0]):
+        return None
+    # Begun with, but the end may say something else.
+    number = stated[0][0]
+    rest = [one for place in range(1, last + 1) for one in stated[place]]
+    return Answer(number, tuple(stated[last]), tuple(rest))
+
+
+def _is_bare(sentence: str, numbers: Sequence[Found]) -> bool:
+    if len(numbers) != 1 or numbers[0].kind != "number":
+        return False
+    before, after = sentence[: numbers[0].start], sentence[numbers[0].end :]
+    return not re.search(r"\w", before) and _BARE_LINE.match(after.strip(" .") + " ") is not None
+
+
+def _chosen(
+    sentence: str, numbers: Sequence[Found], decimal: Decimal
+) -> tuple[Found, tuple[Found, ...]]:
+    """The number that a sentence comes to: the bold one, what follows = or a verb, the only one."""
+    bold = [m for m in _BOLD.finditer(sentence) if countable(m[1] or m[2], decimal)]
+    if bold:
+        inside = [one for one in numbers if bold[-1].start() <= one.start < bold[-1].end()]
+        if inside:
+            first = behind_equals(sentence, inside)
+            return first, rivals_of(sentence, first, inside)
+    if "=" in sentence and not assigned(sentence, numbers):
+        return behind_equals(sentence, numbers), ()
+    told = _before_reason(sentence, numbers)
+    if len({one.value for one in told}) == 1:
+        return told[-1], ()
+    if unknowns := assigned(sentence, told):
+        return unknowns[-1], tuple(unknowns[:-1])
+    limit = told[-1].start
+    verbs = [m for m in _RESULT_VERB.finditer(sentence, 0, limit) if m.end() <= limit]
+    for verb in reversed(verbs):
+        behind = [one for one in told if one.start >= verb.end()]
+        if len(behind) == 1 or verb[0] in "=≈":
+            return (behind[0] if len(behind) == 1 else behind_equals(sentence, told)), ()
+        rivals = rivals_of(sentence, behind[0], behind)
+        return behind[0], rivals or tuple(behind[1:])
+    return told[-1], tuple(told[:-1])
+
+
+def _before_reason(sentence: str, numbers: Sequence[Found]) -> Sequence[Found]:
+    """The numbers before a reason or a circumstance that follows the answer."""
+    first = numbers[0].end
+    reason = _REASON.search(sentence, first)
+    end = reason.start() if reason else len(sentence)
+    around = _CIRCUMSTANCE.search(sentence, first, end)
+    if around and not _RESULT_VERB.search(sentence, around.end(), end):
+        end = around.start()
+    return [one for one in numbers if one.start < end] or numbers

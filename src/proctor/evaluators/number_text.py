@@ -1,0 +1,308 @@
+r"""Numbers in texts: every number with its value, in the notations that people and models use."""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+Decimal = Literal[".", ","]
+Kind = Literal["number", "date", "bound", "expression"]
+
+_DIGIT = re.compile(r"\d")
+_LONGEST = 300
+_GREATEST_EXPONENT = 400
+_GREATEST_BASE, _GREATEST_POWER = 10**6, 64
+
+_CURRENCY = r"(?:\\\$|(?:US|A|C|NZ|HK)?[$€£¥₹₽₩₺₪฿¢]|USD|EUR|GBP|CHF|INR|Rs\.?)"
+_SPACES = "[ \u00a0\u2009\u202f]"
+_APOSTROPHES = "['’]"
+_MONTH = (
+    "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    "|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_DATE = re.compile(
+    rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}}))?(?![\d:])"
+    rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b\.?(?:,?\s+(?P<year2>\d{{4}}))?"
+    rf"|\b{_MONTH}\s+(?P<year3>\d{{4}})\b"
+    r"|\b(?i:in|since|by|until|during|from|between|year)\s+(?P<year6>(?:1[5-9]|20)\d{2})"
+    r"(?:\s*(?:and|to|-)\s*(?P<end>(?:1[5-9]|20)\d{2}))?\b(?![.,]\d|\s?%)"
+    r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?![\d-])"
+    r"|(?<![\d/.])(?P<day5>\d{1,2})(?P<mark>[/.])\d{1,2}(?P=mark)(?P<year5>(?:19|20)\d{2})(?![\d/])"
+)
+# A time, a ratio, a version: several numbers that are none together.
+_COMPOSITE = re.compile(
+    r"(?<![\d.:])\d+(?::\d+)+|(?<![\d.,])\d+(?:\.\d+){2,}(?![\d,])|(?<![\d/])\d+(?:/\d+){2,}"
+)
+_DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
+_MAGNITUDES = {
+    "dozen": 12, "hundred": 100, "thousand": 10**3, "lakh": 10**5, "million": 10**6,
+    "crore": 10**7, "billion": 10**9, "trillion": 10**12, "k": 10**3, "K": 10**3, "M": 10**6,
+    "B": 10**9, "mn": 10**6, "bn": 10**9, "m": 10**6,
+}  # fmt: skip
+_AND_PARTS = {
+    "half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3),
+    "three quarters": Fraction(3, 4), "two thirds": Fraction(2, 3),
+}  # fmt: skip
+_AND_PART = re.compile(
+    r"\s+and\s+(?:(?:a|one)[ -])?(half|quarter|third|three[ -]quarters|two[ -]thirds)\b"
+)
+# The word, or the letter that stands right behind the digits.
+_MAGNITUDE = re.compile(
+    r"[ \u00a0-]?(dozen|hundred|thousand|lakh|million|crore|billion|trillion|mn|bn)s?\b"
+    r"|([kKMBm])(?![\w²³^])"
+)
+# What makes a term of the digits before it: 5π, 3√2.
+_SYMBOL = re.compile(
+    r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))"
+)
+# A multiple of an unknown is no number: 2x + 1.
+_UNKNOWN = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
+_BOUND = re.compile(
+    r"(?:\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than(?:\s+or\s+equal\s+to)?"
+    r"|at\s+(?:least|most)|over|under|above|below|up\s+to|no\s+(?:more|less|fewer)\s+than|almost"
+    r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
+    re.IGNORECASE,
+)
+_BELOW_ZERO = re.compile(
+    r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)"
+)
+
+
+_ROOTS = ("√", "\\sqrt{", "sqrt(")
+
+
+class Found(NamedTuple):
+    """A number in a text: its value, how it was written, and whether a percent sign follows.
+
+    `alternatives` are further values that the same characters may stand for. `kind` says whether
+    it is a plain number, part of a date, a bound ("more than 5") or part of an expression ("5π").
+    """
+
+    value: Fraction
+    written: str
+    percent: bool = False
+    alternatives: tuple[Fraction, ...] = ()
+    kind: Kind = "number"
+    start: int = 0
+    end: int = 0
+
+
+def numbers_in(text: str, decimal: Decimal) -> list[Found]:
+    """Every number of a text that `plain_notation` has prepared, in order.
+
+    >>> [str(one.value) for one in numbers_in("It took 1,200 g, 3/4 l and 2.5 million steps.", ".")]
+    ['1200', '3/4', '2500000']
+    """
+    if not _DIGIT.search(text):
+        return []
+    found = sorted([*_dates(text), *_composites(text)], key=lambda one: one.start)
+    taken = [one.start for one in found]
+    for match in _pattern(decimal).finditer(text):
+        before = bisect_left(taken, match.end()) - 1
+        if before >= 0 and match.start() < found[before].end:
+            continue
+        number = _read(match, decimal)
+        if number is not None:
+            found.append(number)
+    return sorted(found, key=lambda one: one.start) if taken else found
+
+
+def _dates(text: str) -> Iterator[Found]:
+    for match in _DATE.finditer(text):
+        parts = match.groupdict()
+        day = next((parts[n] for n in ("day", "day2", "day4", "day5") if parts[n]), None)
+        year = next((v for n, v in parts.items() if n.startswith("year") and v), None)
+        values = [Fraction(int(part)) for part in (year, day, parts["end"]) if part is not None]
+        yield Found(
+            values[0], match[0], False, tuple(values[1:]), "date", match.start(), match.end()
+        )
+
+
+def _composites(text: str) -> Iterator[Found]:
+    for match in _COMPOSITE.finditer(text):
+        if _DOT_GROUPS.fullmatch(match[0]) or _DATE.match(text, match.start()):
+            continue
+        parts = tuple(Fraction(int(part)) for part in re.findall(r"\d{1,300}", match[0]))
+        yield Found(parts[0], match[0], False, parts, "expression", match.start(), match.end())
+
+
+@functools.cache
+def _pattern(decimal: Decimal) -> re.Pattern[str]:
+    point, comma = (r"\.", ",") if decimal == "." else (",", r"\.")
+    groups = rf"\d{{1,3}}(?:{comma}\d{{3}})+(?!\d)"
+    spaced = rf"\d{{1,3}}(?:{_SPACES}\d{{3}})+(?!\d)"
+    apostrophes = rf"\d{{1,3}}(?:{_APOSTROPHES}\d{{3}})+(?!\d)"
+    indian = rf"\d{{1,2}}(?:{comma}\d{{2}})+{comma}\d{{3}}(?!\d)"
+    # Groups by the sign that is usually the decimal one: 1.234.567 and 1.234,50 leave no doubt.
+    other = (
+        rf"\d{{1,3}}(?:{point}\d{{3}})+{comma}\d+(?![\d.,]\d)"
+        rf"|\d{{1,3}}(?:{point}\d{{3}}){{2,}}(?!\d)"
+    )
+    # A comma that does not part three digits is a decimal one.
+    lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
+    whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|\d+)"
+    return re.compile(
+        # A minus behind a digit or a word subtracts or joins; it is no sign.
+        rf"(?P<sign>(?<![\w)\]}}%])[-+](?={_CURRENCY}?\s?[.\d]))?"
+        rf"(?:(?P<currency>(?<![A-Za-z]){_CURRENCY})\s?(?P<late>-(?=[.\d]))?)?"
+        rf"(?:(?P<mixed>(?<![\d/.,])\d+)\s+(?=\d+/\d))?"
+        # Digits behind a letter are part of a name: CO2, x1; behind ^ an exponent.
+        rf"(?:(?<![A-Za-z_^])|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=CHF)|(?<=INR)|(?<=Rs))(?<!\^\{{)"
+        rf"(?P<number>(?:{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
+        rf"(?:/(?P<below>\d+(?![\d/]|\.\d))|(?P<power>[eE][+-]?\d+(?!\w)"
+        rf"|\s?(?:[x×*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{{?[+-]?\d+\}}?)"
+        rf"|\s?(?:\^|\*\*)\s?\{{?(?P<exponent>-?\d{{1,3}})(?!\d)\}}?)?"
+        rf"(?P<percent>\s?\\?%|\s(?:percent|per cent)\b)?"
+    )
+
+
+def _read(match: re.Match[str], decimal: Decimal) -> Found | None:
+    """The number of a match, or None for what nobody means as a number."""
+    if len(match.group()) > _LONGEST or _UNKNOWN.match(match.string, match.end()):
+        return None
+    value, alternatives = _digits(match["number"], decimal)
+    scaled = _scaled(value, match)
+    if scaled is None:
+        return None
+    text, end = match.string, match.end()
+    sign = -1 if "-" in (match["sign"], match["late"]) else 1
+    if scaled != value:
+        alternatives = ()
+    if part := _AND_PART.match(text, end):
+        scaled += _AND_PARTS[re.sub("-", " ", part[1])]
+        end = part.end()
+    if magnitude := _magnitude(text, end, bool(match["currency"])):
+        alternatives = (scaled,)
+        scaled *= magnitude[0]
+        end = magnitude[1]
+    if below := _BELOW_ZERO.match(text, end):
+        sign, end = -1, below.end()
+    kind: Kind = "number"
+    if _SYMBOL.match(text, end) or text[max(0, match.start() - 6) : match.start()].endswith(_ROOTS):
+        kind = "expression"
+    elif _BOUND.search(text[max(0, match.start() - 40) : match.start()]):
+        kind = "bound"
+    if sign < 0:
+        scaled, alternatives = -scaled, tuple(-one for one in alternatives)
+    return Found(
+        scaled,
+        text[match.start() : end].strip(),
+        match["percent"] is not None,
+        alternatives,
+        kind,
+        match.start(),
+        end,
+    )
+
+
+def _digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
+    """The value of digits and separators, and what it is under the other reading of one sign."""
+    if written.isdigit():
+        return Fraction(int(written)), ()
+    digits = re.sub(rf"{_SPACES}|{_APOSTROPHES}", "", written)
+    if " " in written:
+        value, _ = _digits(digits, decimal)
+        return value, tuple(_digits(part, decimal)[0] for part in written.split(" "))
+    comma = "," if decimal == "." else "."
+    if decimal in digits and comma in digits and digits.rindex(comma) > digits.rindex(decimal):
+        # Groups by the decimal sign: the last sign is the one before decimals.
+        return Fraction(digits.replace(decimal, "").replace(comma, ".")), ()
+    if digits.count(decimal) > 1:
+        return Fraction(digits.replace(decimal, "")), ()
+    if digits.count(comma) == 1 and decimal not in digits:
+        left, right = digits.split(comma)
+        if len(right) != 3:
+            return Fraction(f"{left}.{right}"), (Fraction(left), Fraction(right))
+        return Fraction(left + right), (Fraction(f"{left}.{right}"),)
+    value = Fraction(digits.replace(comma, "").replace(decimal, "."))
+    left, _, right = digits.partition(decimal)
+    if len(right) == 3 and comma not in digits and 0 < len(left) <= 3 and left[0] != "0":
+        return value, (Fraction(left + right),)
+    return value, ()
+
+
+def _scaled(value: Fraction, match: re.Match[str]) -> Fraction | None:
+    """A value with its fraction, power of ten, exponent and whole part."""
+    if match["below"] is not None:
+        if not int(match["below"]):
+            return None
+        value /= int(match["below"])
+    if match["power"] is not None:
+        exponent = int(re.findall(r"[+-]?\d+", match["power"])[-1])
+        if abs(exponent) > _GREATEST_EXPONENT:
+            return None
+        value *= Fraction(10) ** exponent
+    if match["exponent"] is not None:
+        power = int(match["exponent"])
+        if abs(power) > _GREATEST_POWER or value > _GREATEST_BASE or not value:
+            return None
+        value = value**power
+    if match["mixed"] is not None:
+        value += int(match["mixed"])
+    return value
+
+
+def _magnitude(text: str, end: int, is_money: bool) -> tuple[int, int] | None:
+    """The factor that follows a number, and where it ends."""
+    match = _MAGNITUDE.match(text, end)
+    if match is None:
+        return None
+    name = match[1] or match[2]
+    if name == "m" and not is_money:
+        # Metres or minutes rather than millions.
+        return None
+    return _MAGNITUDES[name], match.end()
+
+
+_GLYPHS = {
+    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5",
+    "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
+    "⅞": "7/8",
+}  # fmt: skip
+_SIGNS = str.maketrans(
+    {"−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
+)
+_TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
+_TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
+_TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,50}>")
+_TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
+_RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
+_RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_NEGATIVE_WORD = re.compile(
+    r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE
+)
+
+
+def plain_notation(text: str) -> str:
+    """The same text with typographic and TeX ways of writing numbers made plain.
+
+    >>> plain_notation("−5½ or minus 3 or 2 × 10⁵")
+    '-5 1/2 or -3 or 2 × 10^5'
+    """
+    if not text.isascii():
+        text = text.translate(_SIGNS)
+    if "\\" in text or "{" in text:
+        text = _TEX_FRACTION.sub(_written_out, text)
+        text = _TEX_SPACING.sub(lambda match: "," if match[0] == "{,}" else "", text)
+        text = _TEX_TEXT.sub(r" \1 ", text)
+    if "</" in text:
+        text = _TAG.sub(" ", text)
+    if "inus" in text or "INUS" in text or "egative" in text:
+        text = _NEGATIVE_WORD.sub("-", text)
+    if text.isascii():
+        return text
+    text = _RAISED.sub(lambda match: "^" + match[0].translate(_RAISED_DIGITS), text)
+    for glyph, written in _GLYPHS.items():
+        if glyph in text:
+            text = text.replace(glyph, f" {written}")
+    return text
+
+
+def _written_out(match: re.Match[str]) -> str:
+    mixed = match.string[: match.start()].endswith(tuple("0123456789"))
+    above, below = match[1] or match[3], match[2] or match[4]
+    return f"{' ' * mixed}{above}/{below}"

@@ -1,0 +1,319 @@
+"""What a code object refers to: globals, imports, files, environment variables.
+
+Bytecode is read, never run. Nested functions, lambdas and comprehensions belong to their function.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import NamedTuple
+
+# Methods that change the list, dict or set they are called on.
+_MUTATORS = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "add",
+        "discard",
+        "update",
+        "setdefault",
+        "popitem",
+        "appendleft",
+        "extendleft",
+        "popleft",
+        "sort",
+        "reverse",
+        "move_to_end",
+        "subtract",
+        "put",
+        "put_nowait",
+    ]
+)
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|PROXY|^(HOME|PATH|USER|TMPDIR|PWD|CI)$", re.IGNORECASE
+)
+_READERS = frozenset(
+    [
+        "open",
+        "read_text",
+        "read_bytes",
+        "get_template",
+        "from_file",
+        "load_prompt",
+        "FileSystemLoader",
+        "from_template_file",
+        "iterdir",
+        "glob",
+        "rglob",
+        "listdir",
+        "scandir",
+    ]
+)
+_WRITE_MODES = re.compile(r"[wax]b?t?\+?|r\+b?|[wax]\+?[bt]")
+_PROGRAMS = {
+    "subprocess": ("run", "Popen", "call", "check_call", "check_output", "getoutput"),
+    "os": ("system", "popen"),
+}
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_CELLS = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_SIMPLE = (*_LOADS, *_CELLS, "LOAD_FAST", "LOAD_CONST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")
+_NO_EFFECT = ("CACHE", "PUSH_NULL", "NOP", "RESUME", "PRECALL", "EXTENDED_ARG", "NOT_TAKEN")
+# A constant that something is added to.
+_JOINED = ("LOAD_FAST", "BINARY_OP")
+COMPUTED = ""
+# Instructions whose argument holds flags besides the index of a name.
+_SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
+if sys.version_info >= (3, 12):
+    _SHIFTS["LOAD_ATTR"] = 1
+_USES_NAME, _USES_CONSTANT, _USES_CELL = map(frozenset, (dis.hasname, dis.hasconst, dis.hasfree))
+
+
+class Import(NamedTuple):
+    """An import statement inside a function."""
+
+    name: str
+    level: int
+    attributes: tuple[str, ...]
+
+
+class CodeFacts(NamedTuple):
+    """What one function refers to, nested functions included.
+
+    `globals` are dotted chains such as ("prompts", "SYSTEM"). `changed` are the globals and closed
+    over names whose content the code changes itself. `environment` are names of variables, and
+    `COMPUTED` for one whose name is computed.
+    """
+
+    globals: tuple[tuple[str, ...], ...]
+    changed: frozenset[str]
+    imports: tuple[Import, ...]
+    strings: tuple[str, ...]
+    environment: tuple[str, ...]
+    reads: bool
+    writes: bool
+    opens_computed: bool
+    dynamic: tuple[str, ...]
+
+
+class _Step(NamedTuple):
+    name: str
+    value: object
+
+
+# Code objects compare by value, which is as good a key as any: equal code has equal facts.
+_known: dict[CodeType, CodeFacts] = {}
+_MOST_KNOWN = 20_000
+
+
+def facts_of(code: CodeType) -> CodeFacts:
+    """The facts of a code object, computed once."""
+    known = _known.get(code)
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[code] = _read(code)
+    return known
+
+
+def _read(code: CodeType) -> CodeFacts:
+    chains: set[tuple[str, ...]] = set()
+    changed: set[str] = set()
+    imports: set[Import] = set()
+    strings: set[str] = set()
+    environment: set[str] = set()
+    dynamic: set[str] = set()
+    reads = writes = opens = False
+    for part in _with_nested(code):
+        steps = list(steps_of(part))
+        mine = set(_chains(steps))
+        chains |= mine
+        changed |= set(_changed(steps))
+        imports |= set(_imports(steps))
+        strings |= set(_strings(part.co_consts))
+        environment |= set(_environment(steps))
+        dynamic |= set(_dynamic(steps))
+        names = set(part.co_names)
+        reads |= bool(names & _READERS)
+        writes |= bool(names & {"write_text", "write_bytes"}) or _has_write_mode(part, names)
+        opens |= _opens_computed(steps)
+    return CodeFacts(
+        tuple(sorted(chains)),
+        frozenset(changed),
+        tuple(sorted(imports)),
+        tuple(sorted(strings)),
+        tuple(sorted(environment)),
+        reads,
+        writes,
+        opens,
+        tuple(sorted(dynamic)),
+    )
+
+
+def steps_of(code: CodeType) -> Iterator[_Step]:
+    """The instructions of a code object with the names and constants that they use.
+
+    As `dis.get_instructions` gives them, which takes many times longer.
+    """
+    names, constants = code.co_names, code.co_consts
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    variables = [*code.co_varnames, *cells, *code.co_freevars]
+    high = 0
+    data = code.co_code
+    for operation, low in zip(data[::2], data[1::2], strict=True):
+        argument = high | low
+        high = argument << 8 if operation == dis.EXTENDED_ARG else 0
+        name = dis.opname[operation]
+        if name in _NO_EFFECT or name.startswith("CACHE"):
+            continue
+        if operation in _USES_NAME:
+            yield _Step(name, names[argument >> _SHIFTS.get(name, 0)])
+        elif operation in _USES_CONSTANT:
+            yield _Step(name, constants[argument])
+        elif operation in _USES_CELL:
+            yield _Step(name, variables[argument])
+        else:
+            yield _Step(name, argument)
+
+
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_nested(constant)
+
+
+def _chains(steps: Sequence[_Step]) -> Iterator[tuple[str, ...]]:
+    """Every global that is read, with the attributes that are taken of it at once."""
+    for place, step in enumerate(steps):
+        if step.name not in _LOADS:
+            continue
+        chain = [str(step.value)]
+        for following in steps[place + 1 : place + 6]:
+            if following.name not in _ATTRIBUTES:
+                break
+            chain.append(str(following.value))
+        yield tuple(chain)
+
+
+def _changed(steps: Sequence[_Step]) -> Iterator[str]:
+    """Names whose content the code changes: counters, caches, lists of calls."""
+    for place, step in enumerate(steps):
+        if step.name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            yield str(step.value)
+        elif step.name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            container = _before_key(steps, place - 1)
+            if container is not None and container.name in (*_LOADS, *_CELLS):
+                yield str(container.value)
+        elif step.name in (*_LOADS, *_CELLS):
+            after = steps[place + 1 : place + 6]
+            if after and after[0].name in _ATTRIBUTES and after[0].value in _MUTATORS:
+                yield str(step.value)
+            elif [s.name for s in after[1:4]] == ["COPY", "COPY", "BINARY_SUBSCR"]:
+                # counts[key] += 1
+                yield str(step.value)
+
+
+def _before_key(steps: Sequence[_Step], place: int) -> _Step | None:
+    """The step that loaded the container, where the key is a name, a constant or an attribute."""
+    while place >= 0 and steps[place].name in _ATTRIBUTES:
+        place -= 1
+    if place >= 1 and steps[place].name in _SIMPLE:
+        return steps[place - 1]
+    return None
+
+
+def _imports(steps: Sequence[_Step]) -> Iterator[Import]:
+    for place, step in enumerate(steps):
+        if step.name != "IMPORT_NAME":
+            continue
+        level, attributes = 0, ()
+        constants = [before.value for before in steps[max(0, place - 2) : place]]
+        if len(constants) == 2:
+            level = constants[0] if isinstance(constants[0], int) else 0
+            attributes = constants[1] if isinstance(constants[1], tuple) else ()
+        yield Import(str(step.value), level, tuple(map(str, attributes)))
+
+
+def _strings(constants: Sequence[object]) -> Iterator[str]:
+    for constant in constants:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, tuple | frozenset):
+            yield from _strings(tuple(constant))
+
+
+def _environment(steps: Sequence[_Step]) -> Iterator[str]:
+    """Environment variables that are read by name; names of secrets are left out.
+
+    A key that changes does not change what a model answers.
+    """
+    for place, step in enumerate(steps):
+        is_read = (
+            step.name in _ATTRIBUTES
+            and step.value in ("environ", "getenv")
+            and place > 0
+            and steps[place - 1].value == "os"
+        ) or (step.name in _LOADS and step.value in ("environ", "getenv"))
+        if not is_read:
+            continue
+        following = [s for s in steps[place + 1 : place + 6] if s.name not in _ATTRIBUTES]
+        is_constant = bool(following) and following[0].name == "LOAD_CONST"
+        is_joined = [s.name.startswith(n) for s, n in zip(following[1:3], _JOINED, strict=False)]
+        name = following[0].value if is_constant and is_joined != [True, True] else COMPUTED
+        if not isinstance(name, str):
+            name = COMPUTED
+        if not _SECRET_NAME.search(name):
+            yield name
+
+
+def _dynamic(steps: Sequence[_Step]) -> Iterator[str]:
+    """What leads to code that cannot be seen from here."""
+    for place, step in enumerate(steps):
+        after = steps[place + 1] if place + 1 < len(steps) else _Step("", None)
+        if step.name in _LOADS:
+            if step.value in ("eval", "exec"):
+                yield "code that it runs from a string"
+            elif step.value == "__import__" and after.name != "LOAD_CONST":
+                yield "modules whose names are computed"
+            elif after.name in _ATTRIBUTES and after.value in _PROGRAMS.get(str(step.value), ()):
+                yield "programs that it starts"
+        is_import = step.value == "import_module" and step.name in (*_LOADS, *_ATTRIBUTES)
+        if is_import and after.name != "LOAD_CONST":
+            yield "modules whose names are computed"
+
+
+def _opens_computed(steps: Sequence[_Step]) -> bool:
+    """True if `open` gets something other than a constant or a global."""
+    for place, step in enumerate(steps):
+        if step.name in _LOADS and step.value == "open" and place + 1 < len(steps):
+            argument = steps[place + 1]
+            if argument.name in ("LOAD_CONST", *_LOADS):
+                rest = steps[place + 2 : place + 3]
+                computed = bool(rest) and rest[0].name not in (
+                    "LOAD_CONST",
+                    "CALL",
+                    "KW_NAMES",
+                    "CALL_KW",
+                    "BEFORE_WITH",
+                    "STORE_FAST",
+                )
+                if not computed:
+                    continue
+            return True
+    return False
+
+
+def _has_write_mode(code: CodeType, names: set[str]) -> bool:
+    return "open" in names and any(
+        isinstance(constant, str) and _WRITE_MODES.fullmatch(constant)
+        for constant in code.co_consts
+    )

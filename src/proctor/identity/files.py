@@ -1,0 +1,158 @@
+"""Files that code names: found, bounded, and their content digested once per version."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from proctor.identity.project import is_project_file, root_of
+
+MOST_FILES = 500
+MOST_BYTES_PER_FILE = 10_000_000
+MOST_BYTES = 50_000_000
+LONGEST_NAME = 255
+
+_NAME = re.compile(r"[\w\-./\\ @+~:()]+")
+# Prompts and configuration; what else lies in a folder that code names may be its output.
+_TEMPLATES = frozenset(
+    [
+        ".txt",
+        ".md",
+        ".j2",
+        ".jinja",
+        ".jinja2",
+        ".tmpl",
+        ".tpl",
+        ".template",
+        ".mustache",
+        ".hbs",
+        ".liquid",
+        ".prompt",
+        ".prompty",
+        ".yaml",
+        ".yml",
+        ".json",
+        ".toml",
+        ".ini",
+        ".cfg",
+        ".xml",
+        ".html",
+    ]
+)
+# Files that a program writes while it runs.
+_STATE = frozenset(
+    [
+        ".db",
+        ".sqlite",
+        ".sqlite3",
+        ".log",
+        ".lock",
+        ".pid",
+        ".pyc",
+        ".sock",
+        ".tmp",
+        ".db-wal",
+        ".db-shm",
+    ]
+)
+_OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
+_SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
+_SYSTEM = ("/dev/", "/proc/", "/sys/")
+
+
+class Found(NamedTuple):
+    """A file or folder that code names; `label` is the same wherever the project lies."""
+
+    label: str
+    path: str
+    is_folder: bool
+
+
+_digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+
+
+def find(name: str, folders: tuple[str, ...]) -> Iterator[Found]:
+    """The files and folders that a string may name, seen from some folders."""
+    if not 0 < len(name) <= LONGEST_NAME or not _NAME.fullmatch(name) or name.strip("./\\ ") == "":
+        return
+    if name.startswith(_SYSTEM):
+        return
+    absolute = os.path.isabs(name)
+    for folder in ("",) if absolute else folders:
+        path = os.path.normpath(os.path.join(folder, name))
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            continue
+        if not is_project_file(path) or _SKIPPED_FOLDERS & set(path.split(os.sep)):
+            continue
+        label = relative(path, folders) if absolute else name.replace("\\", "/")
+        if stat.S_ISREG(mode) and os.path.splitext(path)[1].lower() not in _STATE:
+            yield Found(label, path, is_folder=False)
+            return
+        if stat.S_ISDIR(mode) and not _contains(path, folders):
+            yield Found(label, path, is_folder=True)
+            return
+
+
+def relative(path: str, folders: tuple[str, ...]) -> str:
+    """A path without the place where the project lies."""
+    for folder in folders:
+        root = root_of(folder)
+        if path == root or path.startswith(root.rstrip(os.sep) + os.sep):
+            return os.path.relpath(path, folder).replace("\\", "/")
+    return path
+
+
+def is_output(path: str) -> bool:
+    """True for a file that code which writes files may have written itself."""
+    return os.path.splitext(path)[1].lower() in _OUTPUTS
+
+
+def templates_in(folder: str) -> Iterator[tuple[str, str]]:
+    """Prompt and configuration files in a folder and below it: label and path, in order."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            each for each in folders if each not in _SKIPPED_FOLDERS and not each.startswith(".")
+        )
+        for name in sorted(files):
+            if os.path.splitext(name)[1].lower() in _TEMPLATES:
+                path = os.path.join(place, name)
+                yield os.path.relpath(path, folder).replace("\\", "/"), path
+
+
+def digest_of(path: str) -> tuple[str, int]:
+    """A digest of a file's content and its size; read again only if the file has changed.
+
+    Of a file beyond the limit only the size counts.
+    """
+    told = os.stat(path)
+    version = (told.st_mtime_ns, told.st_size, told.st_ino)
+    known = _digests.get(path)
+    if known is not None and known[0] == version:
+        return known[1], told.st_size
+    if told.st_size > MOST_BYTES_PER_FILE:
+        return f"{told.st_size} bytes", told.st_size
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(MOST_BYTES_PER_FILE + 1)).hexdigest()
+    if len(_digests) > 20 * MOST_FILES:
+        _digests.clear()
+    if is_settled(told.st_mtime_ns):
+        _digests[path] = version, digest
+    return digest, told.st_size
+
+
+def is_settled(modified_ns: int) -> bool:
+    """False for a file changed just now: a second change may leave time and size as they are."""
+    return time.time_ns() - modified_ns > 2_000_000_000
+
+
+def _contains(folder: str, others: tuple[str, ...]) -> bool:
+    """True for a folder that holds the code itself or the working directory: all and nothing."""
+    inside = folder.rstrip(os.sep) + os.sep
+    return any(f"{other}{os.sep}".startswith(inside) for other in others)

@@ -1,0 +1,38 @@
+"""Judges that may be worth nothing: one score for everything, or a model too small to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proctor import weights
+from proctor.records.results import Results
+from proctor.records.run import RunMetadata
+
+# From so many equal verdicts on, a judge may not be looking at what it judges.
+CONSTANT_FROM = 10
+
+
+def constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
+    """A sentence about every judge that gave the same score to everything.
+
+    Rules such as `exact_match` rightly give 1 to every right output; of a judge or a rubric a
+    score that never moves is suspicious at any value.
+    """
+    for spec in run.evaluators:
+        if not spec.judges:
+            continue
+        values = results.column(spec.name).values
+        if len(values) >= CONSTANT_FROM and min(values) == max(values):
+            yield (
+                f"{spec.name} gave the same score, {values[0]:.3g}, to all {len(values):,} results "
+                "it judged: it may not look at them. Show it an answer that must fail (--canary 1)"
+            )
+
+
+def local_judges(run: RunMetadata) -> Iterator[str]:
+    """A sentence about every local model that judges, and what its verdicts are worth."""
+    for spec in run.evaluators:
+        for model in spec.judges_inside:
+            known = weights.KNOWN.get(model.removeprefix("local:"))
+            if known is not None and model.startswith("local:") and known.as_judge:
+                yield f"{spec.name} is judged by {model}: {known.as_judge}"

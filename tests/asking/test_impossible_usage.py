@@ -1,0 +1,175 @@
+"""Token counts that cannot be true are not believed, wherever they come from."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import EvalReport, Reply, evaluate, exact_match, record
+from proctor.asking.spending import Spending
+from proctor.errors import StopRun
+from proctor.genai.spans import _count
+from proctor.importers.shapes import count
+from proctor.providers.wire.anthropic import AnthropicWire
+from proctor.providers.wire.gemini import GeminiWire
+from proctor.providers.wire.openai import OpenAIWire
+from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.run import Budget
+from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
+from proctor.sessions import warnings
+from proctor.targets import wire
+from tests.surroundings import samples
+
+HELLO = ModelRequest((Message("user", "hello"),))
+IMPOSSIBLE: list[Any] = [-1, -(10**9), 10**13, 10**30, 1.5, True, False, "12", "many", [], {}]
+
+
+def openai(tokens: Any) -> Usage:
+    answer = {
+        "choices": [{"message": {"role": "assistant", "content": "hi"}}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 5},
+    }
+    return OpenAIWire(official=True).read(msgspec.json.encode(answer), HELLO).usage
+
+
+def anthropic(tokens: Any) -> Usage:
+    answer = {
+        "content": [{"type": "text", "text": "hi"}],
+        "usage": {"input_tokens": 7, "cache_read_input_tokens": tokens, "output_tokens": 5},
+    }
+    return AnthropicWire().read(msgspec.json.encode(answer), HELLO).usage
+
+
+def gemini(tokens: Any) -> Usage:
+    answer = {
+        "candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 7, "thoughtsTokenCount": tokens},
+    }
+    return GeminiWire().read(msgspec.json.encode(answer), HELLO).usage
+
+
+def endpoint(tokens: Any) -> Usage:
+    answer = {"output": "hi", "usage": {"input_tokens": 7, "output_tokens": tokens}}
+    return wire.reply_from(msgspec.json.encode(answer), "the endpoint").usage or Usage()
+
+
+@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
+@pytest.mark.parametrize("read", [openai, anthropic, gemini, endpoint])
+def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: Any) -> None:
+    """The answer counts, its usage does not, and the run says so."""
+    told: list[str] = []
+    token = warnings.set(told)
+    try:
+        assert read(tokens) == Usage()
+        assert read(12).total_tokens is not None
+    finally:
+        warnings.reset(token)
+    assert len(told) == 1
+    assert "reported a usage that cannot be true" in told[0]
+
+
+@pytest.mark.parametrize("usage", ["none", 7, [1], {"prompt_tokens": None}, None], ids=repr)
+def test_a_usage_of_another_shape_is_unknown(usage: Any) -> None:
+    """An answer is not refused because of what it says of its usage."""
+    answer = {"choices": [{"message": {"content": "hi"}}], "usage": usage}
+    read = OpenAIWire(official=True).read(msgspec.json.encode(answer), HELLO)
+    assert (read.text, read.usage) == ("hi", Usage())
+
+
+@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
+def test_logs_and_traces_have_no_impossible_counts(tokens: Any) -> None:
+    """Importers leave such a count out; traces may write a number as text."""
+    assert count(tokens) is None
+    if tokens != "12":
+        assert _count({"gen_ai.usage.input_tokens": tokens}, ["gen_ai.usage.input_tokens"]) is None
+
+
+def reply(text: str) -> Reply:
+    return Reply(text.upper(), Usage(-(10**9), 3))
+
+
+def recorded(text: str) -> str:
+    record(ModelCall("a model", Usage(-(10**9), 3)))
+    return text.upper()
+
+
+def run(target: Any) -> EvalReport:
+    return evaluate(target, samples(2), exact_match, history=None, progress=False)
+
+
+@pytest.mark.parametrize("target", [reply, recorded])
+def test_a_target_that_reports_nonsense_is_scored_and_its_usage_is_unknown(target: Any) -> None:
+    """Outputs count; tokens are missing, not negative; one warning tells of it."""
+    report = run(target)
+    assert report.pass_rate == 1.0
+    assert [result.trial.usage for result in report.results] == [None, None]
+    assert report.metadata is not None
+    (warning,) = report.metadata.warnings
+    assert "reported a usage that cannot be true (input_tokens: -1000000000)" in warning
+
+
+def test_a_budget_is_not_undone_by_a_negative_count() -> None:
+    """Nothing is given back; a budget in tokens cannot be kept with such a server."""
+    spending = Spending(Budget(tokens=100, calls=50))
+    spending.begin()
+    spending.end("a model", Usage(60, 30))
+    spending.begin()
+    with pytest.raises(StopRun, match="does not tell what it used"):
+        spending.end("a model", Usage(-(10**9), 30))
+    assert spending.so_far.tokens == 90
+
+
+counts = st.one_of(
+    st.none(), st.integers(), st.floats(), st.booleans(), st.text(max_size=5), st.just(10**12)
+)
+
+
+@given(st.lists(st.tuples(counts, counts, counts, counts), max_size=8))
+def test_a_budget_never_goes_down(reports: list[tuple[Any, ...]]) -> None:
+    """Whatever is reported, what was spent stays spent and stays a number."""
+    spending, before = Spending(Budget(calls=1000)), (0, 0.0)
+    for given_in, given_out, cached, cost in reports:
+        spending.begin()
+        spending.end("a model", Usage(given_in, given_out, cached, cost))
+        spent = spending.so_far
+        assert spent.tokens >= before[0]
+        assert spent.cost >= before[1]
+        assert type(spent.tokens) is int
+        before = spent.tokens, spent.cost
+
+
+@given(st.tuples(counts, counts, counts, counts, counts))
+def test_what_is_left_of_a_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
+    """Every field is None or a number that can be true; asked twice it is the same."""
+    usage = plausible_usage(Usage(*given_counts))
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"):
+        value = getattr(usage, name)
+        assert value is None or (type(value) is int and 0 <= value <= 10**12)
+    assert usage.cost is None or 0 <= usage.cost <= 1e9
+    assert plausible_usage(usage) == usage
+
+
+def test_the_usage_of_a_session_is_the_sum_of_what_can_be_true() -> None:
+    """One call with a wrong count does not spoil the others."""
+    session = Session([ModelCall("a", Usage(10, 5)), ModelCall("b", Usage(-99, 5))])
+    assert session.usage == Usage(10, 5)
+
+
+def test_a_model_of_the_users_own_is_checked_too() -> None:
+    """What an adapter returns goes through the same check, whoever wrote it."""
+    from proctor.asking.ask import aask
+
+    class Odd:
+        model = "odd"
+        fits_schema = False
+
+        async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> Any:
+            return ModelResponse("hi", "odd", usage=Usage(-5, 2))
+
+    response: Any = asyncio.run(aask(Odd(), "hello"))
+    assert response.usage == Usage()

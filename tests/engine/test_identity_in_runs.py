@@ -1,0 +1,196 @@
+"""Cache, resume, workers and comparisons notice what a target and its evaluators are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor import EvalReport, SQLiteHistory, compare, evaluate, exact_match, rescore
+from proctor.engine.changes import differences
+from proctor.engine.plan import Setup
+from proctor.errors import ResumeRefused
+from proctor.evaluators.attach import attach
+from proctor.fleet.expectation import expectation
+from proctor.identity import SCHEME
+from proctor.records.gate import Check
+from proctor.reports import console, markdown
+from proctor.reports import json as json_report
+from proctor.targets.resolve import as_target
+from tests.surroundings import samples
+
+CODE = """
+PROMPT = "a"
+CALLS = []
+def answer(text):
+    CALLS.append(text)
+    return PROMPT
+"""
+JUDGE = """
+WORDS = ["a"]
+def judge(output):
+    return output in WORDS
+"""
+
+
+@pytest.fixture
+def program() -> dict[str, Any]:
+    """A module with a prompt constant, a target and an evaluator."""
+    names: dict[str, Any] = {"__name__": "a_program"}
+    exec(CODE + JUDGE, names)
+    return names
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> SQLiteHistory:
+    return SQLiteHistory(tmp_path / "h.db")
+
+
+def run(program: dict[str, Any], history: SQLiteHistory, **options: Any) -> EvalReport:
+    return evaluate(program["answer"], samples(3), program["judge"], history=history, **options)
+
+
+def cached(report: EvalReport) -> tuple[int, int] | None:
+    assert report.metadata is not None
+    found = report.metadata.cached_outputs
+    return None if found is None else (found.count, found.of)
+
+
+def test_a_changed_prompt_is_not_answered_from_the_cache(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """Outputs of the old prompt are not scored as those of the new one."""
+    assert cached(run(program, history, cache=True)) == (0, 3)
+    assert cached(run(program, history, cache=True)) == (3, 3)
+    program["PROMPT"] = "b"
+    report = run(program, history, cache=True)
+    assert cached(report) == (0, 3)
+    assert [result.output for result in report.results] == ["b", "b", "b"]
+
+
+def test_a_changed_prompt_refuses_to_be_resumed(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """One run does not mix the outputs of two prompts."""
+    first = run(program, history, limit=2)
+    program["PROMPT"] = "b"
+    with pytest.raises(ResumeRefused, match="target: its code, what it uses, or its version"):
+        run(program, history, resume=first.run_id)
+
+
+def test_a_changed_constant_of_an_evaluator_refuses_to_be_resumed(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """What an evaluator compares with is part of it."""
+    first = run(program, history, limit=2)
+    program["WORDS"] = ["b"]
+    with pytest.raises(ResumeRefused, match=r"changed: judge \(the code, or what it uses\)"):
+        run(program, history, resume=first.run_id)
+
+
+def test_a_comparison_notices_a_changed_constant_of_an_evaluator(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """Runs that were measured by other words are not compared as if they were alike."""
+    first = run(program, history)
+    program["WORDS"] = ["b"]
+    second = run(program, history)
+    comparison = compare(first.run_id, second.run_id, history=history)
+    assert any("judge is not the same in both runs" in note for note in comparison.notes)
+
+
+def test_a_worker_with_another_prompt_is_not_the_same(program: dict[str, Any]) -> None:
+    """What a worker says it runs changes with the constants that it would use."""
+
+    def told() -> str:
+        setup = Setup(target=as_target(program["answer"]), evaluators=(attach(program["judge"]),))
+        return expectation(setup)
+
+    before = told()
+    assert told() == before
+    program["PROMPT"] = "b"
+    assert told() != before
+
+
+def test_every_report_says_how_many_outputs_are_from_the_cache(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """Console, Markdown, JSON and a comparison; a run without a cache says nothing of it."""
+    plain = run(program, history)
+    run(program, history, cache=True)
+    report = run(program, history, cache=True)
+    said = "3 of 3 outputs from the cache"
+    assert said in console.render(report)
+    assert f"- **Cache**: {said}" in markdown.MarkdownReporter().generate(report)
+    text = json_report.JSONReporter(indent=0).generate(report)
+    assert '"cached_outputs":{"count":3,"of":3}' in text.replace(" ", "")
+    comparison = compare(plain.run_id, report.run_id, history=history)
+    assert [note for note in comparison.notes if said in note]
+    assert "cache" not in console.render(plain)
+    again = rescore(report.run_id, exact_match, history=history)
+    assert cached(again) == (3, 3)
+
+
+def test_a_gate_says_how_many_outputs_are_from_the_cache(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """With thresholds alone, where no comparison says it."""
+    from proctor.gates.decision import concluded
+
+    run(program, history, cache=True)
+    check = Check("pass_rate", "pass", "pass_rate is at least 80 %")
+    result = concluded([check], [], run(program, history, cache=True), baseline="")
+    assert result.notes == ("3 of 3 outputs from the cache",)
+
+
+def test_what_is_not_covered_is_a_warning_of_the_run(history: SQLiteHistory) -> None:
+    """The run says of what a change would go unnoticed, for target and evaluators."""
+    names: dict[str, Any] = {"__name__": "a_program"}
+    exec(
+        "import os\n"
+        "def answer(text): return os.environ.get('ANSWER_STYLE', 'a')\n"
+        "def judge(output): return output == os.getenv('JUDGE_STYLE', 'a')\n",
+        names,
+    )
+    report = run(names, history)
+    assert report.metadata is not None
+    target, evaluator = report.metadata.warnings
+    assert target.startswith(
+        "target 'answer' depends on the environment variable ANSWER_STYLE (in answer)"
+    )
+    assert evaluator.startswith(
+        "evaluator 'judge' depends on the environment variable JUDGE_STYLE (in judge)"
+    )
+
+
+def test_an_ordinary_run_has_no_such_warning(
+    program: dict[str, Any], history: SQLiteHistory
+) -> None:
+    """No noise where everything is covered."""
+    report = run(program, history, cache=True)
+    assert report.metadata is not None
+    assert report.metadata.warnings == ()
+
+
+def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLiteHistory) -> None:
+    """Whether its code is the same cannot be known; it goes on if that is allowed."""
+    first = run(program, history, limit=2)
+    assert first.metadata is not None
+    old = "0123456789abcdef"
+    before = msgspec.structs.replace(
+        first.metadata,
+        target=msgspec.structs.replace(first.metadata.target, identity=old),
+        evaluators=tuple(
+            msgspec.structs.replace(spec, identity=old) for spec in first.metadata.evaluators
+        ),
+    )
+    history.update(before)
+    places = [(change.where, change.what) for change in differences(before, first.metadata)]
+    assert [where for where, _ in places] == ["target", "evaluators' code"]
+    assert all(f"this is scheme {SCHEME}" in what for _, what in places)
+    with pytest.raises(ResumeRefused, match="another version of Proctor"):
+        run(program, history, resume=first.run_id)
+    report = run(program, history, resume=first.run_id, allow_changes=True)
+    assert report.total == 3

@@ -1,0 +1,126 @@
+"""Several references: a single text against a list of expected texts means "any of these"."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor import Score, Session
+from proctor.evaluators.attach import attach
+from proctor.evaluators.judging.judge import View
+from proctor.evaluators.judging.templates import shipped
+from proctor.evaluators.matching import (
+    contains,
+    exact_match,
+    json_subset,
+    regex_match,
+    within_tolerance,
+)
+from proctor.evaluators.numbers import numeric_answer
+from proctor.evaluators.quality import semantic_similarity
+from proctor.evaluators.references import best_score
+from proctor.records.sample import Sample
+
+WORDS = st.sampled_from(["Paris", "paris", "It is Paris.", "Rome", "42", "", "Paris, France"])
+
+
+def similarity(output: Any, expected: Any) -> Score:
+    """The score of letters, as anybody would ask for it."""
+    return asyncio.run(semantic_similarity("lexical")(output, expected))
+
+
+TEXT_EVALUATORS: list[Callable[[Any, Any], Score]] = [
+    exact_match,
+    lambda output, expected: exact_match(output, expected, case_sensitive=False),
+    lambda output, expected: exact_match(output, expected, match="any"),
+    contains,
+    lambda output, expected: contains(output, expected, case_sensitive=False),
+    regex_match,
+    similarity,
+]
+
+
+@pytest.mark.parametrize("evaluate", TEXT_EVALUATORS)
+@given(output=WORDS, first=WORDS, second=WORDS)
+def test_a_text_scores_as_against_the_best_of_its_references(
+    evaluate: Callable[[Any, Any], Score], output: str, first: str, second: str
+) -> None:
+    """Law: the score against [a, b] is the better one of those against a and against b."""
+    both = evaluate(output, [first, second])
+    single = [score for score in (evaluate(output, first), evaluate(output, second)) if score.ok]
+    assert both.value == max((score.value or 0.0 for score in single), default=None)
+    assert (both.passed is True) == any(score.passed is True for score in single)
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
+def test_numbers_score_as_against_the_best_of_their_references(
+    number: int, first: int, second: int
+) -> None:
+    """Law: the same for numeric_answer and within_tolerance."""
+    for evaluate, output in (
+        (numeric_answer, f"The answer is {number}."),
+        (within_tolerance(1.5), number),
+    ):
+        both = evaluate(output, [first, second])
+        singles = [evaluate(output, first), evaluate(output, second)]
+        assert both.passed is any(score.passed is True for score in singles)
+        assert both.value == max(score.value or 0.0 for score in singles)
+
+
+def test_a_mapping_may_hold_any_of_several_expected_ones() -> None:
+    """json_subset: one of the expected mappings must be in the output."""
+    output = '{"city": "Paris", "country": "France"}'
+    assert json_subset(output, [{"city": "Rome"}, {"city": "Paris"}]).passed
+    assert json_subset(output, ['{"city": "Rome"}', {"city": "Oslo"}]).passed is False
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=3), st.lists(st.sampled_from("abc"), max_size=3))
+def test_lists_are_equal_item_by_item(output: list[str], expected: list[str]) -> None:
+    """Ruling: equality is the rule for lists, order included."""
+    assert exact_match(output, expected).passed is (output == expected)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=3), st.lists(st.sampled_from("abc"), max_size=3))
+def test_any_generated_question_may_match_any_reference(
+    output: list[str], expected: list[str]
+) -> None:
+    """Ruling: `match="any"` is the runner spec's exact match."""
+    assert exact_match(output, expected, match="any").passed is bool(set(output) & set(expected))
+
+
+def test_similar_lists_are_compared_item_by_item() -> None:
+    """A list whose items are alike but in another order, or fewer, is another list."""
+    assert similarity(["red car", "blue boat"], ["red car", "blue boat"]).value == pytest.approx(1)
+    swapped = similarity(["red car", "blue boat"], ["blue boat", "red car"])
+    assert swapped.passed is False
+    fewer = similarity(["red car"], ["red car", "blue boat"])
+    assert (fewer.value, fewer.passed) == (0.0, False)
+    nearest = semantic_similarity("lexical", match="any")
+    assert asyncio.run(nearest(["red car", "blue boat"], ["blue boat", "x"])).passed is True
+
+
+def test_a_reference_that_cannot_be_compared_leaves_a_failure_open() -> None:
+    """It might have been the one that matches; a pass decides all the same."""
+    assert numeric_answer("It is 7.", ["many", 7]).passed is True
+    assert numeric_answer("It is 8.", ["many", 7]).status == "error"
+    assert best_score(lambda one: Score(0.0, False), []).status == "skipped"
+
+
+def test_a_judge_is_told_that_one_reference_is_enough() -> None:
+    """Several references are shown as alternatives, one as itself."""
+    sample = Sample("1", "Capital of France?", ["Paris", "Paris, France"])
+    seen = View().texts("Paris", sample, shipped("similarity"))
+    assert seen["expected"] == "Any one of these:\n- Paris\n- Paris, France"
+    one = View().texts("Paris", Sample("1", None, ["Paris"]), shipped("similarity"))
+    assert one["expected"] == "Paris"
+
+
+def test_a_run_takes_references_from_the_sample() -> None:
+    """The law holds where an evaluator is attached, as in a run."""
+    attached = attach(exact_match, parameters={"case_sensitive": False})
+    assert attached("PARIS", ["paris", "rome"], Session()).passed  # type: ignore[union-attr]

@@ -1,0 +1,200 @@
+"""Texts that a method cannot read get no verdict: languages, scripts, emoji, program code."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.embedders.minilm import MiniLM
+from proctor.embedders.wordpiece import WordPiece
+from proctor.evaluators.language import foreign_reason, is_code, is_unspaced, unreadable_reason
+from proctor.evaluators.quality import (
+    coherence,
+    hallucination_detection,
+    relevance,
+    semantic_similarity,
+)
+from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
+from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
+from proctor.fields.context import FieldContext
+from proctor.records.score import Score
+from tests.evaluators.foreign_texts import CODE, ENGLISH, FOREIGN, SYMBOLS
+
+
+class EnglishOnly:
+    """An embedder with a small vocabulary: all that it does not know has one vector."""
+
+    name, method, languages = "english-only", "embeddings", ("en",)
+    vocabulary = ("bridge", "built", "spring", "cat", "fish", "status", "passed", "report", "tests")
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """A count of each known word, and of all others together."""
+        return [self._vector(text.lower()) for text in texts]
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """Everything that is no ASCII."""
+        return tuple(word for word in text.split() if not word.isascii())
+
+    def _vector(self, text: str) -> list[float]:
+        counts = [float(text.count(word)) for word in self.vocabulary]
+        return [*counts, 1.0]
+
+
+READER = EnglishOnly()
+UNREADABLE = [(name, texts) for name, texts in FOREIGN.items()]
+
+
+def asked(evaluator: Any, output: Any, expected: Any = None, **result: Any) -> Score:
+    """The score of an evaluator, with what it finds beside the output."""
+    context = FieldContext("output", {"output": output, "expected": expected, **result})
+    needs = len(inspect.signature(evaluator).parameters)
+    found = evaluator(*(output, expected, context)[:needs])
+    return asyncio.run(found) if inspect.isawaitable(found) else found
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_no_local_method_gives_a_verdict_in_a_language_it_cannot_read(name: str) -> None:
+    """Property: whatever the texts say, the score is skipped, with what to do instead."""
+    for one, other in permutations(FOREIGN[name], 2):
+        for score in (
+            asked(semantic_similarity(READER), one, other),
+            asked(relevance(embedder=READER), one, input=other),
+            asked(relevance(embedder="lexical"), f"{one} {one}", input=other),
+            asked(coherence(embedder=READER), f"{one} {other}"),
+            asked(coherence(embedder="lexical"), f"{one} {other}"),
+            asked(hallucination_detection(embedder="lexical"), one, context=other),
+            asked(hallucination_detection(embedder=READER), one, context=other),
+            asked(toxicity_detection(), one),
+            asked(bias_detection(), one),
+        ):
+            assert (score.status, score.value) == ("skipped", None), (name, score)
+            assert score.reason
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_english_against_another_language_gets_no_verdict(name: str) -> None:
+    """One side that cannot be read is enough."""
+    for text in FOREIGN[name]:
+        english = "The bridge was built in spring and is still in use."
+        assert asked(semantic_similarity(READER), english, text).status == "skipped"
+        assert asked(relevance(embedder=READER), english, input=text).status == "skipped"
+        context = asked(hallucination_detection(embedder="lexical"), english, context=text)
+        assert context.status == "skipped"
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_refusal_in_another_language_is_not_looked_for(name: str) -> None:
+    """compliance: the policy is skipped, not kept."""
+    score = asked(compliance((), refusal="required"), FOREIGN[name][0])
+    assert score.passed is not True
+    assert score.status == "skipped", score
+
+
+@pytest.mark.parametrize("text", [*CODE, *SYMBOLS])
+def test_program_code_and_emoji_get_no_verdict(text: str) -> None:
+    """Neither can be read by an embedder of English words."""
+    other = next(one for one in (*CODE, *SYMBOLS) if one != text)
+    assert asked(semantic_similarity(READER), text, other).status == "skipped"
+    assert asked(semantic_similarity(READER), text, "It passed.").status == "skipped"
+    assert asked(coherence(embedder=READER), text).status == "skipped"
+    score = asked(relevance(embedder=READER), text, input="How do I print the folder in Python?")
+    assert score.status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("✅", "❌"), ("Status: ✅", "Status: ❌"), ("The tests passed ✅", "The tests passed ❌")],
+)
+def test_texts_that_differ_in_what_is_not_read_are_not_the_same(one: str, other: str) -> None:
+    """Also among letters, which emoji are not."""
+    assert asked(semantic_similarity(READER), one, other).status == "skipped"
+    assert asked(semantic_similarity("lexical", 0.5), one, other).passed is not True
+
+
+@pytest.mark.parametrize("text", ["这座桥建于春天", "สะพานถูกสร้างขึ้น", "✅", CODE[0], "{}", "¡Hola!"])
+def test_identical_texts_are_the_same_in_every_language(text: str) -> None:
+    """That needs no reading."""
+    assert asked(semantic_similarity(READER), text, text).value == 1.0
+    assert asked(semantic_similarity(READER), text, ["something else", text]).value == 1.0
+
+
+def test_different_texts_with_one_vector_get_no_verdict() -> None:
+    """Any embedder that cannot tell two texts apart does not compare them."""
+
+    def constant(texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts]
+
+    score = asked(semantic_similarity(constant), "The cat sleeps.", "Das Haus brennt.")
+    assert score.status == "skipped"
+    assert "the same vector" in score.reason
+    assert asked(semantic_similarity(constant), "The Cat sleeps!", "the cat sleeps").passed is True
+
+
+def test_an_embedder_that_reads_more_is_trusted() -> None:
+    """One that is named and does not say that it reads English only."""
+
+    def letters(texts: list[str]) -> list[list[float]]:
+        return [[float(text.count(letter)) for letter in "aeiou"] for text in texts]
+
+    for texts in (FOREIGN["German"], FOREIGN["Spanish"]):
+        assert asked(semantic_similarity(letters), texts[0], texts[1]).ok
+        assert asked(coherence(embedder=letters), " ".join(texts)).ok
+
+
+@pytest.mark.parametrize("text", ENGLISH)
+def test_ordinary_english_is_read(text: str) -> None:
+    """Names, typos, numbers, slang, one foreign word, a little code: all that is English."""
+    assert unreadable_reason(text) == ""
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_other_languages_are_told_from_english(name: str, place: int) -> None:
+    """By script or by little words; a sentence of it in an English text does no harm."""
+    text = FOREIGN[name][place]
+    assert foreign_reason(text)
+    english = "The sign at the old bridge says this, and nobody in our group could read it. "
+    assert foreign_reason(english + text + " " + english * 3) == ""
+    assert foreign_reason(" ".join(FOREIGN[name]) + " " + english)
+
+
+def test_code_is_told_from_prose() -> None:
+    """Prose about code is prose; a fence with hardly a word around it is code."""
+    assert is_code("x = 1\ny = 2\nprint(x + y)")
+    assert is_code("Here:\n```\nls -l\n```")
+    assert not is_code("Here is how you list the files:\n```\nls -l\n```")
+    assert not is_code('{"city": "Oslo"}') or unreadable_reason('{"city": "Oslo"}') == ""
+    assert unreadable_reason('{"antwort": "Das Wetter ist heute sehr schön."}')
+
+
+def test_words_cannot_be_counted_where_they_are_not_parted() -> None:
+    """Chinese, Japanese and Thai are written without spaces."""
+    for name in ("Chinese", "Japanese", "Thai"):
+        text = FOREIGN[name][0]
+        assert is_unspaced(text)
+        assert text_count(text, at_most=5).status == "skipped"
+        assert text_count(text, of="sentences", exactly=1).status == "skipped"
+        assert text_count(text, of="characters", at_least=5).passed is True
+    assert text_count(FOREIGN["Russian"][0], at_least=5).passed is True
+
+
+def test_a_word_is_found_where_words_are_not_parted() -> None:
+    """A whole word has no edges there."""
+    assert keywords("我的猫最喜欢吃鱼", include=["猫"]).passed is True
+    assert occurrences("猫和猫", text="猫", exactly=2).passed is True
+    assert starts_with("我的")("我的猫").passed is True
+    assert keywords("concatenate", include=["cat"]).passed is False
+
+
+def test_minilm_says_what_it_does_not_know(tmp_path: Path) -> None:
+    """Its vocabulary is English; what is not in it is one and the same to it."""
+    assert MiniLM.languages == ("en",)
+    tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "status": 3, ":": 4})
+    assert tokenizer.unknown("Status: ✅") == ("✅",)
+    assert tokenizer.numbers("Status: ✅", 8) == tokenizer.numbers("Status: ❌", 8)

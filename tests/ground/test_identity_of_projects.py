@@ -1,0 +1,567 @@
+"""The identity of a target covers what it reaches in the user's project.
+
+Every case is a small project in a folder of its own, looked at by a process of its own: `before`
+and `after` are the same project with one change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Every state of a project is looked at by a fork of its own, in which nothing is imported yet.
+LOOK = """
+import importlib, json, os, pathlib, sys
+from proctor.targets.resolve import as_target
+for folder, states in json.load(sys.stdin):
+    os.makedirs(folder)
+    os.chdir(folder)
+    for files in states:
+        for name, text in files.items():
+            path = pathlib.Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        importlib.invalidate_caches()
+        if os.fork() == 0:
+            spec = as_target(sys.argv[1]).spec
+            print(json.dumps([spec.identity, list(spec.uncovered)]), flush=True)
+            os._exit(0)
+        assert os.wait()[1] == 0, folder
+"""
+
+Files = dict[str, str]
+Look = tuple[str, list[str]]
+
+
+def look_at(
+    projects: Sequence[tuple[Path, Sequence[Files]]],
+    address: str = "target.py:answer",
+    **environment: str,
+) -> list[list[Look]]:
+    """The identity of the target in each state of each project, and what it does not cover."""
+    surroundings = {
+        "PATH": "",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **environment,
+    }
+    finished = subprocess.run(
+        [sys.executable, "-c", LOOK, address],
+        input=json.dumps([(str(folder), states) for folder, states in projects]),
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    lines = iter(finished.stdout.splitlines())
+    return [[tuple(json.loads(next(lines))) for _ in states] for _, states in projects]
+
+
+CHANGES: dict[str, tuple[Files, Files]] = {
+    "a module constant": (
+        {"target.py": "PROMPT = 'Be brief.'\ndef answer(q): return PROMPT + q"},
+        {"target.py": "PROMPT = 'Be long.'\ndef answer(q): return PROMPT + q"},
+    ),
+    "a constant of an imported module": (
+        {
+            "target.py": "import prompts\ndef answer(q): return prompts.SYSTEM + q",
+            "prompts.py": "SYSTEM = 'a'",
+        },
+        {"prompts.py": "SYSTEM = 'b'"},
+    ),
+    "a constant imported by name": (
+        {
+            "target.py": "from prompts import SYSTEM\ndef answer(q): return SYSTEM + q",
+            "prompts.py": "SYSTEM = 'a'",
+        },
+        {"prompts.py": "SYSTEM = 'b'"},
+    ),
+    "a constant in a package, through another module": (
+        {
+            "target.py": "from app.chain import run\ndef answer(q): return run(q)",
+            "app/__init__.py": "",
+            "app/chain.py": "from . import texts\ndef run(q): return texts.inner.SYSTEM + q",
+            "app/texts/__init__.py": "from . import inner",
+            "app/texts/inner.py": "SYSTEM = 'a'",
+        },
+        {"app/texts/inner.py": "SYSTEM = 'b'"},
+    ),
+    "a function that is called": (
+        {"target.py": "def ask(q): return q + 'a'\ndef answer(q): return ask(q)"},
+        {"target.py": "def ask(q): return q + 'b'\ndef answer(q): return ask(q)"},
+    ),
+    "a function that is called by one that is called": (
+        {"target.py": "def b(q): return 1\ndef a(q): return b(q)\ndef answer(q): return a(q)"},
+        {"target.py": "def b(q): return 2\ndef a(q): return b(q)\ndef answer(q): return a(q)"},
+    ),
+    "a module that is imported inside the function": (
+        {
+            "target.py": "def answer(q):\n    from prompts import SYSTEM\n    return SYSTEM + q",
+            "prompts.py": "SYSTEM = 'a'",
+        },
+        {"prompts.py": "SYSTEM = 'b'"},
+    ),
+    "a module that such a module imports": (
+        {
+            "target.py": "def answer(q):\n    import prompts\n    return prompts.SYSTEM + q",
+            "prompts.py": "from texts import SYSTEM",
+            "texts.py": "SYSTEM = 'a'",
+        },
+        {"texts.py": "SYSTEM = 'b'"},
+    ),
+    "a module that is imported by a relative import inside a package": (
+        {
+            "target.py": "def answer(q):\n    from app import chain\n    return chain.run(q)",
+            "app/__init__.py": "",
+            "app/chain.py": "from .texts import SYSTEM\ndef run(q): return SYSTEM + q",
+            "app/texts.py": "SYSTEM = 'a'",
+        },
+        {"app/texts.py": "SYSTEM = 'b'"},
+    ),
+    "a file that the function opens": (
+        {"target.py": "def answer(q): return open('prompt.txt').read() + q", "prompt.txt": "a"},
+        {"prompt.txt": "b"},
+    ),
+    "a file that a constant names": (
+        {
+            "target.py": "from pathlib import Path\nFILE = Path(__file__).parent / 'p' / 'a.md'\n"
+            "def answer(q): return FILE.read_text() + q",
+            "p/a.md": "a",
+        },
+        {"p/a.md": "b"},
+    ),
+    "a file that was read when the module was": (
+        {
+            "target.py": "from pathlib import Path\nTEXT = Path('a.txt').read_text()\n"
+            "def answer(q): return TEXT + q",
+            "a.txt": "a",
+        },
+        {"a.txt": "b"},
+    ),
+    "a template in a folder that is named": (
+        {
+            "target.py": "from pathlib import Path\n"
+            "def answer(q): return (Path('prompts') / (q + '.txt')).read_text()",
+            "prompts/one.txt": "a",
+            "prompts/two.txt": "b",
+        },
+        {"prompts/two.txt": "c"},
+    ),
+    "a Jinja template": (
+        {
+            "target.py": "import jinja2\n"
+            "env = jinja2.Environment(loader=jinja2.FileSystemLoader('templates'))\n"
+            "def answer(q): return env.get_template('a.j2').render(q=q)",
+            "templates/a.j2": "a {{ q }}",
+        },
+        {"templates/a.j2": "b {{ q }}"},
+    ),
+    "a list of examples": (
+        {"target.py": "SHOTS = [{'q': '1', 'a': '2'}]\ndef answer(q): return str(SHOTS) + q"},
+        {"target.py": "SHOTS = [{'q': '1', 'a': '3'}]\ndef answer(q): return str(SHOTS) + q"},
+    ),
+    "a method that the class's __call__ uses": (
+        {
+            "target.py": "class A:\n    def ask(self, q): return 1\n"
+            "    def __call__(self, q): return self.ask(q)\nanswer = A()"
+        },
+        {
+            "target.py": "class A:\n    def ask(self, q): return 2\n"
+            "    def __call__(self, q): return self.ask(q)\nanswer = A()"
+        },
+    ),
+    "a constant of a base class": (
+        {
+            "target.py": "class B:\n    PROMPT = 'a'\nclass A(B):\n"
+            "    def __call__(self, q): return self.PROMPT\nanswer = A()"
+        },
+        {
+            "target.py": "class B:\n    PROMPT = 'b'\nclass A(B):\n"
+            "    def __call__(self, q): return self.PROMPT\nanswer = A()"
+        },
+    ),
+    "what an instance was made with": (
+        {
+            "target.py": "class A:\n    def __init__(self, p): self.p = p\n"
+            "    def ask(self, q): return self.p\nanswer = A('a').ask"
+        },
+        {
+            "target.py": "class A:\n    def __init__(self, p): self.p = p\n"
+            "    def ask(self, q): return self.p\nanswer = A('b').ask"
+        },
+    ),
+    "the function behind a decorator": (
+        {
+            "target.py": "import functools\ndef log(f):\n    @functools.wraps(f)\n"
+            "    def inner(*a): return f(*a)\n    return inner\n@log\ndef answer(q): return 1"
+        },
+        {
+            "target.py": "import functools\ndef log(f):\n    @functools.wraps(f)\n"
+            "    def inner(*a): return f(*a)\n    return inner\n@log\ndef answer(q): return 2"
+        },
+    ),
+    "a constant of a cached function": (
+        {"target.py": "import functools\nP = 'a'\n@functools.cache\ndef answer(q): return P"},
+        {"target.py": "import functools\nP = 'b'\n@functools.cache\ndef answer(q): return P"},
+    ),
+    "what a partial binds": (
+        {
+            "target.py": "import functools\ndef f(p, q): return p\n"
+            "answer = functools.partial(f, 'a')"
+        },
+        {
+            "target.py": "import functools\ndef f(p, q): return p\n"
+            "answer = functools.partial(f, 'b')"
+        },
+    ),
+    "a member of an enumeration": (
+        {
+            "target.py": "import enum\nclass P(enum.Enum):\n    A = 'a'\n"
+            "def answer(q): return P.A.value"
+        },
+        {
+            "target.py": "import enum\nclass P(enum.Enum):\n    A = 'b'\n"
+            "def answer(q): return P.A.value"
+        },
+    ),
+    "the description of a pydantic field": (
+        {
+            "target.py": "import pydantic\nclass A(pydantic.BaseModel):\n"
+            "    x: str = pydantic.Field(description='a')\n"
+            "def answer(q): return str(A.model_json_schema())"
+        },
+        {
+            "target.py": "import pydantic\nclass A(pydantic.BaseModel):\n"
+            "    x: str = pydantic.Field(description='b')\n"
+            "def answer(q): return str(A.model_json_schema())"
+        },
+    ),
+    "the docstring of a tool": (
+        {"target.py": "def tool(): 'a'\ndef answer(q): return tool.__doc__"},
+        {"target.py": "def tool(): 'b'\ndef answer(q): return tool.__doc__"},
+    ),
+    "a prompt template of LangChain": (
+        {
+            "target.py": "from langchain_core.prompts import ChatPromptTemplate as C\n"
+            "PROMPT = C.from_messages([('system', 'a'), ('user', '{q}')])\n"
+            "def answer(q): return PROMPT.format(q=q)"
+        },
+        {
+            "target.py": "from langchain_core.prompts import ChatPromptTemplate as C\n"
+            "PROMPT = C.from_messages([('system', 'b'), ('user', '{q}')])\n"
+            "def answer(q): return PROMPT.format(q=q)"
+        },
+    ),
+    "a function inside a LangChain chain": (
+        {
+            "target.py": "from langchain_core.runnables import RunnableLambda as R\nP = 'a'\n"
+            "def f(q): return P\nanswer = R(f) | R(lambda x: x)"
+        },
+        {
+            "target.py": "from langchain_core.runnables import RunnableLambda as R\nP = 'b'\n"
+            "def f(q): return P\nanswer = R(f) | R(lambda x: x)"
+        },
+    ),
+    "the class of an object with execute": (
+        {"target.py": "P = 'a'\nclass L:\n    def execute(self, q): return P, None\nanswer = L()"},
+        {"target.py": "P = 'b'\nclass L:\n    def execute(self, q): return P, None\nanswer = L()"},
+    ),
+    "a module that is looked up by getattr": (
+        {
+            "target.py": "import prompts\ndef answer(q): return getattr(prompts, q)",
+            "prompts.py": "ONE = 'a'",
+        },
+        {"prompts.py": "ONE = 'b'"},
+    ),
+    "a setting of a model client of the user's": (
+        {
+            "target.py": "import agents\nagent = agents.Agent('a')\n"
+            "def answer(q): return agent.run(q)",
+            "agents.py": "class Agent:\n    def __init__(self, p): self.p = p\n"
+            "    def run(self, q): return self.p",
+        },
+        {
+            "target.py": "import agents\nagent = agents.Agent('b')\n"
+            "def answer(q): return agent.run(q)"
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
+    """Every project of this file before, unchanged, and after its change."""
+    folder = tmp_path_factory.mktemp("projects")
+    cases = {**CHANGES, **UNRELATED, **{code: ({"target.py": code}, {}) for code in CODES}}
+    projects = [
+        (folder / str(number), [before, {}, after])
+        for number, (before, after) in enumerate(cases.values())
+    ]
+    return dict(zip(cases, look_at(projects), strict=True))
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_change_within_reach_changes_the_identity(
+    case: str, looks: dict[str, list[Look]]
+) -> None:
+    """Whatever part of the project the target reaches, a change of it is another target."""
+    first, again, second = looks[case]
+    assert first == again
+    assert first[0] != second[0]
+    assert not first[1]
+
+
+UNRELATED: dict[str, tuple[Files, Files]] = {
+    "a function that is not called": (
+        {"target.py": "def other(): return 1\ndef answer(q): return q"},
+        {"target.py": "def other(): return 2\ndef answer(q): return q"},
+    ),
+    "a constant of another module that is not used": (
+        {
+            "target.py": "import prompts\ndef answer(q): return prompts.ONE",
+            "prompts.py": "ONE = 1\nTWO = 2",
+        },
+        {"prompts.py": "ONE = 1\nTWO = 3"},
+    ),
+    "comments and line breaks": (
+        {"target.py": "P = 'a'\ndef answer(q): return P + q"},
+        {"target.py": "# a comment\n\nP = 'a'\n\n\ndef answer(q):\n    # here\n    return P + q"},
+    ),
+    "a file that nothing names": (
+        {"target.py": "def answer(q): return q", "notes.txt": "a"},
+        {"notes.txt": "b"},
+    ),
+    "an object's address": (
+        {
+            "target.py": "import threading\nLOCK = threading.Lock()\ndef answer(q):\n"
+            "    with LOCK:\n        return q"
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNRELATED)
+def test_a_change_out_of_reach_does_not(case: str, looks: dict[str, list[Look]]) -> None:
+    """What the target does not use may change: outputs from the cache stay valid."""
+    first, again, second = looks[case]
+    assert first == again == second
+
+
+PROJECT: Files = {
+    "target.py": """
+import json, os, re
+from pathlib import Path
+import app.prompts as prompts
+HERE = os.path.dirname(os.path.abspath(__file__))
+FILE = Path(__file__).parent / "prompts" / "system.txt"
+CONFIG = json.loads((Path(__file__).parent / "config.json").read_text())
+WORDS = {"alpha", "beta", "gamma", "delta"}
+CALLS = []
+class Agent:
+    kinds = frozenset({"x", "y", "z"})
+    def __init__(self): self.table = {word: {word} for word in WORDS}
+    def __call__(self, q):
+        CALLS.append(q)
+        return FILE.read_text() + prompts.SYSTEM + HERE + str(CONFIG) + str(self.table)
+answer = Agent()
+""",
+    "app/__init__.py": "",
+    "app/prompts.py": "SYSTEM = 'Be brief.'",
+    "prompts/system.txt": "You are kind.",
+    "config.json": '{"temperature": 0}',
+}
+
+
+def test_the_same_code_in_another_folder_and_process_is_the_same(tmp_path: Path) -> None:
+    """Neither the folder, the order of sets nor an address in memory is part of an identity."""
+    one = look_at([(tmp_path / "one", [PROJECT])], PYTHONHASHSEED="1")
+    other = look_at([(tmp_path / "a" / "deeper" / "place", [PROJECT])], PYTHONHASHSEED="2")
+    assert one == other
+
+
+def test_a_package_in_a_src_layout_and_a_script_are_covered(tmp_path: Path) -> None:
+    """A module reached by its name, in a src layout, is as much the user's as a script."""
+    files = {
+        "src/pack/__init__.py": "",
+        "src/pack/texts.py": "SYSTEM = 'a'",
+        "src/pack/bot.py": "from pack.texts import SYSTEM\ndef answer(q): return SYSTEM + q",
+        "pyproject.toml": "",
+    }
+    places = os.pathsep.join([*sys.path, str(tmp_path / "project" / "src")])
+    states = [files, {"src/pack/texts.py": "SYSTEM = 'b'"}]
+    ((before, after),) = look_at(
+        [(tmp_path / "project", states)], "pack.bot:answer", PYTHONPATH=places
+    )
+    assert before[0] != after[0]
+
+
+UNCOVERED = {
+    "import os\ndef answer(q): return os.environ['STYLE'] + q": (
+        "the environment variable STYLE (in answer)"
+    ),
+    "import os\ndef answer(q): return os.environ.get('STYLE', '') + q": (
+        "the environment variable STYLE (in answer)"
+    ),
+    "from os import getenv\ndef style(): return getenv('STYLE')\ndef answer(q): return style()": (
+        "the environment variable STYLE (in style)"
+    ),
+    "import os\ndef answer(q): return os.getenv('A_' + q)": (
+        "environment variables whose names are computed (in answer)"
+    ),
+    "def answer(q):\n    with open(f'{q}.txt') as file:\n        return file.read()": (
+        "files whose names are computed (in answer)"
+    ),
+    "import importlib\ndef answer(q): return importlib.import_module(q).X": (
+        "modules whose names are computed (in answer)"
+    ),
+    "def answer(q): return eval(q)": "code that it runs from a string (in answer)",
+    "import subprocess\ndef answer(q): return subprocess.run(['x', q])": (
+        "programs that it starts (in answer)"
+    ),
+}
+ORDINARY = [
+    "import os\ndef answer(q): return os.environ['OPENAI_API_KEY'] and q",
+    "import json, re\ndef answer(q): return json.dumps(re.findall('a', q))",
+    (
+        "import openai\nclient = openai.OpenAI(api_key='sk-none')\n"
+        "def answer(q): return client.chat.completions.create(model='m', messages=[])"
+    ),
+    "from pathlib import Path\ndef answer(q): return Path('target.py').read_text()",
+    "def answer(q): return getattr(q, 'upper')()",
+]
+CODES = [*UNCOVERED, *ORDINARY]
+
+
+@pytest.mark.parametrize("code", UNCOVERED)
+def test_what_cannot_be_covered_is_named(code: str, looks: dict[str, list[Look]]) -> None:
+    """Environment, computed names and other programs are out of sight: that is said."""
+    assert looks[code][0][1] == [UNCOVERED[code]]
+
+
+@pytest.mark.parametrize("code", ORDINARY)
+def test_ordinary_targets_have_no_warnings(code: str, looks: dict[str, list[Look]]) -> None:
+    """Keys, clients and files named outright are no reason to warn."""
+    assert looks[code][0][1] == []
+
+
+def run_here(code: str) -> Any:
+    """The function `answer` of some code, made in this process."""
+    names: dict[str, Any] = {"__name__": "made_here"}
+    exec(code, names)
+    return names
+
+
+def test_state_that_the_target_changes_itself_is_no_part_of_it() -> None:
+    """A list of calls, a counter, a memo: they differ after every run, the target does not."""
+    from proctor.identity import identity_of
+
+    names = run_here(
+        "CALLS = []\nMEMO = {}\nCOUNT = 0\nTALLY = {'a': 0}\n"
+        "def answer(q):\n    global COUNT\n    COUNT += 1\n    CALLS.append(q)\n"
+        "    MEMO[q] = q\n    TALLY['a'] += 1\n    return q\n"
+    )
+    before = identity_of(names["answer"])
+    names["answer"]("x")
+    assert (names["COUNT"], names["CALLS"], names["TALLY"]) == (1, ["x"], {"a": 1})
+    assert identity_of(names["answer"]) == before
+
+
+def test_a_constant_that_is_set_anew_in_a_notebook_counts() -> None:
+    """What counts is what runs now, not what a file says."""
+    from proctor.identity import identity_of
+
+    names = run_here("PROMPT = 'a'\nSHOTS = ['x']\ndef answer(q): return PROMPT + SHOTS[0]")
+    before = identity_of(names["answer"])
+    names["PROMPT"] = "b"
+    between = identity_of(names["answer"])
+    names["SHOTS"].append("y")
+    assert len({before, between, identity_of(names["answer"])}) == 3
+
+
+def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path: Path) -> None:
+    """Libraries fill caches of their own at the first call; that is no change of the target."""
+    import jinja2
+    import openai
+
+    from proctor.identity import identity_of
+
+    (tmp_path / "a.j2").write_text("{{ q }}")
+    names = run_here(
+        "def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)"
+    )
+    names["client"] = openai.OpenAI(api_key="sk-none")
+    names["env"] = jinja2.Environment(loader=jinja2.FileSystemLoader(tmp_path))
+    before = identity_of(names["answer"])
+    assert names["answer"]("hi") == "hi"
+    assert identity_of(names["answer"]) == before
+
+
+def test_no_code_of_the_user_runs() -> None:
+    """Properties, reprs, iterators and attribute hooks are not called for a look."""
+    from proctor.identity import identity_of
+
+    names = run_here(
+        "RAN = []\n"
+        "class Trap:\n"
+        "    def __init__(self): self.x = 1\n"
+        "    def __repr__(self): return str(RAN.append('repr'))\n"
+        "    def __iter__(self): return iter([RAN.append('iter')])\n"
+        "    def __eq__(self, other): return bool(RAN.append('eq'))\n"
+        "    def __hash__(self): return RAN.append('hash') or 1\n"
+        "    @property\n"
+        "    def complete(self): return RAN.append('property')\n"
+        "    def __getattr__(self, name): return RAN.append(name)\n"
+        "class Table(dict):\n"
+        "    def items(self): return [RAN.append('items')]\n"
+        "    def __len__(self): return RAN.append('len') or 0\n"
+        "    def __iter__(self): return iter([RAN.append('iter')])\n"
+        "TRAP = Trap()\nTABLE = Table(a=1)\ndef answer(q): return TRAP, TABLE\n"
+    )
+    assert identity_of(names["answer"]) == identity_of(names["answer"])
+    assert names["RAN"] == []
+
+
+def test_bytecode_is_read_as_the_standard_library_reads_it() -> None:
+    """Names, constants and closures of every function of a large module, under any Python."""
+    import argparse
+    import dis
+    import inspect
+    import typing
+    from types import CodeType
+
+    from proctor.identity.code import _NO_EFFECT, steps_of
+
+    named = {*dis.hasname, *dis.hasconst, *dis.hasfree}
+
+    def check(code: CodeType) -> int:
+        found = [
+            (step.opname, step.argval if step.opcode in named else step.arg or 0)
+            for step in dis.get_instructions(code)
+            if step.opname not in (*_NO_EFFECT, "KW_NAMES")
+        ]
+        mine = [(step.name, step.value) for step in steps_of(code) if step.name != "KW_NAMES"]
+        assert mine == found
+        return 1 + sum(check(each) for each in code.co_consts if isinstance(each, CodeType))
+
+    modules = (argparse, inspect, typing, dis)
+    assert sum(check(compile(inspect.getsource(each), "x", "exec")) for each in modules) > 500
+
+
+def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
+    """The thousandth function counts as the first does; deeper than Python's stack is."""
+    from proctor.identity import examine
+
+    chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(3000))
+    one, other = (run_here(f"{chain}def f3000(q): return q + {end!r}\n")["f0"] for end in "ab")
+    assert examine(one).digest == examine(one).digest
+    assert examine(one).digest != examine(other).digest
+    assert examine(one).uncovered == ()

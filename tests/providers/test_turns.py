@@ -1,0 +1,126 @@
+"""Waiting for a turn at a model is not the model's time, and a longer limit is a longer limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from proctor import evaluate, llm_judge
+from proctor.engine.limits import CallWatch, Slot
+from proctor.providers.openai import OpenAIAdapter
+from proctor.providers.transport import retries
+from proctor.providers.transport.retries import Patience
+from proctor.stopwatch import Stopwatch, halted
+from proctor.testing import Fault, ModelServer
+from tests.surroundings import ManualClock
+
+SECONDS = 0.2
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A server that takes its time for every answer."""
+    with ModelServer(misbehave=lambda _: Fault.slow(SECONDS)) as running:
+        yield running
+
+
+def connected(server: ModelServer, **options: Any) -> OpenAIAdapter:
+    return OpenAIAdapter("m", base_url=f"{server.url}/v1", api_key="none", retries=0, **options)
+
+
+def run(target: Any, samples: int, evaluator: Any, **options: Any) -> list[str]:
+    dataset = [{"id": str(at), "input": "hi"} for at in range(samples)]
+    report = evaluate(target, dataset, evaluator, history=False, progress=False, **options)
+    return [result.outcome for result in report.results]
+
+
+def spoken(output: str) -> bool:
+    return bool(output)
+
+
+def test_a_request_may_take_as_long_as_the_call_unless_the_model_says_less() -> None:
+    """120 seconds are the default only; a time-out of the model's own always holds."""
+    assert Patience().within(600.0) == 600.0
+    assert Patience().within(30.0) == 120.0
+    assert Patience(timeout=45.0).within(600.0) == 45.0
+
+
+@pytest.mark.parametrize("timeout", [30.0, None])
+def test_a_longer_timeout_of_a_run_reaches_the_model(
+    timeout: float | None, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model slower than the default of a request is waited for, as target and as judge."""
+    monkeypatch.setattr(retries, "REQUEST_SECONDS", SECONDS / 4)
+    limits: Any = {"timeout": timeout, "evaluator_timeout": timeout}
+    assert run({"model": connected(server)}, 1, spoken, **limits) == ["passed"]
+
+
+def test_a_timeout_of_the_models_own_still_holds(server: ModelServer) -> None:
+    """Who limits one request of a model means it, whatever the run allows."""
+    hasty = connected(server, timeout=SECONDS / 4)
+    assert run({"model": hasty}, 1, spoken, timeout=30.0) == ["error"]
+
+
+def test_a_call_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
+    """One at a time, eight calls take eight times as long as one may: all are answered."""
+    model = connected(server)
+    model.hold_to(1)
+    assert run({"model": model}, 8, spoken, timeout=4 * SECONDS) == ["passed"] * 8
+
+
+def test_a_judge_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
+    """The same for evaluators: the limit of a judge starts when its turn has come."""
+    model = connected(server, fits_schema=False)
+    model.hold_to(1)
+    judge = llm_judge(model, "Is it polite?")
+    dataset = [{"id": str(at), "input": "hi"} for at in range(4)]
+    report = evaluate(
+        lambda text: text,
+        dataset,
+        judge,
+        history=False,
+        progress=False,
+        evaluator_timeout=4 * SECONDS,
+    )
+    reasons = [result.scores["llm_judge"].reason for result in report.results]
+    assert not [reason for reason in reasons if "TimeoutError" in reason]
+
+
+def test_stopwatches_inside_each_other_stand_still_together() -> None:
+    """A judge's own limit lies inside that of the run: neither counts the waiting."""
+
+    async def main() -> str:
+        async with Stopwatch(0.1), Stopwatch(0.1), Stopwatch(None):
+            with halted():
+                await asyncio.sleep(0.3)
+            return "in time"
+
+    assert asyncio.run(main()) == "in time"
+
+
+def test_a_slot_has_as_much_time_after_waiting_as_before() -> None:
+    """Ten seconds, three of them used, then an hour of waiting: seven are left."""
+    clock, slot = ManualClock(), Slot()
+    watch = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
+    clock.seconds += 3.0
+    watch.halt()
+    watch.halt()
+    assert slot.left == 7.0
+    clock.seconds += 3600.0
+    watch.go_on()
+    watch.go_on()
+    assert (slot.until - clock.monotonic(), watch.waited) == (7.0, 3600.0)
+
+
+def test_an_abandoned_call_does_not_touch_the_next_one() -> None:
+    """A thread that was given up may wait for its turn, and go on, whenever it likes."""
+    clock, slot = ManualClock(), Slot()
+    given_up = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
+    given_up.halt()
+    CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
+    given_up.go_on()
+    given_up.halt()
+    assert slot.until == 10.0

@@ -1,0 +1,97 @@
+"""A secret that is known is hidden in whatever way a server writes it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.redaction.known import HIDDEN, KnownSecrets
+
+SECRET = 'sk-proj/0123+456"789&ab'
+
+
+def escaped(text: str, escape: str) -> str:
+    return "".join(escape.format(ord(character)) for character in text)
+
+
+WRITTEN = {
+    "as it is": SECRET,
+    "as JSON": json.dumps(SECRET)[1:-1],
+    "as JSON with slashes escaped": json.dumps(SECRET)[1:-1].replace("/", "\\/"),
+    "as JSON in JSON": json.dumps(json.dumps(SECRET))[1:-1],
+    "as JSON in JSON in JSON": json.dumps(json.dumps(json.dumps({"key": SECRET}))),
+    "with a dash as an escape": SECRET.replace("-", "\\u002d"),
+    "with a dash as an escape in capitals": SECRET.replace("-", "\\u002D"),
+    "all escaped": escaped(SECRET, "\\u{:04x}"),
+    "all escaped twice": escaped(SECRET, "\\\\u{:04x}"),
+    "in a URL": quote(SECRET, safe=""),
+    "all in percents": escaped(SECRET, "%{:02x}"),
+    "in percents twice": escaped(SECRET, "%25{:02X}"),
+    "as HTML": html.escape(SECRET),
+    "as numbers of HTML": escaped(SECRET, "&#{};"),
+    "as bytes in hexadecimal": SECRET.encode().hex(),
+    **{
+        f"in base64 after {before!r}": base64.b64encode(f"{before}{SECRET} x".encode()).decode()
+        for before in ("", "a", "ab", "user:")
+    },
+    "in base64 of URLs": base64.urlsafe_b64encode(f"??{SECRET}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_secret_is_hidden_in_every_form(form: str) -> None:
+    """Neither the text nor what it stands for has the secret in it any more."""
+    text = f'{{"message": "wrong key {WRITTEN[form]} given"}}'
+    hidden = KnownSecrets([SECRET]).hide(text)
+    assert HIDDEN in hidden
+    assert WRITTEN[form] not in hidden
+    assert KnownSecrets([SECRET]).hide_in_bytes(text.encode()) == hidden.encode()
+
+
+@given(
+    st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=8, max_size=40),
+    st.integers(1, 4),
+    st.text("жщ \n\t", max_size=20),
+)
+def test_a_secret_in_json_within_json_is_hidden(secret: str, depth: int, beside: str) -> None:
+    """However deep: what is read out of the answer again does not have the secret."""
+    text: str = beside + secret + beside
+    for _ in range(depth):
+        text = json.dumps({"said": text})
+    hidden = KnownSecrets([secret]).hide(text)
+    for _ in range(depth):
+        hidden = json.loads(hidden)["said"]
+    assert hidden == beside + HIDDEN + beside
+
+
+@given(st.binary(max_size=200))
+def test_other_bytes_stay_as_they_are(body: bytes) -> None:
+    """An answer without the secret is not changed, in whatever encoding."""
+    assert KnownSecrets(["sk-proj-0123456789"]).hide_in_bytes(body) == body
+
+
+def test_longer_secrets_are_hidden_first() -> None:
+    """A header value and the token in it: nothing of the longer one is left over."""
+    secrets = KnownSecrets(["token-0123", "Bearer token-0123", "abc"])
+    assert secrets.hide("sent Bearer token-0123, abc") == "sent [hidden], abc"
+    assert "token" not in repr(secrets)
+
+
+def test_many_backslashes_do_not_take_long() -> None:
+    """The pattern looks back a few characters only: twice the text is about twice the time."""
+    from time import process_time
+
+    def seconds(size: int) -> float:
+        text = "\\" * size + "%2" * size + "&#" * size
+        began = process_time()
+        KnownSecrets([SECRET]).hide(text)
+        return process_time() - began
+
+    seconds(1000)
+    assert seconds(80_000) < 16 * max(seconds(20_000), 0.001)
