@@ -8,9 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from proctor import Message, Rubric, Score, Session, bridge
 from proctor.api import execute
 from proctor.engine.start import Conduct
+from proctor.errors import EvaluatorError
 from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.lookback import open_history
 from proctor.providers.wrappers.paced import Paced
@@ -147,3 +150,25 @@ def test_the_models_own_time_still_counts() -> None:
     (score,), took = judged(Slow(), 1, 0.1)
     assert score.reason == "test:slow: no verdict within 0.1 s"
     assert took < 10
+
+
+def test_the_second_request_can_be_turned_off() -> None:
+    """With retry_on_parse_failure=False there is one request, and its tokens are counted."""
+    judge = Scripted("Lovely.", lambda asked: asked.score(4))
+    (evaluator,) = rubric_evaluators(judge, [TONE], retry_on_parse_failure=False)
+
+    async def main() -> Any:
+        return await evaluator("x", None, CHAT)
+
+    score = asyncio.run(main())
+    assert (len(judge.asked), score.details["status"]) == (1, "evaluation_failed")
+    assert "asked twice" not in score.reason
+    assert "it said 'Lovely.'" in score.reason
+    assert score.details["judge"]["usage"]["input_tokens"] == 100
+    assert evaluator.spec.parameters["retry_on_parse_failure"] is False
+
+
+def test_a_retry_that_is_neither_true_nor_false_is_refused() -> None:
+    """A text such as "no" would count as true."""
+    with pytest.raises(EvaluatorError, match="retry_on_parse_failure is True or False, got 'no'"):
+        rubric_evaluators(Scripted("x"), [TONE], retry_on_parse_failure="no")

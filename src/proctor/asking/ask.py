@@ -48,7 +48,8 @@ class Form(Protocol):
 class AskOptions(TypedDict, total=False):
     """How a model is asked; see `ModelRequest`. `timeout` is for the whole call, in seconds.
 
-    `known` says how many messages, from the first on, the session has already.
+    `known` says how many messages, from the first on, the session has already. `remind=False` does
+    not repeat the request when the answer cannot be read.
     """
 
     tools: Sequence[ToolSpec]
@@ -59,6 +60,7 @@ class AskOptions(TypedDict, total=False):
     opinion: int
     timeout: float | None
     known: int
+    remind: bool
 
 
 async def aask(
@@ -79,14 +81,14 @@ async def aask(
     form = None if output in (None, str) else _form(output)
     timeout = options.pop("timeout", None)
     until = None if timeout is None else time.perf_counter() + timeout
-    known = options.pop("known", 0)
+    known, remind = options.pop("known", 0), options.pop("remind", True)
     request = _request(adapter, prompt, form, options)
     async with lifetimes.in_use():
         response = await _complete(adapter, request, request.messages[known:], until)
         if form is None or (request.tools and response.tool_calls):
             _keep(adapter, (request, response))
             return response
-        return await _read(adapter, request, response, form, until)
+        return await _read(adapter, request, response, form, until, remind=remind)
 
 
 ask = bridge.synchronous(aask)
@@ -231,6 +233,8 @@ async def _read(
     response: ModelResponse,
     form: Form,
     until: float | None,
+    *,
+    remind: bool,
 ) -> ModelResponse:
     """The answer as what was asked for; one reminder of the format, then it is an error."""
     structured = request.schema is not None
@@ -238,6 +242,8 @@ async def _read(
     try:
         read = form.read(response.text, structured=structured)
     except ValueError as error:
+        if not remind:
+            raise _unreadable(adapter, response, error, structured) from None
         told = in_words(form.schema) if structured else form.instructions
         reminder = Message("user", _reminder(response, str(error), told))
     else:
@@ -259,12 +265,25 @@ async def _read(
         error.usage = response.usage if error.usage is None else response.usage + error.usage
         raise
     except ValueError as error:
-        raise Unreadable(
-            f"{adapter.model} gave no answer that can be read, asked twice{_cut(second)}: {error}; "
-            f"it said {_quoted(second.text)}{_remedy(second, structured)}",
-            answer=second.text,
-            usage=_together(response, second).usage,
+        raise _unreadable(
+            adapter, _together(response, second), error, structured, ", asked twice"
         ) from None
+
+
+def _unreadable(
+    adapter: ProviderAdapter,
+    response: ModelResponse,
+    error: ValueError,
+    structured: bool,
+    attempts: str = "",
+) -> Unreadable:
+    """The error of an answer that cannot be read, with what all attempts used."""
+    return Unreadable(
+        f"{adapter.model} gave no answer that can be read{attempts}{_cut(response)}: {error}; "
+        f"it said {_quoted(response.text)}{_remedy(response, structured)}",
+        answer=response.text,
+        usage=None if response.cached else response.usage,
+    )
 
 
 def _cut(response: ModelResponse) -> str:

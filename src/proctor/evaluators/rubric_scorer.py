@@ -28,6 +28,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     llm_temperature: float | None = 0.1
     llm_max_tokens: int | None = 1024
     timeout_per_rubric: float | None = 60.0
+    retry_on_parse_failure: bool = True
     score_scale: tuple[float, float] = USUAL_SCALE
 
     def __post_init__(self) -> None:
@@ -41,6 +42,11 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 _is_from(seconds, 0) and seconds != 0,
                 seconds,
                 "a number of seconds above 0, or None",
+            ),
+            "retry_on_parse_failure": (
+                isinstance(self.retry_on_parse_failure, bool),
+                self.retry_on_parse_failure,
+                "True or False",
             ),
             "score_scale": (
                 _is_scale(self.score_scale),
@@ -133,6 +139,7 @@ class RubricScorer:
             temperature=config.llm_temperature,
             max_tokens=config.llm_max_tokens,
             timeout=config.timeout_per_rubric,
+            retry_on_parse_failure=config.retry_on_parse_failure,
         )
         self._made = (rubrics, made)
         return made

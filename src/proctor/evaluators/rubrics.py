@@ -46,6 +46,7 @@ def rubric(
     timeout: float | None = None,
     max_content_chars: int = 4_000,
     max_session_chars: int = 100_000,
+    retry_on_parse_failure: bool = True,
 ) -> Attached:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
@@ -53,8 +54,9 @@ def rubric(
     or an id among those of `rubrics`: a rubric file, or "starter", the set that ships; an entry
     of an eval file without it stands for all of them. Scores are kept under the rubric's id. The
     judge sees the turns, tool calls and results, long ones cut in the middle; `template` is one of
-    your own. A trial without a recorded session is skipped. The `timeout` is for both calls, where
-    an unreadable answer is asked for again.
+    your own. A trial without a recorded session is skipped. An answer that cannot be read
+    is asked for once more, with a reminder of the format, unless `retry_on_parse_failure` is False;
+    the `timeout` is for both calls.
 
     >>> from proctor.records.session import Message, Session
     >>> def kind(messages):
@@ -108,6 +110,12 @@ def _rubric(
 
     where = "rubric"
     check_terms(where, given["threshold"], max_tokens=given["max_tokens"])
+    if not isinstance(given["retry_on_parse_failure"], bool):
+        raise EvaluatorError(
+            f"retry_on_parse_failure is True or False, got {given['retry_on_parse_failure']!r}",
+            where=where,
+            fix="write retry_on_parse_failure: false",
+        )
     chosen = rubric_for(one, given["rubrics"], where)
     adapter = connected(given["adapter"])
     judge = session_rubric(
@@ -116,7 +124,9 @@ def _rubric(
         template=given["template"],
         scale=given["scale"],
         threshold=given["threshold"],
-        how=asking(given["temperature"], given["max_tokens"]),
+        how=asking(
+            given["temperature"], given["max_tokens"], remind=given["retry_on_parse_failure"]
+        ),
         shown=shown,
         timeout=given["timeout"],
         places=places or Places(),

@@ -37,11 +37,15 @@ class Question(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """How a judge is asked. `logprobs` asks for the chances of the verdicts too."""
+    """How a judge is asked. `logprobs` asks for the chances of the verdicts too.
+
+    `remind` repeats a request once, with a reminder of the format, if the answer cannot be read.
+    """
 
     temperature: float | None = 0.0
     max_tokens: int | None = None
     logprobs: bool = False
+    remind: bool = True
 
 
 class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -97,6 +101,7 @@ async def tell(
         max_tokens=how.max_tokens,
         top_logprobs=MOST_LOGPROBS if how.logprobs else None,
         opinion=index,
+        remind=how.remind,
     )
     return Told(response.output, response, wanted)
 

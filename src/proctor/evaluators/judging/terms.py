@@ -27,6 +27,7 @@ def asking(
     *,
     logprobs: bool = False,
     samples: int = 1,
+    remind: bool = True,
 ) -> Asking:
     """How a judge is asked, or what is wrong with it."""
     from proctor.evaluators.judging.opinion import Asking
@@ -36,7 +37,7 @@ def asking(
         temperature = 0.0 if samples == 1 else None
     if temperature is not None and not (is_number(temperature) and temperature >= 0):
         raise EvaluatorError(f"a temperature is a number from 0 up, got {temperature!r}")
-    return Asking(temperature, max_tokens, logprobs)
+    return Asking(temperature, max_tokens, logprobs, remind)
 
 
 def check_terms(
