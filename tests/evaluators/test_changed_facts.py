@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,7 +14,8 @@ from proctor.records.score import Score
 def score(output: str, context: Any, **options: Any) -> Score:
     """What the local method says of an output on its context."""
     check = hallucination_detection(**({"embedder": "lexical"} | options))
-    return asyncio.run(check(output, None, FieldContext("output", {"context": context})))
+    found: Score = check(output, None, FieldContext("output", {"context": context}))
+    return found
 
 
 # A context, a sentence that rests on it, and one that changes a single fact.
