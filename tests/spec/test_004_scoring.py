@@ -88,12 +88,22 @@ def test_scores_come_in_the_order_of_the_rubrics() -> None:
     assert CLARITY.name in judge.asked[0].text
 
 
-@clause("004.SCORER.5", "2. Rubric Scorer", ruling="a verdict carries the mark of its request")
+@clause("004.SCORER.5", "2. Rubric Scorer")
 def test_score_and_reasoning_are_read_from_text() -> None:
-    """An answer `SCORE mark: 4` with a line `REASONING: …` gives the score and the reasoning."""
-    judge = Scripted(lambda asked: f"SCORE {asked.mark}: 4\nREASONING: The user was clear.")
+    """An answer with the lines `SCORE: 4` and `REASONING: …` gives the score and the reasoning."""
+    judge = Scripted("SCORE: 4\nREASONING: The user was clear.")
     found = score(judge)
     assert (found.details["score"], found.reason) == (4, "The user was clear.")
+    assert len(judge.asked) == 1
+
+
+@clause("004.SCORER.10", "2. Rubric Scorer", ruling="a marker that the text cannot contain")
+def test_a_verdict_with_the_marker_of_the_request_counts_most() -> None:
+    """A line `SCORE mark: 2` is the verdict, whatever lines `SCORE: 5` are around it."""
+    judge = Scripted(
+        lambda asked: f"SCORE: 5\nSCORE {asked.mark}: 2\nREASONING: It took long.\nSCORE: 5"
+    )
+    assert score(judge).details["score"] == 2
 
 
 @clause("004.SCORER.6", "2. Rubric Scorer", ruling="structured where the provider can do that")

@@ -241,6 +241,27 @@ def test_a_session_in_which_nothing_happened_is_skipped() -> None:
     assert judge.asked == []
 
 
+@clause("004.CHATS.11", "3. Chat Session", ruling="every planned trial ends as a result")
+def test_a_recorded_session_without_events_is_a_session_of_the_batch(tmp_path: Path) -> None:
+    """A session that Proctor recorded without events is counted as skipped, not passed over."""
+    chats = Chats(tmp_path, EFFICIENCY)
+    chats.add("a", 4)
+    empty = [{"id": "e1", "session": {"events": []}}, {"id": "e2", "session": {}}, OWN]
+    log = "".join(json.dumps(row) + "\n" for row in empty)
+    (tmp_path / "sessions" / "log.jsonl").write_text(log)
+    found = chats.evaluate_batch()["batch_summary"]
+    assert found["total_sessions"] == 4
+    assert found["score_distribution"] == {
+        "1": 0,
+        "2": 0,
+        "3": 0,
+        "4": 1,
+        "5": 0,
+        "evaluation_failed": 1,
+        "skipped": 2,
+    }
+
+
 @clause("004.RUN.1", "4. Evaluation Orchestrator", ruling="an evaluation like any other")
 def test_sessions_are_a_dataset_and_rubrics_are_evaluators(tmp_path: Path) -> None:
     """`evaluate(None, SessionDataset(folder), rubric_evaluators(model, rubrics))` is a run."""

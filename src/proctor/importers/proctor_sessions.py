@@ -42,6 +42,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
     is_only = True
     for line, value in unrolled(values):
         found = _found(value)
+        found = _empty(value) if found is None else found
         if found is None:
             strays.append(value)
             continue
@@ -69,7 +70,15 @@ def _found(value: Any) -> Mapping[str, Any] | None:
     for place in (outer, inner, deeper):
         if any(mapping(event).get("type") in _TAGS for event in items(place.get("events"))):
             return place
-    return None
+    # A session in which nothing happened is a session too, where its key says that it is one.
+    return next((place for place in (inner, deeper) if place.get("events") == []), None)
+
+
+def _empty(value: Any) -> Mapping[str, Any] | None:
+    """The session of an object that was written without any event, which leaves `events` out."""
+    outer = mapping(value)
+    places = (outer.get("session"), mapping(outer.get("trial")).get("session"))
+    return next((place for place in places if place == {}), None)
 
 
 def _imported(value: Mapping[str, Any], found: Mapping[str, Any], place: str) -> Imported:
@@ -78,11 +87,12 @@ def _imported(value: Mapping[str, Any], found: Mapping[str, Any], place: str) ->
     sample = mapping(trial.get("sample"))
     events, over = _events(found)
     own = [text(it.get(key)) for it in (about, sample, found) for key in _IDS]
-    name = next((id_ for id_ in own if id_ is not None), None) or stem(place)
+    own_id = next((id_ for id_ in own if id_ is not None), None)
+    name = own_id or stem(place)
     known = {"output": about.get("output"), "input": about.get("input"), "format": NAME}
     ids = dict.fromkeys(_IDS, name)
     outside = left(without(about, "session", "trial", "recorded"), known | ids)
-    recorded = beside(outside, left(found, {"events": found["events"]} | ids))
+    recorded = beside(outside, left(found, {"events": found.get("events")} | ids))
     recorded |= _around(about, found)
     kept = about.get("recorded")
     if isinstance(kept, dict):
@@ -100,6 +110,7 @@ def _imported(value: Mapping[str, Any], found: Mapping[str, Any], place: str) ->
         _first(events[::-1], "assistant") if said is None else said,
         recorded,
         over,
+        is_named=bool(own_id) and not found.get("events"),
     )
 
 
