@@ -21,7 +21,7 @@ async def mine(request: ModelRequest) -> ModelResponse:
     text = request.messages[-1].content
     number = int(text.partition("session number ")[2].partition(".")[0])
     about_solved = "## Rubric: Solved" in text
-    mood, score = Path("mood.txt").read_text(), 5
+    mood, score = Path("mood.tmp").read_text(), 5
     if about_solved and number < 18 and mood == "fails":
         raise RuntimeError("overloaded")
     if about_solved and number < 18 and mood == "strict":
@@ -67,7 +67,7 @@ def week(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def judged(week: Project, mood: str, *more: str) -> int:
     """Run the week with a judge in a mood."""
-    week.write("mood.txt", mood)
+    week.write("mood.tmp", mood)
     return week.proctor("run", "eval.yaml", "-q", *more).code
 
 
@@ -96,7 +96,7 @@ def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(
 ) -> None:
     """As a gate on the same run would; what is below stays below."""
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
-    week.write("mood.txt", "fails")
+    week.write("mood.tmp", "fails")
     told = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")
     assert "18 of 40 totals lack a rubric that failed" in " ".join(told.out.split())
     assert told.err.count("inconclusive: total_score is at least 4.5, but 18 of 40 samples") == 1
@@ -165,7 +165,7 @@ def test_the_metric_that_was_meant_is_suggested(week: Project) -> None:
 
 def test_a_batch_that_was_interrupted_is_gone_on_with_as_a_batch(week: Project) -> None:
     """The advice names the command that takes its --resume."""
-    week.write("mood.txt", "well")
+    week.write("mood.tmp", "well")
     batch = ("sessions", "evaluate-batch", "--rubrics", "mine.json", "--judge", "gate_judge:mine")
     argv, sys.argv = sys.argv, ["proctor", *batch]
     try:

@@ -114,7 +114,7 @@ def test_resume_in_all_its_forms(project: Project) -> None:
     project.write("app.py", (project.folder / "app.py").read_text().replace("word 3", "word 99"))
     refused = project.proctor("run", "eval.yaml", "--resume")
     assert refused.code == 2
-    assert "target: its code or version has changed" in refused.err
+    assert "target: its code, what it uses, or its version has changed" in refused.err
     told = project.proctor(
         "run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors"
     )

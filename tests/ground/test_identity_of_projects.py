@@ -339,6 +339,10 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
         {"target.py": "def answer(q): return open('api_key.txt').read() and q", "api_key.txt": "a"},
         {"api_key.txt": "b"},
     ),
+    "an empty file that tells another program has ended": (
+        {"target.py": "import os\ndef answer(q): return os.path.exists('go')"},
+        {"go": ""},
+    ),
     "a file that nothing names": (
         {"target.py": "def answer(q): return q", "notes.txt": "a"},
         {"notes.txt": "b"},

@@ -91,14 +91,17 @@ def find(name: str, folders: tuple[str, ...]) -> Iterator[Found]:
     for folder in ("",) if absolute else folders:
         path = os.path.normpath(os.path.join(folder, name))
         try:
-            mode = os.stat(path).st_mode
+            told = os.stat(path)
         except (OSError, ValueError):
             continue
+        mode = told.st_mode
         if not is_project_file(path) or _SKIPPED_FOLDERS & set(path.split(os.sep)):
             continue
         label = relative(path, folders) if absolute else name.replace("\\", "/")
         if stat.S_ISREG(mode) and os.path.splitext(path)[1].lower() not in _STATE:
-            yield Found(label, path, is_folder=False)
+            # An empty file is a signal between programs, not a prompt.
+            if told.st_size:
+                yield Found(label, path, is_folder=False)
             return
         if stat.S_ISDIR(mode) and not _contains(path, folders):
             yield Found(label, path, is_folder=True)
