@@ -24,6 +24,7 @@ RUN = ("run", "--target", "app.py:shout", "-e", "exact_match")
         ("qa.json.gz", gzip.compress(json.dumps(ROWS).encode())),
         ("qa.jsonl.gz", gzip.compress("".join(json.dumps(row) + "\n" for row in ROWS).encode())),
     ],
+    ids=["list", "indented", "under a key", "lines", "list, compressed", "lines, compressed"],
 )
 def test_samples_in_a_json_file_are_run(project: Project, name: str, content: str | bytes) -> None:
     """A list of records, under a key or not, compressed or not, is a dataset for a target."""

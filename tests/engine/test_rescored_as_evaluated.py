@@ -161,7 +161,7 @@ def hash_of(value: Any) -> int:
 
 
 @pytest.mark.parametrize("cache", [False, True])
-@pytest.mark.parametrize("output", OUTPUTS, ids=repr)
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda value: type(value).__name__)
 def test_rescoring_gives_the_scores_of_the_evaluation(
     output: Any, cache: bool, tmp_path: Path
 ) -> None:

@@ -57,7 +57,9 @@ def with_session(output: str, expected: str, session: Any, config: Any = None) -
 EVALUATORS = [Ending, Ending(), by_function, awaited, without_expected, with_session]
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS, ids=str)
+@pytest.mark.parametrize(
+    "evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__)
+)
 def test_each_trial_brings_its_own_configuration(evaluator: Any) -> None:
     """Every trial passes, because it is compared by the options that it was run with."""
     report = evaluate(target, DATA, [evaluator], configurations=CONFIGURATIONS, history=False)
@@ -67,7 +69,9 @@ def test_each_trial_brings_its_own_configuration(evaluator: Any) -> None:
     assert [result.passed for result in report.results] == [True, True]
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS, ids=str)
+@pytest.mark.parametrize(
+    "evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__)
+)
 def test_without_configurations_it_is_an_empty_mapping(evaluator: Any) -> None:
     """It is never None, also where the evaluator is called by hand."""
     report = evaluate(target, DATA, [evaluator], history=False)

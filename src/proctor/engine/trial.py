@@ -71,7 +71,7 @@ class TrialRunner:
         self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
-        self._most_seconds = math.inf if self._timeout is None else self._timeout
+        self._seconds = math.inf if self._timeout is None else self._timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
         self._bounds = Bounds(plan.options, threads)
@@ -121,16 +121,15 @@ class TrialRunner:
             session = Session()
             sessions.current.set(session)
             began = self._monotonic()
-            watch = CallWatch(slot, began, self._most_seconds, self._monotonic)
+            watch = CallWatch(slot, began, self._seconds, self._monotonic)
             stopwatch.count_with(watch)
             call = UserCall(self._call, sample, configuration.options, epoch)
             if not call.ended:
                 await self._wait(slot, call)
             watch.end()
             taken = self._monotonic() - began
-            seconds = taken - watch.waited
             latency = taken * 1000.0
-            if call.error is None and seconds <= self._most_seconds and not call.expired:
+            if call.error is None and not call.expired and taken - watch.waited <= self._seconds:
                 reply = call.value
                 failure = None if type(reply) is str else _fault_of(reply)
                 if failure is None and may_hold_messages(reply):
@@ -148,16 +147,6 @@ class TrialRunner:
             attempt += 1
         sessions.current.set(None)
         stopwatch.count_with(None)
-        cached, raw = False, None
-        recorded = session if len(session) else None
-        # Not isinstance, which asks the object itself for its class.
-        if type(reply) is not str and issubclass(type(reply), Reply):
-            cached, raw = type(reply) is CachedReply, reply.raw_output
-            reply = _with_possible_usage(reply)
-            # An empty session was recorded, too; but live events tell more than it does.
-            spent, recorded = reply.usage or spent, reply.session or recorded or reply.session
-            latency = self._told(reply, latency)
-            reply = reply.output
         trial = Trial(
             sample,
             reply,
@@ -168,15 +157,30 @@ class TrialRunner:
             epoch,
             attempt,
             spent,
-            recorded,
-            cached,
-            raw,
+            session if len(session) else None,
         )
-        if type(reply) is str and len(reply) <= self._bounds.short and raw is None:
+        if type(reply) is str and len(reply) <= self._bounds.short:
             return trial, trial
+        # Not isinstance, which asks the object itself for its class.
+        if issubclass(type(reply), Reply):
+            trial = self._with_reply(trial, reply)
         return await self._bounds.output_of(trial)
 
-    def _told(self, reply: Reply, measured: float) -> float | None:
+    def _with_reply(self, trial: Trial, reply: Reply) -> Trial:
+        """A trial with what the target says of its output."""
+        reply = _with_possible_usage(reply)
+        return msgspec.structs.replace(
+            trial,
+            output=reply.output,
+            latency_ms=self._told(reply, trial.latency_ms),
+            usage=reply.usage or trial.usage,
+            # An empty session was recorded, too; but live events tell more than it does.
+            session=reply.session or trial.session or reply.session,
+            cached=type(reply) is CachedReply,
+            raw_output=reply.raw_output,
+        )
+
+    def _told(self, reply: Reply, measured: float | None) -> float | None:
         """How long it took: as the target says, else as measured; looking it up says nothing."""
         if reply.latency_ms is not None or self._is_replay:
             return reply.latency_ms
