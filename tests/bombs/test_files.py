@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import proctor
 from proctor import CSVDataset, SQLiteHistory, config, evaluate, question_format
 from proctor.cli.options import value
 from proctor.errors import ConfigError, DatasetError, ModelError
@@ -15,6 +16,7 @@ from proctor.importers.reading import SessionFiles
 from proctor.prompts.files import parse
 from proctor.providers.prices import Prices
 from proctor.rubrics.files import load_rubrics
+from proctor.scoring.manifest import _entries as read_manifest_entries
 from proctor.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
 
 # Nine levels of ten aliases each: a billion values in 500 characters.
@@ -68,6 +70,24 @@ def test_every_reader_of_yaml_refuses_the_bomb(tmp_path: Path) -> None:
         Prices.load(tmp_path / "prices.yaml")
     with pytest.raises(ModelError, match="aliases unfold"):
         parse(f"---\nkey: a\n{LAUGHS}---\nHello\n", "prompt.md")
+
+
+def test_no_other_module_loads_yaml_of_users() -> None:
+    """Only files that ship with the package are read without counting their aliases."""
+    unchecked = [
+        f"{path.name}: {line.strip()}"
+        for path in Path(proctor.__file__).parent.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "yaml.safe_load(" in line and "resources.text(" not in line
+    ]
+    assert unchecked == []
+
+
+def test_a_manifest_that_is_a_bomb_is_refused(tmp_path: Path) -> None:
+    """The manifest of known scores is YAML of users, too."""
+    (tmp_path / "manifest.yaml").write_text(LAUGHS)
+    with pytest.raises(ConfigError, match="aliases unfold"):
+        read_manifest_entries(tmp_path / "manifest.yaml")
 
 
 def test_an_option_that_is_a_bomb_stays_a_text() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import string
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,6 +66,29 @@ def test_callers_in_many_threads_get_their_own_answers() -> None:
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(ask, range(200)))
     assert found == [(number, number + 6) for number in range(200)]
+
+
+def test_a_verbose_pattern_is_never_taken_for_quick() -> None:
+    """A comment between a group and its repetition hides the repetition."""
+    score = regex_match("a" * 40, pattern="(a|a) # one letter\n*b", flags="x")
+    assert score.status == "error"
+
+
+def test_a_child_that_was_ended_from_outside_is_replaced() -> None:
+    """Whoever kills the process, the verdict is right and not "out of time"."""
+    pattern = re.compile("(?:x|y)+z+")
+    assert find_first(pattern, "xyz") == (0, 3)
+    for matcher in bounded_regex._POOL._free:
+        os.kill(matcher._process.pid, signal.SIGINT)
+        matcher._process.wait()
+    assert find_first(pattern, "xyz") == (0, 3)
+
+
+def test_ctrl_c_does_not_reach_the_child() -> None:
+    """It is in a process group of its own, so that a run can finish what it has begun."""
+    find_first(re.compile("(?:x|y)+z+"), "xyz")
+    (matcher, *_) = bounded_regex._POOL._free
+    assert os.getpgid(matcher._process.pid) != os.getpgid(0)
 
 
 def test_a_pattern_that_is_too_long_is_refused() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -232,8 +233,9 @@ def test_an_evaluator_without_a_weight_is_refused() -> None:
 
 def test_negation_flips_the_verdict_and_nothing_else() -> None:
     """Ruling 1: errors and skips stay; not knowing is not a pass."""
-    assert negate(contains)("red", ["red", "blue"]).value == 0.5
-    assert negate(contains)("red", ["red", "blue"]).passed is True
+    several = negate(attach(contains, parameters={"match": "all"}))
+    assert several("red", ["red", "blue"]).value == 0.5
+    assert several("red", ["red", "blue"]).passed is True
     assert negate(exact_match)("a", "b").reason == "negated: expected 'b', got 'a'"
     assert negate(exact_match)("a", "a").reason == ""
     assert negate(failing)("a", "a").status == "error"
@@ -309,3 +311,59 @@ def test_combined_values_lie_between_their_parts(values: list[float], data: st.D
 
 def _fixed(value: float) -> Any:
     return lambda output: value
+
+
+TREES = st.recursive(
+    st.sampled_from(["pass", "fail", "error", "skip"]),
+    lambda inner: (
+        st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, min_size=1, max_size=3))
+        | st.tuples(st.just("not"), inner.map(lambda one: [one]))
+    ),
+    max_leaves=6,
+)
+
+
+def _leaf(kind: str) -> Any:
+    def evaluate(output: Any) -> Score:
+        if kind == "error":
+            raise RuntimeError("no answer")
+        if kind == "skip":
+            return Score.skipped("cannot read it")
+        return Score(float(kind == "pass"), kind == "pass")
+
+    return evaluate
+
+
+def _built(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return _leaf(tree)
+    rule, inner = tree
+    parts = [_built(one) for one in inner]
+    combine: Any = {"all": all_of, "any": any_of, "not": negate}[rule]
+    return combine(*parts)
+
+
+def _worlds(tree: Any) -> set[bool]:
+    """Every verdict that is possible, whatever the parts without one would have said."""
+    if isinstance(tree, str):
+        return {"pass": {True}, "fail": {False}}.get(tree, {True, False})
+    rule, inner = tree
+    choices = product(*map(_worlds, inner))
+    if rule == "not":
+        return {not verdicts[0] for verdicts in choices}
+    return {all(verdicts) if rule == "all" else any(verdicts) for verdicts in choices}
+
+
+@given(TREES)
+def test_a_combination_passes_only_if_nothing_unknown_could_fail_it(tree: Any) -> None:
+    """A pass holds whatever the parts that failed or were skipped would have said."""
+    score = _built(tree)("output") if not isinstance(tree, str) else None
+    if score is not None and score.passed is True:
+        assert _worlds(tree) == {True}
+
+
+def test_a_value_that_lacks_a_part_reaches_no_threshold() -> None:
+    """`threshold` and `weighted` look at the value, which a dead judge makes meaningless."""
+    half = _leaf("fail")
+    assert threshold(all_of(half, _leaf("pass"), _leaf("error")), 0.5)("x").status == "error"
+    assert weighted((all_of(half, _leaf("skip")), 1))("x").status == "skipped"

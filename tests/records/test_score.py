@@ -231,8 +231,9 @@ def test_combinations_worked_out_by_hand() -> None:
     assert combine_all({"a": good, "x": broken}).reason == "x: broken"
     assert combine_all({"a": good, "s": silent}, "ignore").reason == "a: good"
     assert combine_all({"a": bad}).reason == "bad"
+    details = {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
     assert combine_any({"b": bad, "x": broken}) == Score(
-        0.5, False, "b: bad; x: broken", {"parts": {"b": bad, "x": broken}, "errors": ["x"]}
+        0.5, False, "b: bad; x: broken", {**details, "incomplete": True, "uncertain": True}
     )
     assert combine_all({str(i): Score(0.1, True) for i in range(10)}).value == 0.1
 

@@ -225,13 +225,22 @@ class _Document:
     def start_of(self, name: str, position: int) -> int:
         """Where the value of a key begins, in the object that begins at a position."""
         position = self.skip_blank(position + 1)
+        found: int | None = None
         while True:
             key, end = self.value(position)
+            key_line = self.line(position)
             position = self.skip_blank(self.skip_blank(end) + 1)
             if key == name:
-                return position
+                if found is not None:
+                    what = f"the key {name!r} is repeated"
+                    raise _Broken(key_line, Fault("", what, "keep all samples in one list"))
+                found = position
             _, end = self.value(position)
-            position = self.skip_blank(self.skip_blank(end) + 1)
+            position = self.skip_blank(end)
+            if not self.text.startswith(",", position):
+                assert found is not None
+                return found
+            position = self.skip_blank(position + 1)
 
     def refuse_more(self, position: int) -> None:
         """Refuse anything behind the end of the document."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -46,7 +47,7 @@ def find_first(
     >>> find_first(re.compile("an"), "banana"), find_first(re.compile("an"), "banana", "match")
     ((1, 3), None)
     """
-    if is_quick(pattern.pattern, len(text)):
+    if _is_quick(pattern, text):
         match = getattr(pattern, mode)(text)
         return None if match is None else match.span()
     found = _ask(pattern, text, mode, seconds)
@@ -59,9 +60,14 @@ def find_all(pattern: re.Pattern[str], text: str, *, seconds: float = SECONDS) -
     >>> find_all(re.compile("an"), "banana")
     [(1, 3), (3, 5)]
     """
-    if is_quick(pattern.pattern, len(text)):
+    if _is_quick(pattern, text):
         return [match.span() for match in pattern.finditer(text)]
     return _ask(pattern, text, "finditer", seconds)
+
+
+def _is_quick(pattern: re.Pattern[str], text: str) -> bool:
+    # In verbose patterns a comment may stand between a group and its repetition.
+    return not pattern.flags & re.VERBOSE and is_quick(pattern.pattern, len(text))
 
 
 def is_quick(pattern: str, length: int = 0) -> bool:
@@ -106,13 +112,18 @@ class _Matcher:
         # Isolated and without site packages: it starts in milliseconds.
         command = [sys.executable, "-I", "-S", str(resources.path("evaluators", "regex_child.py"))]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Ctrl-C is for the run, which decides what is finished; it must not end a match.
+            start_new_session=True,
         )
 
     def match(
         self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float
     ) -> list[Span] | None:
-        """Return the spans of all matches, or None if the process ran out of CPU time."""
+        """Return the spans of all matches, or None if the process ended without an answer."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -130,6 +141,10 @@ class _Matcher:
             return None
         ends = [int(number) for number in answer.split()]
         return list(zip(ends[::2], ends[1::2], strict=True))
+
+    def is_out_of_time(self) -> bool:
+        """True if the process was ended by its limit on CPU time."""
+        return self._process.wait() == -signal.SIGPROF
 
     def close(self) -> None:
         """End the process."""
@@ -155,17 +170,33 @@ class _MatcherPool:
         self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float
     ) -> list[Span] | None:
         with self._slots:
-            matcher = self._free.pop() if self._free else _Matcher()
-            found = None
-            try:
-                found = matcher.match(pattern, text, mode, seconds)
-            finally:
-                # Whatever went wrong, the next caller must not read an answer that is not its own.
-                if found is None:
-                    matcher.close()
-                else:
-                    self._free.append(matcher)
-            return found
+            # A process that was ended from outside is replaced once.
+            for idle in (self._free.pop() if self._free else None, None):
+                matcher = idle or _Matcher()
+                found, is_out_of_time = self._ask(matcher, pattern, text, mode, seconds)
+                if found is not None or is_out_of_time:
+                    return found
+        raise EvaluatorError("the process that matches patterns ended without an answer")
+
+    def _ask(
+        self,
+        matcher: _Matcher,
+        pattern: re.Pattern[str],
+        text: str,
+        mode: Mode,
+        seconds: float,
+    ) -> tuple[list[Span] | None, bool]:
+        found, is_out_of_time = None, False
+        try:
+            found = matcher.match(pattern, text, mode, seconds)
+            is_out_of_time = found is None and matcher.is_out_of_time()
+        finally:
+            # Whatever went wrong, the next caller must not read an answer that is not its own.
+            if found is None:
+                matcher.close()
+            else:
+                self._free.append(matcher)
+        return found, is_out_of_time
 
     def close(self) -> None:
         """End all idle processes."""

@@ -14,7 +14,16 @@ from proctor.evaluators.verdict import as_error, as_score
 from proctor.identity import examine, identity_of
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
-from proctor.records.score import Score, Skipped, combine_all, combine_any, undecided
+from proctor.records.score import (
+    INCOMPLETE,
+    UNCERTAIN,
+    Score,
+    Skipped,
+    combine_all,
+    combine_any,
+    undecided,
+    without_verdict,
+)
 from proctor.records.trial import Trial
 
 Parts = dict[str, Attached]
@@ -69,6 +78,10 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
     check_skipped(skipped, "weighted")
 
     def rule(scores: Mapping[str, Score]) -> Score:
+        scores = {
+            name: without_verdict(score) if INCOMPLETE in score.details else score
+            for name, score in scores.items()
+        }
         together = combine_all(scores, skipped)
         if not together.ok:
             return together
@@ -106,6 +119,8 @@ def negate(evaluator: Any) -> Attached:
         score = scores[name]
         if score.value is None:
             return score
+        if UNCERTAIN in score.details:
+            return without_verdict(score)
         reason = f"negated: {score.reason}" if score.reason else ""
         return Score(1.0 - score.value, not score.passed, reason, {"parts": dict(scores)})
 
@@ -130,6 +145,8 @@ def threshold(evaluator: Any, at_least: float) -> Attached:
         score = scores[name]
         if score.value is None:
             return score
+        if INCOMPLETE in score.details:
+            return without_verdict(score)
         return Score(score.value, score.value >= at_least, score.reason, score.details)
 
     parameters = {"evaluator": data_of(parts[name]), "at_least": at_least}

@@ -23,6 +23,14 @@ SHAPES_TAKEN = (
     "(output, expected, session) or (field_context), with options as keyword-only parameters"
 )
 
+# Names that say what a parameter is meant to be.
+_ROLES = {
+    "output": ("output", "outputs", "answer", "response", "prediction", "completion", "y_pred"),
+    "expected": ("expected", "reference", "references", "ground_truth", "y_true"),
+    "input": ("input", "inputs", "question", "query", "prompt"),
+    "context": ("context", "metadata"),
+}
+
 
 class Evidence(NamedTuple):
     """One positional argument of an evaluator: what it is, and what stands in for a missing one."""
@@ -85,6 +93,7 @@ def shape_of(function: Callable[..., Any], label: str) -> Shape:
             fix=SHAPES_TAKEN,
         )
     evidence = _evidence(places, open_ended, marked)
+    _refuse_misleading_names(places, evidence, label)
     left = places[len(evidence) :]
     _refuse_more([p.name for p in left if p.default is Parameter.empty], len(evidence), label)
     if marked and "session" not in (piece.kind for piece in evidence):
@@ -163,6 +172,21 @@ def _annotated(parameter: Parameter, record: str) -> bool:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     pattern = rf"""['"]?(?:(?:\w+\.)*Optional\[)?(?:\w+\.)*{record}\b"""
     return re.match(pattern, text) is not None
+
+
+def _refuse_misleading_names(
+    places: list[Parameter], evidence: tuple[Evidence, ...], label: str
+) -> None:
+    """Refuse a parameter whose name says something else than what it would be given."""
+    for parameter, piece in zip(places, evidence, strict=False):
+        role = next((role for role, names in _ROLES.items() if parameter.name in names), piece.kind)
+        if role != piece.kind and piece.kind in ("output", "expected", "session"):
+            raise EvaluatorError(
+                f"its parameter {parameter.name!r} would be given the {piece.kind}",
+                where=label,
+                fix="evidence goes by position: (output), (output, expected) or (output, expected, "
+                "session); for the input or the metadata write (output, sample)",
+            )
 
 
 def _refuse_more(names: list[str], taken: int, label: str) -> None:

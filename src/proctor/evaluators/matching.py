@@ -105,6 +105,8 @@ def contains(
     wanted = [plain_value(expected)] if items is None else items
     if not wanted:
         return Score.skipped("there is nothing to look for: the expected list is empty")
+    if any(isinstance(item, str) and not item for item in wanted):
+        return Score.skipped("there is nothing to look for: an expected text is empty")
     if isinstance(output, str):
         if not all(isinstance(item, str) for item in wanted):
             return Score.error(f"contains looks for a text; expected is {shown(expected)}")
@@ -149,6 +151,8 @@ def regex_match(
     wanted = expected if pattern is None else pattern
     if wanted is None:
         return Score.skipped("there is no pattern, and the sample has no expected value")
+    if wanted == "":
+        return Score.skipped("the pattern is empty, so it would match everything")
     if pattern is None and (several := items_of(expected)) is not None:
         return best_score(lambda one: _regex_score(output, one, flags, mode), several)
     return _regex_score(output, wanted, flags, mode)
@@ -236,10 +240,12 @@ def _worst_item(
     if not expected:
         return Score(1.0, True, "both are empty")
     scores = [evaluate(*pair) for pair in zip(outputs, expected, strict=True)]
+    # An item that failed decides, whatever could not be said of the others.
+    judged = [at for at, score in enumerate(scores) if score.ok]
+    worst = min(judged, key=lambda at: (scores[at].passed, scores[at].value), default=None)
     undecided = next((score for score in scores if not score.ok), None)
-    if undecided is not None:
-        return undecided
-    worst = min(range(len(scores)), key=lambda at: (scores[at].passed, scores[at].value))
+    if worst is None or (undecided is not None and scores[worst].passed):
+        return undecided or Score.error("no item could be compared")
     score = scores[worst]
     return Score(score.value, score.passed, f"item {worst}: {score.reason}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any, Literal
 
@@ -13,6 +13,9 @@ from proctor.records.numbers import is_fraction
 Status = Literal["ok", "error", "skipped"]
 # What a combination does with a skipped part: it is skipped too, or the part is left out.
 Skipped = Literal["skip", "ignore"]
+
+# In the details of a combined score: see `_gaps`.
+INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
 
 # Why an evaluator of repeats says nothing of the others: it is not missing there.
 NOT_LAST = "it is told once a sample, in the last of its epochs"
@@ -170,6 +173,9 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
         unknown = undecided(scores, skipped) if verdicts else scores
         if unknown or not verdicts:
             return Score.skipped(_reasons(unknown, scores), details)
+    # One certain failure is enough; a pass is as certain as the least certain part.
+    deciding = [score for score in verdicts if not failed or score.passed is False]
+    details |= _gaps(scores, skipped, any if not failed else all, deciding)
     values = [score.value for score in verdicts if score.value is not None]
     # The failures are the reason; what the others say is in the details.
     told = {
@@ -202,9 +208,47 @@ def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
         return Score.skipped(_reasons(told, scores), details)
     if not verdicts:
         return Score.error(_reasons(errors, scores), details)
+    # One certain pass is enough; without a pass an error leaves open what it would have said.
+    deciding = [score for score in verdicts if not passed or score.passed is True]
+    deciding += [] if passed else errors.values()
+    details |= _gaps(scores, skipped, all if passed else any, deciding)
     values = [score.value for score in verdicts if score.value is not None]
     told = {name: score for name, score in scores.items() if score.status != "skipped"}
     return Score(max(values), passed, _reasons(told, scores), details)
+
+
+def _gaps(
+    scores: Mapping[str, Score],
+    skipped: Skipped,
+    together: Callable[[Iterable[bool]], bool],
+    deciding: Sequence[Score],
+) -> dict[str, bool]:
+    """What a combination does not know although it has a verdict.
+
+    `incomplete`: its value lacks a part that could not be judged. `uncertain`: that part could
+    have changed the verdict.
+    """
+    missing = {**_with_status(scores, "error"), **undecided(scores, skipped)}
+    incomplete = bool(missing) or any(INCOMPLETE in score.details for score in scores.values())
+    uncertain = together(not score.ok or UNCERTAIN in score.details for score in deciding)
+    found = {INCOMPLETE: incomplete, UNCERTAIN: uncertain}
+    return {key: True for key, is_so in found.items() if is_so}
+
+
+def without_verdict(score: Score) -> Score:
+    """A combined score whose parts could not all be judged, as an error or a skip.
+
+    >>> without_verdict(combine_any({"a": Score(0.0, False), "b": Score.error("no key")})).status
+    'error'
+    """
+    parts = parts_of(score)
+    gaps = {
+        name: part if not part.ok else without_verdict(part)
+        for name, part in parts.items()
+        if not part.ok or INCOMPLETE in part.details or UNCERTAIN in part.details
+    }
+    make = Score.error if any(part.status == "error" for part in gaps.values()) else Score.skipped
+    return make(_reasons(gaps, parts) or score.reason, score.details)
 
 
 def _with_status(scores: Mapping[str, Score], status: Status) -> dict[str, Score]:

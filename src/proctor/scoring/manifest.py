@@ -15,6 +15,7 @@ from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.rubrics.files import Lines
 from proctor.session_dataset import SessionDataset
+from proctor.yaml_text import load_yaml
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
 ONCE = "a session has one score, such as the mean of what people gave it"
@@ -66,7 +67,7 @@ def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
 
     try:
         text = path.read_text(encoding="utf-8-sig")
-        data = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+        data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
         raise ConfigError(f"it cannot be read: {error.strerror}", where=str(path)) from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
@@ -85,7 +86,7 @@ def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
 
 def _faults(entry: Any) -> Iterator[str]:
     if not isinstance(entry, Mapping):
-        yield f"expected {{path, score}}, got {entry!r}"
+        yield f"expected {{path, score}}, got {str(entry)[:80]!r}"
         return
     for key in entry:
         if key not in ENTRY_KEYS:

@@ -15,6 +15,7 @@ from proctor import extras, importing
 from proctor.errors import EvaluatorError, UsageError, nearest
 from proctor.evaluators.formats.json_text import read
 from proctor.evaluators.verdict import shown
+from proctor.yaml_text import load_yaml
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -157,8 +158,8 @@ def _from_file(path: Path) -> Any:
         import yaml
 
         try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
+            return load_yaml(text)
+        except (yaml.YAMLError, ValueError) as error:
             raise EvaluatorError(f"it is not YAML: {error}", where=str(path)) from None
     return _decoded(text, str(path))
 
