@@ -14,6 +14,7 @@ import threading
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
+from time import monotonic
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -167,6 +168,7 @@ class UserCall(_EagerTask):
 
     Afterwards `value` is what it returned or `error` what it raised, a cancellation included.
     Whoever waits does not depend on the task: `give_up` ends the wait even if the task goes on.
+    `ended_at` is when it ended, on the clock of the loop.
 
     >>> async def main() -> tuple[object, object]:
     ...     async def answer() -> int:
@@ -182,6 +184,7 @@ class UserCall(_EagerTask):
     value: Any = None
     error: BaseException | None = None
     ended = False
+    ended_at = 0.0
     expired = False
     given_up = False
     _waiter: asyncio.Future[None] | None = None
@@ -202,6 +205,7 @@ class UserCall(_EagerTask):
             self.error = error
         finally:
             self.ended = True
+            self.ended_at = monotonic()
 
     async def wait(self) -> None:
         """Return when the call has ended or was given up; if the wait is cancelled, so is it."""

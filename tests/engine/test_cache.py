@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor import Reply, SQLiteHistory, Usage, contains, evaluate, exact_match, rescore
+from proctor import (
+    ModelCall,
+    Reply,
+    Session,
+    SQLiteHistory,
+    ToolCall,
+    Usage,
+    contains,
+    evaluate,
+    exact_match,
+    json_subset,
+    record,
+    rescore,
+    tool_called,
+)
+from proctor.clock import SystemClock
+from proctor.engine.cache import OutputCache
 from proctor.errors import RunNotFound
+from proctor.records.run import TargetSpec
+from proctor.records.sample import Sample
 from tests.surroundings import samples
 
 CALLS: list[str] = []
@@ -150,3 +170,106 @@ def test_recordings_are_not_cached(history: SQLiteHistory) -> None:
             RecordedTarget({"s0": output}), samples(1), exact_match, history=history, cache=True
         )
         assert report.results[0].output == output
+
+
+CHAT = [{"role": "user", "content": "word 0"}, {"role": "assistant", "content": "Hello!"}]
+EXPECTED: dict[str, Any] = {
+    "a text": "Hello!",
+    "a conversation": {"messages": CHAT},
+    "a mapping": {"category": "refund"},
+    "nothing": None,
+}
+
+
+def _bare_state(text: str) -> Any:
+    return {"messages": CHAT}
+
+
+def _state(text: str) -> Any:
+    return {"messages": CHAT, "category": "refund"}
+
+
+def _recording_state(text: str) -> Any:
+    record(ToolCall("search", {"q": text}, result="found"))
+    record(ModelCall("m", Usage(3, 4)))
+    return {"messages": CHAT, "category": "refund"}
+
+
+def _reply(text: str) -> Any:
+    return Reply({"messages": CHAT}, usage=Usage(1, 2))
+
+
+def _own_session(text: str) -> Any:
+    record(ToolCall("search"))
+    return Reply({"messages": CHAT}, session=Session())
+
+
+@dataclasses.dataclass
+class _Hidden:
+    category: str = "refund"
+
+    @property
+    def messages(self) -> Any:
+        return CHAT
+
+
+def _object(text: str) -> Any:
+    return _Hidden()
+
+
+def _judged(agent: Any, expected: str, **options: Any) -> tuple[Any, ...]:
+    checks = {"same": exact_match, "part": json_subset, "searched": tool_called("search")}
+    dataset = [{"id": "0", "input": "word 0", "expected": EXPECTED[expected]}]
+    (result,) = evaluate(agent, dataset, checks, **options).results
+    trial = result.trial
+    scores = {name: (score.status, score.passed) for name, score in result.scores.items()}
+    return trial.output, trial.raw_output, trial.session, trial.usage, scores, result.outcome
+
+
+@functools.cache
+def _judged_without_cache(agent: Any, expected: str) -> tuple[Any, ...]:
+    return _judged(agent, expected, history=None)
+
+
+@pytest.mark.parametrize(
+    "agent", [_bare_state, _state, _recording_state, _reply, _own_session, _object]
+)
+@pytest.mark.parametrize("first", EXPECTED)
+def test_a_cached_run_judges_as_an_uncached_one(
+    agent: Any, first: str, history: SQLiteHistory
+) -> None:
+    """What one `expected` made of a reply is not what a run with another `expected` is given."""
+    for expected in (first, *(other for other in EXPECTED if other != first)):
+        with_cache = _judged(agent, expected, history=history, cache=True)
+        assert with_cache == _judged_without_cache(agent, expected)
+
+
+def test_a_conversation_in_the_cache_is_found_whatever_is_expected(history: SQLiteHistory) -> None:
+    """The second run, with another `expected`, calls nothing."""
+    for expected, is_cached in (("Hello!", False), ({"category": "refund"}, True), (None, True)):
+        dataset = [{"id": "0", "input": "word 0", "expected": expected}]
+        (result,) = evaluate(_state, dataset, contains, history=history, cache=True).results
+        assert result.trial.cached is is_cached
+
+
+def test_entries_of_earlier_versions(history: SQLiteHistory) -> None:
+    """A plain one is used; a conversation was read for an `expected` unknown now: it is called."""
+    kept: dict[str, bytes] = {}
+    olds = (
+        (b'{"output":"HI","latency_ms":1.0}', True),
+        (b'{"output":"Hello!","session":{},"raw_output":{"messages":[]}}', False),
+        (b'{"output":{"messages":[]},"session":{}}', False),
+    )
+    for data, is_used in olds:
+        spec = TargetSpec("function", "t", "1")
+        cache = OutputCache(
+            spec, lambda key, data=data: data, lambda key, at, new: kept.update({key: new})
+        )
+        called: list[str] = []
+
+        async def call(sample: Any, options: Any, epoch: int, called: Any = called) -> Any:
+            called.append(sample.id)
+            return "new"
+
+        asyncio.run(cache.around(call, SystemClock())(Sample("1", "Hi"), {}, 0))
+        assert (called == []) is is_used

@@ -26,6 +26,7 @@ from proctor import (
     define,
     evaluate,
     exact_match,
+    json_subset,
     record,
     rescore,
     submit_dataset,
@@ -208,6 +209,45 @@ def test_where_a_conversation_is_expected_the_messages_are_the_output() -> None:
     (result,) = evaluate(generator, samples, checks, history=None).results
     assert verdicts(result) == {"same": True, "searched": True}
     assert (result.output, result.trial.raw_output) == ({"messages": chat()}, None)
+
+
+def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
+    """Where a mapping is expected, the keys beside the messages are judged."""
+    state = {"messages": chat(), "category": "refund"}
+    samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
+    checks = {"part": json_subset, "searched": tool_called("search")}
+    report = evaluate(lambda question: state, samples, checks, history=None)
+    (result,) = report.results
+    assert verdicts(result) == {"part": True, "searched": True}
+    assert (result.output, result.trial.raw_output) == (state, None)
+    assert report.metadata is not None
+    assert report.metadata.warnings == ()
+
+
+def test_a_json_answer_is_still_compared_with_a_mapping() -> None:
+    """Bookkeeping beside the messages does not hide an answer that is the expected JSON."""
+    said = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": '{"category": "refund"}'},
+    ]
+    samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
+    for state in ({"messages": said}, {"messages": said, "steps": 2}):
+        (result,) = evaluate(lambda question: state, samples, json_subset, history=None).results  # noqa: B023
+        assert result.output == '{"category": "refund"}'
+
+
+def test_other_keys_of_a_state_are_a_warning_once() -> None:
+    """The output is the last answer; the report says where the rest of the state is."""
+    samples = [{"id": str(n), "input": QUESTION, "expected": ANSWER} for n in range(3)]
+    state = {"messages": chat(), "category": "refund", "usage": {"input_tokens": 1}}
+    report = evaluate(lambda question: state, samples, exact_match, history=None)
+    assert [result.output for result in report.results] == [ANSWER] * 3
+    assert report.metadata is not None
+    (warning,) = report.metadata.warnings
+    assert warning == (
+        "the target returns messages and other keys: the output is the last message. The other "
+        "keys are at the paths output.category, and everything is in raw_output"
+    )
 
 
 def test_a_reply_with_a_session_is_left_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import subprocess
 import sys
 import threading
@@ -101,7 +102,7 @@ def test_a_target_that_ignores_its_cancellation_is_given_up(
     report = evaluate(target, samples(4), exact_match, timeout=0.2, concurrency=1, history=False)
     assert time.monotonic() - began < 20
     assert [r.outcome for r in report.results] == ["error", "passed", "passed", "passed"]
-    assert "went on after it was told to stop" in (report.results[0].error or "")
+    assert "it kept running after it was cancelled" in (report.results[0].error or "")
 
 
 def test_a_target_that_swallows_the_cancellation_but_ends_is_still_a_time_out() -> None:
@@ -126,7 +127,7 @@ def test_an_async_target_that_blocks_the_loop_is_reported_as_such() -> None:
         return text.upper()
 
     report = evaluate(target, samples(1), exact_match, timeout=0.05, history=False)
-    assert "blocked the event loop" in (report.results[0].error or "")
+    assert "(it blocked the event loop past its timeout)" in (report.results[0].error or "")
 
 
 def test_an_evaluator_that_hangs_gives_an_error_score() -> None:
@@ -162,3 +163,88 @@ def test_no_time_out_means_none() -> None:
         return text.upper()
 
     assert evaluate(target, samples(3), exact_match, timeout=None, history=False).pass_rate == 1.0
+
+
+@pytest.mark.parametrize("is_first_step", [True, False])
+def test_an_evaluator_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(
+    is_first_step: bool,
+) -> None:
+    """The async evaluator that holds the loop past its time fails; those that waited do not."""
+
+    async def check(output: str, expected: str) -> bool:
+        if output == "word 1":
+            if not is_first_step:
+                await asyncio.sleep(0.01)
+            time.sleep(0.9)
+        else:
+            await asyncio.sleep(0.2)
+        return True
+
+    async def target(text: str) -> str:
+        return text
+
+    report = evaluate(target, samples(4), check, evaluator_timeout=0.5, history=False)
+    assert [r.outcome for r in report.results] == ["passed", "unscored", "passed", "passed"]
+    assert report.results[1].scores["check"].reason == (
+        "TimeoutError: no verdict within 0.5 s (it blocked the event loop past its timeout)"
+    )
+
+
+@pytest.mark.parametrize("is_first_step", [True, False])
+def test_a_target_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(
+    is_first_step: bool,
+) -> None:
+    """The async target that holds the loop past its time fails; those that waited do not."""
+
+    async def target(text: str) -> str:
+        if text == "word 1":
+            if not is_first_step:
+                await asyncio.sleep(0.01)
+            time.sleep(0.9)
+        else:
+            await asyncio.sleep(0.2)
+        return text.upper()
+
+    report = evaluate(target, samples(4), exact_match, timeout=0.5, history=False)
+    assert [r.outcome for r in report.results] == ["passed", "error", "passed", "passed"]
+    assert "(it blocked the event loop past its timeout)" in (report.results[1].error or "")
+
+
+def test_a_call_that_hangs_expires_although_others_block_the_loop() -> None:
+    """The time that a blocked loop gives back is bounded: a call that never ends still expires."""
+
+    async def target(text: str) -> str:
+        if text == "word 0":
+            await asyncio.sleep(60)
+        time.sleep(0.15)
+        return text.upper()
+
+    report = evaluate(target, samples(8), exact_match, timeout=0.3, concurrency=2, history=False)
+    assert [r.outcome for r in report.results] == ["error"] + ["passed"] * 7
+    assert report.results[0].error == "TimeoutError: the target took longer than 0.3 s"
+
+
+def test_messages_of_an_object_are_read_within_the_time_of_the_call() -> None:
+    """A `messages` property that hangs holds up neither the run nor its neighbours."""
+    release = threading.Event()
+
+    @dataclasses.dataclass
+    class Out:
+        number: int = 1
+
+        @property
+        def messages(self) -> None:
+            release.wait(20)
+
+    async def target(text: str) -> object:
+        return Out() if text == "word 0" else text.upper()
+
+    report = evaluate(target, samples(3), exact_match, timeout=0.3, history=False)
+    release.set()
+    assert [r.outcome for r in report.results] == ["failed", "passed", "passed"]
+    assert report.results[0].output == {"number": 1}
+    assert report.metadata is not None
+    assert any(
+        warning.startswith("the messages in an output could not be read within 0.3 s")
+        for warning in report.metadata.warnings
+    )

@@ -114,7 +114,7 @@ def test_a_call_that_goes_on_after_its_time_is_given_up(monkeypatch: pytest.Monk
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
     (answer,) = run(lambda: answers(actor_of("stubborn", timeout=0.1), 1))
     assert answer.result.error == (
-        "TimeoutError: the target took longer than 0.1 s (it went on after it was told to stop)"
+        "TimeoutError: the target took longer than 0.1 s (it kept running after it was cancelled)"
     )
     assert 190 <= answer.result.latency_ms < 1_000
 

@@ -63,10 +63,7 @@ class Crew:
         self._monotonic = clock.monotonic
         self._turned = clock.monotonic()
         self._workers: dict[asyncio.Task[None], Slot] = {}
-        self._close: Callable[[int, None], object] | None = None
-        if isinstance(jobs, Ledger):
-            # What `Ledger.close` does, without a call more for every result.
-            self._close = jobs.open.pop
+        self._close = jobs.close if isinstance(jobs, Ledger) else None
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
@@ -164,7 +161,7 @@ class Crew:
         if progress.has_listeners:
             progress.trial_end(result.trial)
         if self._close is not None:
-            self._close(position, None)
+            self._close(position)
         if self._counts_errors and not self.stopped and failure_of(result):
             self._count_error(result)
         if self._decide is not None and self.stopped in ("", "settled"):

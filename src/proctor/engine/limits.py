@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from proctor.isolation import UserCall
 from proctor.records.sample import Sample
@@ -14,10 +16,82 @@ from proctor.records.trial import Configuration
 
 # How long a call may go on after it was cancelled before it is no longer waited for.
 GRACE_SECONDS = 5.0
+# How often the loop is looked at, and from which delay on it counts as blocked.
+BEAT_SECONDS = 0.05
+BLOCKED_SECONDS = 0.05
+_MOST_BLOCKS = 1_000
 
 
 # position, sample, configuration, epoch, when it began
 RunningJob = tuple[int, Sample[Any, Any], Configuration, int, float]
+
+
+class LoopLag:
+    """Measures how long the event loop was blocked, so that waiting calls are not charged for it.
+
+    It beats while calls are watched. A beat that comes late means that something blocked the loop
+    since the beat before. One beat serves all calls of a loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._time, self._call_later = loop.time, loop.call_later
+        self._watchers = 0
+        self._is_beating = False
+        self._beat = 0.0
+        # When each block was over, and how long it lasted at most.
+        self._blocks: deque[tuple[float, float]] = deque(maxlen=_MOST_BLOCKS)
+
+    def watch(self) -> None:
+        """Measure until `forget` was called as often."""
+        self._watchers += 1
+        if not self._is_beating:
+            self._is_beating = True
+            self._beat = self._time()
+            self._call_later(BEAT_SECONDS, self._tick)
+
+    def forget(self) -> None:
+        """One call less depends on it."""
+        self._watchers -= 1
+
+    def look(self) -> None:
+        """Note a block that has just ended, before anything is decided about a call."""
+        now = self._time()
+        since = now - self._beat
+        if since > BEAT_SECONDS + BLOCKED_SECONDS:
+            self._blocks.append((now, since))
+            self._beat = now
+
+    def blocked(self, since: float, until: float) -> float:
+        """For how many seconds the loop was blocked between two moments, by others.
+
+        A call that blocks the loop itself ends before the block is noted.
+        """
+        total = 0.0
+        for ended, seconds in reversed(self._blocks):
+            if ended <= since:
+                break
+            if ended <= until:
+                total += min(seconds, ended - since)
+        return total
+
+    def _tick(self) -> None:
+        self.look()
+        self._beat = self._time()
+        self._is_beating = self._watchers > 0
+        if self._is_beating:
+            self._call_later(BEAT_SECONDS, self._tick)
+
+
+_lags: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLag] = WeakKeyDictionary()
+
+
+def loop_lag() -> LoopLag:
+    """What measures the running loop."""
+    loop = asyncio.get_running_loop()
+    found = _lags.get(loop)
+    if found is None:
+        found = _lags[loop] = LoopLag(loop)
+    return found
 
 
 class Slot:
@@ -42,11 +116,22 @@ class Slot:
 class CallWatch:
     """Counts the time of one call of a target; stands still while it waits for a turn at a model.
 
-    `waited` is how many seconds it stood still. What an abandoned call still does changes nothing
-    for the call that its slot is about now.
+    `waited` is how many seconds it stood still. Others may block the loop from `since` on, when its
+    first step was over; `credit` is how many seconds it was given back for that. What an abandoned
+    call still does changes nothing for the call that its slot is about now.
     """
 
-    __slots__ = ("_halts", "_monotonic", "_since", "_slot", "noted", "seconds", "waited")
+    __slots__ = (
+        "_halts",
+        "_monotonic",
+        "_since",
+        "_slot",
+        "credit",
+        "noted",
+        "seconds",
+        "since",
+        "waited",
+    )
 
     def __init__(
         self, slot: Slot, began: float, seconds: float, monotonic: Callable[[], float]
@@ -55,6 +140,7 @@ class CallWatch:
         self.seconds = seconds
         self.noted = ""
         self._halts, self.waited = 0, 0.0
+        self.since, self.credit = began, 0.0
         slot.watch = self
         slot.until = began + seconds
 
@@ -91,21 +177,42 @@ class CallTimer:
     The call is cancelled when its time is over, and given up if it goes on after that.
     """
 
-    __slots__ = ("_call", "_halts", "_left", "_loop", "_timer", "noted", "seconds")
+    __slots__ = (
+        "_began", "_call", "_credit", "_halted", "_halts", "_lag", "_left", "_loop", "_since",
+        "_timer", "_waited", "noted", "seconds",
+    )  # fmt: skip
 
     def __init__(self, seconds: float) -> None:
         self.seconds = self._left = seconds
         self.noted = ""
         self._halts = 0
+        self._halted = self._waited = self._credit = 0.0
+        self._lag: LoopLag | None = None
         self._call: UserCall | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._began = self._since = self._loop.time()
 
     def start(self, call: UserCall) -> None:
-        """Count the time of this call from now on."""
+        """Watch this call, whose first step is over."""
         self._call = call
+        self._since = self._loop.time()
+        self._lag = loop_lag()
+        self._lag.watch()
         if self._halts == 0:
-            self._timer = self._loop.call_later(self._left, self._expire)
+            spent = self._since - self._began - self._waited
+            self._timer = self._loop.call_later(max(0.0, self._left - spent), self._expire)
+
+    def is_late(self, call: UserCall) -> bool:
+        """True if a call that ended took longer than it may, not counting what others blocked."""
+        taken = call.ended_at - self._began - self._waited
+        if taken <= self.seconds:
+            return False
+        if self._halts > 0:
+            taken -= max(0.0, call.ended_at - self._halted)
+        lag = self._lag
+        blocked = 0.0 if lag is None else lag.blocked(self._since, call.ended_at)
+        return taken - blocked > self.seconds
 
     def halt(self) -> None:
         """Stand still from now on; from any thread."""
@@ -117,6 +224,8 @@ class CallTimer:
 
     def stop(self) -> None:
         """The call is over."""
+        if self._call is not None and self._lag is not None:
+            self._lag.forget()
         self._call = None
         if self._timer is not None:
             self._timer.cancel()
@@ -130,6 +239,8 @@ class CallTimer:
 
     def _halt(self) -> None:
         self._halts += 1
+        if self._halts == 1:
+            self._halted = self._loop.time()
         if self._halts == 1 and self._timer is not None and not self._is_over():
             self._left = max(0.0, self._timer.when() - self._loop.time())
             self._timer.cancel()
@@ -137,6 +248,8 @@ class CallTimer:
 
     def _go_on(self) -> None:
         self._halts -= 1
+        if self._halts == 0:
+            self._waited += self._loop.time() - self._halted
         if self._halts == 0 and not self._is_over():
             self._timer = self._loop.call_later(self._left, self._expire)
 
@@ -144,7 +257,17 @@ class CallTimer:
         return self._call is None or self._call.ended or self._call.expired
 
     def _expire(self) -> None:
-        if self._call is not None:
+        if self._call is None or self._call.ended:
+            return
+        assert self._lag is not None
+        self._lag.look()
+        now = self._loop.time()
+        given_back = self._lag.blocked(self._since, now) - self._credit
+        if given_back > 0.0:
+            # The loop was blocked: the call could not go on.
+            self._credit += given_back
+            self._timer = self._loop.call_later(given_back, self._expire)
+        else:
             self._call.expire()
             self._timer = self._loop.call_later(GRACE_SECONDS, self._call.give_up)
 
@@ -161,10 +284,14 @@ class Deadlines:
         self._monotonic = monotonic
         self._slots: set[Slot] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._lag: LoopLag | None = None
 
     def watch(self, slot: Slot) -> None:
         """Watch the calls of a worker."""
         self._slots.add(slot)
+        if self._lag is None:
+            self._lag = loop_lag()
+            self._lag.watch()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
 
@@ -176,20 +303,39 @@ class Deadlines:
         """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._lag is not None:
+            self._lag.forget()
+            self._lag = None
 
     def _look(self) -> None:
+        if self._lag is not None:
+            self._lag.look()
         now = self._monotonic()
         following = now + self._seconds
         try:
             for slot in tuple(self._slots):
-                if slot.until <= now and slot.call is not None:
-                    self._strike(slot, slot.call, now)
+                call = slot.call
+                if slot.until <= now and call is not None and not self._give_back(slot, call):
+                    self._strike(slot, call, now)
                 # One that stands still may go on at any moment.
                 following = min(following, slot.until, now + slot.left)
         finally:
             # Whatever a strike led to, the others are still watched.
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.001, following - now), self._look)
+
+    def _give_back(self, slot: Slot, call: UserCall) -> bool:
+        """Give a call the time in which others blocked the loop; False if there is none."""
+        watch = slot.watch
+        if self._lag is None or watch is None or call.expired:
+            return False
+        given_back = self._lag.blocked(watch.since, asyncio.get_running_loop().time())
+        given_back -= watch.credit
+        if given_back <= 0.0:
+            return False
+        watch.credit += given_back
+        slot.until += given_back
+        return True
 
     def _strike(self, slot: Slot, call: UserCall, now: float) -> None:
         if not call.expired:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from proctor import sessions
 from proctor.records.sample import Sample
+from proctor.records.session import Session
 from proctor.records.trial import Reply
 
 # Outputs of these types hold no messages.
 _PLAIN = frozenset((int, float, bool, bytes, type(None)))
 _JSON = ("[", "{")
+# Libraries whose objects are read where they are: their attributes are plain data.
+_LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
+_MOST_READ_AT_ONCE = 100_000
+
+
+class KeptReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reply as the cache keeps it.
+
+    `unread` is True where the output is what the target returned and may hold messages: `session`
+    is then what was recorded during the call, and `read_reply` still has to look at the output.
+    `is_own` is True where the target itself gave the session or the raw output.
+    """
+
+    unread: bool = False
+    is_own: bool = False
 
 
 def may_hold_messages(returned: Any) -> bool:
@@ -24,6 +41,8 @@ def may_hold_messages(returned: Any) -> bool:
     kind = type(returned)
     # Not isinstance, which asks the object itself for its class.
     if kind is not str and issubclass(kind, Reply):
+        if issubclass(kind, KeptReply):
+            return bool(returned.unread)
         if returned.session is not None:
             return False
         returned = returned.output
@@ -32,12 +51,38 @@ def may_hold_messages(returned: Any) -> bool:
     return kind not in _PLAIN and (kind is not str or returned[:1] in _JSON)
 
 
+def is_data(returned: Any) -> bool:
+    """True for plain data and objects of known libraries, which nothing of the user's reads.
+
+    >>> is_data({"messages": [{"role": "user"}]}), is_data({"messages": [object()]})
+    (True, False)
+    """
+    waiting = [returned.output if issubclass(type(returned), Reply) else returned]
+    for _ in range(_MOST_READ_AT_ONCE):
+        if not waiting:
+            return True
+        item = waiting.pop()
+        kind = type(item)
+        if kind is dict:
+            waiting.extend(item.values())
+        elif kind is list or kind is tuple:
+            waiting.extend(item)
+        elif kind is not str and kind not in _PLAIN and not _is_of_library(kind):
+            return False
+    return False
+
+
+def _is_of_library(kind: type) -> bool:
+    return str(kind.__module__).partition(".")[0] in _LIBRARIES
+
+
 def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     """What a target returned; where it is a conversation, with its session and its last answer.
 
     The output stays as it is if the conversation does not end with an answer, or if the sample
-    expects a conversation: then the messages are what is to be judged. A `Reply` that has a
-    session is left alone.
+    expects a conversation: then the messages are what is to be judged. So does a state, a mapping
+    with more than messages, if the sample expects a mapping. A `Reply` that has a session is left
+    alone.
 
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
     >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
@@ -47,8 +92,12 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     if not may_hold_messages(returned):
         return returned
     output = returned.output if issubclass(type(returned), Reply) else returned
+    live = sessions.current_session()
+    if issubclass(type(returned), KeptReply):
+        live = returned.session
+        returned = msgspec.structs.replace(returned, unread=False)
     try:
-        return _with_conversation(returned, output, sample)
+        return _with_conversation(returned, output, sample, live)
     except Exception as error:  # objects of other libraries may raise anything
         sessions.warn(
             "the messages in an output could not be read, so there is no session: "
@@ -57,13 +106,14 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
         return returned
 
 
-def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any]) -> Any:
+def _with_conversation(
+    returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None
+) -> Any:
     from proctor.importers.conversation import add_missing, holds_messages, read_conversation
 
     found = read_conversation(output, sample.input)
     if found is None:
         return returned
-    live = sessions.current_session()
     is_recorded = live is not None and len(live) > 0
     session = add_missing(live, found.session) if is_recorded and live else found.session
     reply = returned if isinstance(returned, Reply) else Reply(output)
@@ -73,4 +123,30 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any]) -> 
     reply = msgspec.structs.replace(reply, session=session, usage=usage)
     if not found.has_answer or holds_messages(sample.expected):
         return reply
+    if _is_state_expected(sample.expected, output, found.answer):
+        return reply
     return msgspec.structs.replace(reply, output=found.answer, raw_output=output)
+
+
+def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
+    """True if a state is to be judged rather than the answer in it; else warns of its other keys.
+
+    An answer that may be JSON is what a mapping is compared with, unless the state has its keys.
+    """
+    from proctor.importers.conversation import names_in, names_to_look_up
+
+    names = names_in(output)
+    if not names:
+        return False
+    others = names_to_look_up(names, output)
+    if isinstance(expected, Mapping):
+        may_be_json = isinstance(answer, str) and "{" in answer
+        if any(name in expected for name in names) or (others and not may_be_json):
+            return True
+    if others:
+        paths = ", ".join(f"output.{name}" for name in others)
+        sessions.warn(
+            "the target returns messages and other keys: the output is the last message. The "
+            f"other keys are at the paths {paths}, and everything is in raw_output"
+        )
+    return False

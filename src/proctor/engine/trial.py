@@ -8,6 +8,7 @@ import random
 import traceback
 from collections.abc import Callable
 from contextvars import copy_context
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -15,13 +16,14 @@ import msgspec
 from proctor import sessions, stopwatch
 from proctor.asking.conditions import conditions
 from proctor.clock import Clock
+from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
 from proctor.engine.bounds import Bounds
 from proctor.engine.cache import CachedReply, Call, OutputCache
 from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.replies import may_hold_messages, read_reply
+from proctor.engine.replies import is_data, may_hold_messages, read_reply
 from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
 from proctor.evaluators.verdict import as_error
@@ -35,6 +37,7 @@ from proctor.threads import Threads
 
 MESSAGE_LENGTH = 2_000
 TRACEBACK_FRAMES = 6
+BLOCKED = "it blocked the event loop past its timeout"
 
 
 class Runner(Protocol):
@@ -74,6 +77,7 @@ class TrialRunner:
         self._seconds = math.inf if self._timeout is None else self._timeout
         call = _caller(plan.target, threads)
         self._call = call if cache is None else cache.around(call, clock)
+        self._threads = threads
         self._bounds = Bounds(plan.options, threads)
         timeout = plan.options.evaluator_timeout
         self._score = Scoring(plan.evaluators, timeout, threads, progress, kept)
@@ -125,11 +129,13 @@ class TrialRunner:
             stopwatch.count_with(watch)
             call = UserCall(self._call, sample, configuration.options, epoch)
             if not call.ended:
+                watch.since = monotonic()
                 await self._wait(slot, call)
             watch.end()
             taken = self._monotonic() - began
             latency = taken * 1000.0
-            if call.error is None and not call.expired and taken - watch.waited <= self._seconds:
+            in_time = taken - watch.waited <= self._seconds or self._was_held_up(call, watch, taken)
+            if call.error is None and not call.expired and in_time:
                 reply = call.value
                 failure = None if type(reply) is str else _fault_of(reply)
                 if failure is None and may_hold_messages(reply):
@@ -186,17 +192,29 @@ class TrialRunner:
             return reply.latency_ms
         return measured
 
+    def _was_held_up(self, call: UserCall, watch: CallWatch, taken: float) -> bool:
+        """True if a call was late only because others blocked the event loop."""
+        blocked = limits.loop_lag().blocked(watch.since, call.ended_at)
+        return taken - watch.waited - blocked <= self._seconds
+
     async def _read_messages(self, reply: Any, sample: Sample[Any, Any]) -> Any:
-        """What a target returned, with the session that its messages tell; as it is without any."""
+        """What a target returned, with the session that its messages tell; as it is without any.
 
-        async def read() -> Any:
-            return read_reply(reply, sample)
-
-        # Objects of other libraries are asked for their attributes: they may do anything.
-        call = UserCall(read)
-        if not call.ended:
-            await call.wait()
-        return reply if call.error is not None else call.value
+        Objects of the user's are read in a thread, within the time of a call: to ask for an
+        attribute may call anything.
+        """
+        if is_data(reply):
+            return outside_task(read_reply, reply, sample)
+        call = UserCall(self._threads.run, read_reply, reply, sample)
+        if self._timeout is not None:
+            call.limit(self._timeout, limits.GRACE_SECONDS)
+        await call.wait()
+        if call.expired:
+            sessions.warn(
+                f"the messages in an output could not be read within {self._timeout:g} s, so there "
+                "is no session. Fix: return the messages as plain data: lists and mappings"
+            )
+        return reply if call.expired or call.error is not None else call.value
 
     async def _rest(self, slot: Slot, attempt: int, failure: BaseException) -> None:
         """Wait before another attempt; a run that stops does not wait for it."""
@@ -221,12 +239,10 @@ class TrialRunner:
         if isinstance(call.error, StopRun):
             raise call.error
         if call.expired:
-            return TimedOut("it went on after it was told to stop" if call.given_up else "")
+            return TimedOut("it kept running after it was cancelled" if call.given_up else "")
         if call.error is not None:
             return call.error
-        return TimedOut(
-            "it could not be stopped in time: it blocked the event loop, or came back late"
-        )
+        return TimedOut(BLOCKED)
 
 
 def _fault_of(reply: Any) -> TypeError | None:
@@ -386,6 +402,8 @@ class Scoring:
             return Score.error("CancelledError: the evaluator was cancelled from inside")
         if call.error is not None:
             return as_error(call.error)
+        if timer is not None and timer.is_late(call):
+            return Score.error(f"TimeoutError: no verdict within {self._timeout:g} s ({BLOCKED})")
         return call.value  # type: ignore[no-any-return]
 
 

@@ -8,6 +8,7 @@ write them (LangChain, OpenAI, Anthropic).
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -103,6 +104,45 @@ def holds_messages(value: Any) -> bool:
     (True, False)
     """
     return _find(value) is not None
+
+
+def names_in(output: Any) -> tuple[str, ...]:
+    """The keys or fields beside `messages`, of a mapping or object that holds messages.
+
+    >>> names_in({"messages": [], "category": "refund"}), names_in({"category": "refund"})
+    (('category',), ())
+    """
+    if _field(output, MESSAGES) is None:
+        return ()
+    if isinstance(output, Mapping):
+        names = [name for name in output if isinstance(name, str)]
+    elif isinstance(output, msgspec.Struct):
+        names = list(output.__struct_fields__)
+    elif dataclasses.is_dataclass(output):
+        names = [field.name for field in dataclasses.fields(output)]
+    else:
+        names = list(type(output).model_fields)
+    return tuple(name for name in names if name != MESSAGES)
+
+
+def names_to_look_up(names: Sequence[str], output: Any) -> list[str]:
+    """Those of the names beside the messages whose value is neither None nor in the session."""
+    return [it for it in names if it not in _AROUND and _field(output, it) is not None]
+
+
+def is_told_as_data(output: Any, written: Any) -> bool:
+    """False if an object has messages that are not in the JSON that is written of it.
+
+    The object is not asked for anything: its properties may do whatever they like.
+    """
+    if isinstance(output, Mapping | list | tuple | str) or not _is_record(output):
+        return True
+    missing = object()
+    return all(
+        inspect.getattr_static(output, name, missing) is missing
+        or (isinstance(written, Mapping) and name in written)
+        for name in (MESSAGES, *_AROUND)
+    )
 
 
 def add_missing(recorded: Session, conversation: Session) -> Session:

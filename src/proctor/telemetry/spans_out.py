@@ -109,7 +109,7 @@ class Tracing:
     def close(self) -> None:
         """End the run's span, and those of trials that were given up."""
         for span in tuple(self._open):
-            self._fail(span, Failure("TimeoutError", "it went on after it was told to stop"))
+            self._fail(span, Failure("TimeoutError", "it kept running after it was cancelled"))
             span.end()
         self._root.set_attributes(
             {f"proctor.outcome.{name}": count for name, count in self._outcomes.items()}
