@@ -509,10 +509,10 @@ UNSEEN = {
         "the environment variable MAX_TOKENS (in answer)",
     ),
 }
-BESIDE: Files = dict.fromkeys(
-    ("README.md", "v1.txt", "prompts/v1.txt", "key_points.txt", "answer-key.md", "tls.pem"), "one"
-)
-EDITED: Files = {name: "two" for name in BESIDE if name not in ("README.md", "tls.pem")}
+NOT_PROMPTS = ("README.md", "tls.pem")
+PROMPTS = ("v1.txt", "prompts/v1.txt", "key_points.txt", "answer-key.md")
+BESIDE: Files = dict.fromkeys((*NOT_PROMPTS, *PROMPTS), "one")
+EDITED: Files = dict.fromkeys(PROMPTS, "two")
 
 
 @pytest.fixture(scope="module")
