@@ -165,6 +165,27 @@ def test_what_is_not_covered_is_a_warning_of_the_run(history: SQLiteHistory) -> 
     )
 
 
+def test_a_changed_prompt_file_is_not_answered_from_the_cache(
+    tmp_path: Path, history: SQLiteHistory
+) -> None:
+    """Nor is one whose name is computed, beside the code or called after a key."""
+    prompt = tmp_path / "key_points.txt"
+    names: dict[str, Any] = {"__name__": "a_program", "HERE": tmp_path}
+    code = (
+        "def answer(text): return (HERE / f'{pick()}_points.txt').read_text()\n"
+        "def pick(): return 'key'\n"
+        "def judge(output): return output == 'a'\n"
+    )
+    exec(compile(code, str(tmp_path / "program.py"), "exec"), names)
+    prompt.write_text("a")
+    assert cached(run(names, history, cache=True)) == (0, 3)
+    assert cached(run(names, history, cache=True)) == (3, 3)
+    prompt.write_text("b")
+    report = run(names, history, cache=True)
+    assert cached(report) == (0, 3)
+    assert [result.output for result in report.results] == ["b", "b", "b"]
+
+
 def test_an_ordinary_run_has_no_such_warning(
     program: dict[str, Any], history: SQLiteHistory
 ) -> None:

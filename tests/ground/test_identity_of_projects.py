@@ -336,8 +336,8 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
         {"target.py": "# a comment\n\nP = 'a'\n\n\ndef answer(q):\n    # here\n    return P + q"},
     ),
     "a file with a key": (
-        {"target.py": "def answer(q): return open('api_key.txt').read() and q", "api_key.txt": "a"},
-        {"api_key.txt": "b"},
+        {"target.py": "def answer(q): return open('tls.pem').read() and q", "tls.pem": "a"},
+        {"tls.pem": "b"},
     ),
     "an empty file that tells another program has ended": (
         {"target.py": "import os\ndef answer(q): return os.path.exists('go')"},
@@ -459,6 +459,115 @@ def test_what_cannot_be_covered_is_named(code: str, looks: dict[str, list[Look]]
 def test_ordinary_targets_have_no_warnings(code: str, looks: dict[str, list[Look]]) -> None:
     """Keys, clients and files named outright are no reason to warn."""
     assert looks[code][0][1] == []
+
+
+PICK = "from pathlib import Path\nHERE = Path(__file__).parent\ndef pick(q): return 'v1'\n"
+# Ways to load a prompt whose name is computed, from the folder of the code or one beside it.
+LOADERS = {
+    "read_text beside the code": "return (Path(__file__).parent / f'{pick(q)}.txt').read_text()",
+    "read_text below a global": "return (HERE / (pick(q) + '.txt')).read_text()",
+    "read_bytes": "return (HERE / f'{pick(q)}.txt').read_bytes()",
+    "Path.open": "with (HERE / f'{pick(q)}.txt').open() as f: return f.read()",
+    "a path in a variable": "p = HERE / f'{pick(q)}.txt'\n    with p.open() as f: return f.read()",
+    "joinpath": "return HERE.joinpath(pick(q) + '.txt').read_text()",
+    "with_name": "return Path(__file__).with_name(pick(q) + '.txt').read_text()",
+    "open beside another file": "doc = 'README.md'\n"
+    "    return open(f'{HERE}/{pick(q)}.txt').read()",
+    "os.path.join": "import os\n    return open(os.path.join(HERE, pick(q) + '.txt')).read()",
+    "a format": "return open('prompts/{}.txt'.format(pick(q))).read()",
+    "a percent sign": "return open('prompts/%s.txt' % pick(q)).read()",
+    "a folder beside a log": "with open('calls.log', 'a') as log: log.write(q)\n"
+    "    return Path('prompts', pick(q) + '.txt').read_text()",
+    "every file of the folder": "return [p.read_text() for p in HERE.glob('*.txt')]",
+    "points in a file called key": "return open('key_points.txt').read()",
+    "an answer key": "return Path('answer-key.md').read_text()",
+}
+UNSEEN = {
+    "a parameter": ("return open(q).read()", "files whose names are computed (in answer)"),
+    "a branch": (
+        "name = q if q else 'README.md'\n    return open(name).read()",
+        "files whose names are computed (in answer)",
+    ),
+    "a method of a parameter": (
+        "return q.read_text()",
+        "files whose names are computed (in answer)",
+    ),
+    "a computed name beside a known file": (
+        "return open('README.md').read() + open(pick(q)).read()",
+        "files whose names are computed (in answer)",
+    ),
+    "a folder that is written": (
+        "Path('prompts', q).write_text(q)\n    return Path('prompts', pick(q)).read_text()",
+        "the folder prompts, which it may write to (in answer)",
+    ),
+    "a key file": (
+        "return open('tls.pem').read()",
+        "the key file tls.pem, which is not read (in answer)",
+    ),
+    "a number of tokens": (
+        "import os\n    return os.environ['MAX_TOKENS']",
+        "the environment variable MAX_TOKENS (in answer)",
+    ),
+}
+NOT_PROMPTS = ("README.md", "tls.pem")
+PROMPTS = ("v1.txt", "prompts/v1.txt", "key_points.txt", "answer-key.md")
+BESIDE: Files = dict.fromkeys((*NOT_PROMPTS, *PROMPTS), "one")
+EDITED: Files = dict.fromkeys(PROMPTS, "two")
+
+
+@pytest.fixture(scope="module")
+def loader_looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
+    """Every loader before and after the prompts were edited, in a folder and in another one."""
+    folder = tmp_path_factory.mktemp("loaders")
+    bodies = {**LOADERS, **{name: body for name, (body, _) in UNSEEN.items()}}
+    projects = [
+        (
+            folder / str(number),
+            [{**BESIDE, "target.py": f"{PICK}def answer(q):\n    {body}\n"}, EDITED],
+        )
+        for number, body in enumerate(bodies.values())
+    ]
+    return dict(zip(bodies, look_at(projects), strict=True))
+
+
+@pytest.mark.parametrize("case", LOADERS)
+def test_a_prompt_file_that_changes_is_another_target(
+    case: str, loader_looks: dict[str, list[Look]]
+) -> None:
+    """However the file is opened, an edited prompt gives another identity."""
+    before, after = loader_looks[case]
+    assert before[0] != after[0]
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_a_read_that_is_not_covered_is_named(
+    case: str, loader_looks: dict[str, list[Look]]
+) -> None:
+    """A file that is left out is in the warnings, whatever else was found."""
+    assert UNSEEN[case][1] in loader_looks[case][0][1]
+
+
+def test_a_constant_that_the_code_changes_counts_as_its_source_has_it(tmp_path: Path) -> None:
+    """The source of the constant is part of the identity, its content at run time is named."""
+    code = (
+        "CONFIG = {'system': 'be nice'}\n"
+        "def answer(q):\n    CONFIG.update(last=q)\n    return CONFIG"
+    )
+    states = [{"target.py": code}, {"target.py": code.replace("nice", "rude")}]
+    ((before, after),) = look_at([(tmp_path / "project", states)])
+    assert before[0] != after[0]
+    assert before[1] == ["CONFIG, which the code changes (in answer)"]
+
+
+def test_caches_and_counters_are_ignored_without_a_word(tmp_path: Path) -> None:
+    """What starts empty says nothing about the target."""
+    code = (
+        "from collections import defaultdict\n"
+        "MEMO = {}\nTALLY = {'a': 0}\nSEEN = defaultdict(list)\n"
+        "def answer(q):\n    MEMO[q] = q\n    TALLY['a'] += 1\n    SEEN.update(a=q)\n    return q"
+    )
+    (((_, uncovered),),) = look_at([(tmp_path / "project", [{"target.py": code}])])
+    assert uncovered == []
 
 
 def run_here(code: str) -> Any:

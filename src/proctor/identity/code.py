@@ -12,6 +12,10 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import NamedTuple
 
+from proctor.identity.file_calls import Expression, FileCall, file_calls
+from proctor.identity.file_calls import Step as _Step
+from proctor.redaction.naming import says_secret
+
 # Methods that change the list, dict or set they are called on.
 _MUTATORS = frozenset(
     [
@@ -37,26 +41,17 @@ _MUTATORS = frozenset(
         "put_nowait",
     ]
 )
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|PROXY|^(HOME|PATH|USER|TMPDIR|PWD|CI)$", re.IGNORECASE
+# Variables of the machine rather than of the program.
+_MACHINE = re.compile(r"(\w+_)?PROXY|HOME|PATH|USER|TMPDIR|PWD|CI", re.IGNORECASE)
+_FILE_CALLS = frozenset(["open", "read_text", "read_bytes", "write_text", "write_bytes"])
+_LISTERS = frozenset(
+    ["get_template", "FileSystemLoader", "iterdir", "glob", "rglob", "iglob", "listdir", "scandir"]
 )
-_READERS = frozenset(
-    [
-        "open",
-        "read_text",
-        "read_bytes",
-        "get_template",
-        "from_file",
-        "load_prompt",
-        "FileSystemLoader",
-        "from_template_file",
-        "iterdir",
-        "glob",
-        "rglob",
-        "listdir",
-        "scandir",
-    ]
-)
+_READERS = (_LISTERS | {"open", "read_text", "read_bytes"}) | {
+    "from_file",
+    "load_prompt",
+    "from_template_file",
+}
 _WRITE_MODES = re.compile(r"[wax]b?t?\+?|r\+b?|[wax]\+?[bt]")
 _PROGRAMS = {
     "subprocess": ("run", "Popen", "call", "check_call", "check_output", "getoutput"),
@@ -90,7 +85,8 @@ class CodeFacts(NamedTuple):
 
     `globals` are dotted chains such as ("prompts", "SYSTEM"). `changed` are the globals and closed
     over names whose content the code changes itself. `environment` are names of variables, and
-    `COMPUTED` for one whose name is computed.
+    `COMPUTED` for one whose name is computed. `lists` is true if it takes what files a folder has,
+    and `assigned` are the globals of a module that it assigns once.
     """
 
     globals: tuple[tuple[str, ...], ...]
@@ -100,13 +96,10 @@ class CodeFacts(NamedTuple):
     environment: tuple[str, ...]
     reads: bool
     writes: bool
-    opens_computed: bool
+    lists: bool
+    file_calls: tuple[FileCall, ...]
+    assigned: dict[str, Expression]
     dynamic: tuple[str, ...]
-
-
-class _Step(NamedTuple):
-    name: str
-    value: object
 
 
 # Code objects compare by value, which is as good a key as any: equal code has equal facts.
@@ -131,7 +124,9 @@ def _read(code: CodeType) -> CodeFacts:
     strings: set[str] = set()
     environment: set[str] = set()
     dynamic: set[str] = set()
-    reads = writes = opens = False
+    reads = writes = lists = False
+    calls: list[FileCall] = []
+    assigned: dict[str, Expression] = {}
     for part in _with_nested(code):
         steps = list(steps_of(part))
         mine = set(_chains(steps))
@@ -144,7 +139,11 @@ def _read(code: CodeType) -> CodeFacts:
         names = set(part.co_names)
         reads |= bool(names & _READERS)
         writes |= bool(names & {"write_text", "write_bytes"}) or _has_write_mode(part, names)
-        opens |= _opens_computed(steps)
+        lists |= bool(names & _LISTERS)
+        if names & _FILE_CALLS or part.co_name == "<module>":
+            found, stored = file_calls(part, steps, _jump_targets(part))
+            calls += found
+            assigned = stored if part is code else assigned
     return CodeFacts(
         tuple(sorted(chains)),
         frozenset(changed),
@@ -153,7 +152,9 @@ def _read(code: CodeType) -> CodeFacts:
         tuple(sorted(environment)),
         reads,
         writes,
-        opens,
+        lists,
+        tuple(calls),
+        assigned,
         tuple(sorted(dynamic)),
     )
 
@@ -182,6 +183,22 @@ def steps_of(code: CodeType) -> Iterator[_Step]:
             yield _Step(name, variables[argument])
         else:
             yield _Step(name, argument)
+
+
+def _jump_targets(code: CodeType) -> set[int]:
+    """Which of the steps of a code object are reached by jumps, by their places."""
+    labels = set(dis.findlabels(code.co_code))  # type: ignore[arg-type]
+    targets: set[int] = set()
+    place, is_target = 0, False
+    for offset, operation in enumerate(code.co_code[::2]):
+        is_target |= 2 * offset in labels
+        name = dis.opname[operation]
+        if name in _NO_EFFECT or name.startswith("CACHE"):
+            continue
+        if is_target:
+            targets.add(place)
+        place, is_target = place + 1, False
+    return targets
 
 
 def _with_nested(code: CodeType) -> Iterator[CodeType]:
@@ -257,12 +274,7 @@ def _environment(steps: Sequence[_Step]) -> Iterator[str]:
     A key that changes does not change what a model answers.
     """
     for place, step in enumerate(steps):
-        is_read = (
-            step.name in _ATTRIBUTES
-            and step.value in ("environ", "getenv")
-            and place > 0
-            and steps[place - 1].value == "os"
-        ) or (step.name in _LOADS and step.value in ("environ", "getenv"))
+        is_read = step.name in (*_ATTRIBUTES, *_LOADS) and step.value in ("environ", "getenv")
         if not is_read:
             continue
         following = [s for s in steps[place + 1 : place + 6] if s.name not in _ATTRIBUTES]
@@ -271,7 +283,7 @@ def _environment(steps: Sequence[_Step]) -> Iterator[str]:
         name = following[0].value if is_constant and is_joined != [True, True] else COMPUTED
         if not isinstance(name, str):
             name = COMPUTED
-        if not _SECRET_NAME.search(name):
+        if not says_secret(name) and not _MACHINE.fullmatch(name):
             yield name
 
 
@@ -289,27 +301,6 @@ def _dynamic(steps: Sequence[_Step]) -> Iterator[str]:
         is_import = step.value == "import_module" and step.name in (*_LOADS, *_ATTRIBUTES)
         if is_import and after.name != "LOAD_CONST":
             yield "modules whose names are computed"
-
-
-def _opens_computed(steps: Sequence[_Step]) -> bool:
-    """True if `open` gets something other than a constant or a global."""
-    for place, step in enumerate(steps):
-        if step.name in _LOADS and step.value == "open" and place + 1 < len(steps):
-            argument = steps[place + 1]
-            if argument.name in ("LOAD_CONST", *_LOADS):
-                rest = steps[place + 2 : place + 3]
-                computed = bool(rest) and rest[0].name not in (
-                    "LOAD_CONST",
-                    "CALL",
-                    "KW_NAMES",
-                    "CALL_KW",
-                    "BEFORE_WITH",
-                    "STORE_FAST",
-                )
-                if not computed:
-                    continue
-            return True
-    return False
 
 
 def _has_write_mode(code: CodeType, names: set[str]) -> bool:

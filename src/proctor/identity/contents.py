@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from proctor.identity.project import is_project_class
+from proctor.redaction.naming import says_secret
 
 # A longer collection of plain data is written in one go.
 LONG = 500
@@ -64,8 +65,6 @@ _CONNECTIONS = frozenset(
         "io",
     ]
 )
-_SECRETS = re.compile(r"api_?key|token|secret|passw|credential|authorization", re.IGNORECASE)
-_NOT_SECRET = re.compile(r"tokens$|tokeniz", re.IGNORECASE)
 # Attributes that every class has, and those that frameworks compute from the others.
 _CLASS_NOISE = frozenset(
     [
@@ -244,7 +243,7 @@ def attributes_of(thing: Any) -> dict[str, Any]:
 
 def is_passing(name: str, value: Any) -> bool:
     """True for an attribute of a foreign object that is a secret, or a figure of its own use."""
-    if _SECRETS.search(name) and not _NOT_SECRET.search(name):
+    if says_secret(name):
         return True
     if name.startswith("__") and name != "__wrapped__":
         return True

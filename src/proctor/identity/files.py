@@ -62,20 +62,21 @@ _STATE = frozenset(
 )
 _OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
 _SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
-# Files of keys: as with variables, a key that changes does not change what is answered.
-_SECRETS = re.compile(
-    r"(^|[._-])(api_?key|key|token|secret|credential|password|passwd)s?([._-]|$)|^\.env|\.pem$",
-    re.IGNORECASE,
-)
+# Files that hold nothing but a key: one that changes does not change what is answered.
+_KEY_FILE = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|dsa|ecdsa|ed25519)", re.I)
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 
 
 class Found(NamedTuple):
-    """A file or folder that code names; `label` is the same wherever the project lies."""
+    """A file or folder that code names; `label` is the same wherever the project lies.
+
+    `has_code` is true for a folder that holds the code itself or the working directory.
+    """
 
     label: str
     path: str
     is_folder: bool
+    has_code: bool = False
 
 
 _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -83,9 +84,9 @@ _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 def find(name: str, folders: tuple[str, ...]) -> Iterator[Found]:
     """The files and folders that a string may name, seen from some folders."""
-    if not 0 < len(name) <= LONGEST_NAME or not _NAME.fullmatch(name) or name.strip("./\\ ") == "":
+    if not 0 < len(name) <= LONGEST_NAME or not _NAME.fullmatch(name) or name.strip() == "":
         return
-    if name.startswith(_SYSTEM) or _SECRETS.search(os.path.basename(name)):
+    if name.startswith(_SYSTEM):
         return
     absolute = os.path.isabs(name)
     for folder in ("",) if absolute else folders:
@@ -103,8 +104,8 @@ def find(name: str, folders: tuple[str, ...]) -> Iterator[Found]:
             if told.st_size:
                 yield Found(label, path, is_folder=False)
             return
-        if stat.S_ISDIR(mode) and not _contains(path, folders):
-            yield Found(label, path, is_folder=True)
+        if stat.S_ISDIR(mode):
+            yield Found(label, path, is_folder=True, has_code=_contains(path, folders))
             return
 
 
@@ -122,14 +123,40 @@ def is_output(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in _OUTPUTS
 
 
-def templates_in(folder: str) -> Iterator[tuple[str, str]]:
-    """Prompt and configuration files in a folder and below it: label and path, in order."""
+def is_key_file(path: str) -> bool:
+    """True for a file that holds nothing but a key.
+
+    >>> [is_key_file(name) for name in (".env", "tls/server.pem", "answer-key.md", "key.txt")]
+    [True, True, False, False]
+    """
+    return _KEY_FILE.fullmatch(os.path.basename(path)) is not None
+
+
+def is_template(path: str) -> bool:
+    """True for a file of prompts or configuration, by its extension."""
+    return os.path.splitext(path)[1].lower() in _TEMPLATES
+
+
+def directly_in(folder: str, extension: str) -> Iterator[tuple[str, str]]:
+    """The files with an extension, or all prompts and configuration, of one folder alone."""
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        fits = name.lower().endswith(extension) if extension else is_template(name)
+        if fits and not name.startswith(".") and os.path.isfile(path):
+            yield name, path
+
+
+def templates_in(folder: str, extension: str = "") -> Iterator[tuple[str, str]]:
+    """Prompt and configuration files in a folder and below it: label and path, in order.
+
+    Files with `extension` are added to them.
+    """
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(
             each for each in folders if each not in _SKIPPED_FOLDERS and not each.startswith(".")
         )
         for name in sorted(files):
-            if os.path.splitext(name)[1].lower() in _TEMPLATES:
+            if is_template(name) or (extension and name.lower().endswith(extension)):
                 path = os.path.join(place, name)
                 yield os.path.relpath(path, folder).replace("\\", "/"), path
 

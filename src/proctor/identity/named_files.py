@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from proctor.identity import files
 from proctor.identity.code import CodeFacts
+from proctor.identity.locations import ANYWHERE, Location, Names, location_of
 from proctor.identity.uncovered import Uncovered
 
 _MOST_NAMES = 5_000
@@ -26,11 +27,13 @@ class Scope(NamedTuple):
 
 
 class NamedFiles:
-    """Strings that may name files, by the scope that they were seen in."""
+    """Strings that may name files, and calls that use files, by the scope they were seen in."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, Scope], None] = {}
         self._facts: dict[Scope, CodeFacts] = {}
+        self._reads: dict[tuple[Location, Scope], None] = {}
+        self._writes: dict[tuple[Location, Scope], None] = {}
 
     def named(self, text: str, scope: Scope) -> str:
         """Remember a string; gives it without the place of the project, if it is a path."""
@@ -40,44 +43,117 @@ class NamedFiles:
             self._names[text, scope] = None
         return files.relative(text, scope.folders) if os.path.isabs(text) else text
 
-    def add_facts(self, facts: CodeFacts, scope: Scope) -> None:
-        """Remember what a function names and whether it reads and writes files."""
+    def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
+        """Remember what a function names and which files it reads and writes."""
         for text in facts.strings:
             self.named(text, scope)
         self._facts[scope] = facts
+        found = [(call.writes, location_of(call, names)) for call in facts.file_calls]
+        for is_write, location in found:
+            if location is not None:
+                (self._writes if is_write else self._reads)[location, scope] = None
+        if facts.writes and not any(is_write for is_write, _ in found):
+            self._writes[ANYWHERE, scope] = None
 
     def digests(self, uncovered: Uncovered) -> list[tuple[str, str]]:
         """Every named file with a digest of its content, the same in every folder."""
-        found: dict[str, str] = {}
-        budget = _Budget()
+        gathering = _Gathering(uncovered, list(self._writes))
+        reads = any(facts.reads for facts in self._facts.values())
         for text, scope in self._names:
-            for file in files.find(text, scope.folders):
-                self._add(file, scope, found, budget, uncovered)
-        for problem in budget.problems:
-            uncovered.add(problem, "")
-        for scope, facts in self._facts.items():
-            if facts.opens_computed and not found:
-                uncovered.add("files whose names are computed", scope.name)
-        return sorted(found.items())
+            # Dots and slashes alone are hardly ever meant as folders.
+            found = files.find(text, scope.folders) if text.strip("./\\ ") else ()
+            for file in found:
+                mine = self._facts.get(scope)
+                if not file.is_folder:
+                    gathering.add_file(file, scope)
+                elif (mine is not None and mine.lists) if file.has_code else reads:
+                    gathering.add_folder(file, scope)
+        for location, scope in self._reads:
+            gathering.add_read(location, scope)
+        return gathering.result()
 
-    def _add(
-        self,
-        file: files.Found,
-        scope: Scope,
-        found: dict[str, str],
-        budget: _Budget,
-        uncovered: Uncovered,
-    ) -> None:
-        writes = any(facts.writes for facts in self._facts.values())
-        if not file.is_folder:
-            if writes and files.is_output(file.path):
-                uncovered.add(f"the file {file.label}, which it may write", scope.name)
-            else:
-                budget.add(found, file.label, file.path)
-        elif not writes and any(facts.reads for facts in self._facts.values()):
-            for label, path in files.templates_in(file.path):
-                if not budget.add(found, f"{file.label}/{label}", path):
-                    break
+
+class _Gathering:
+    """The files that are digested, gathered from names and calls."""
+
+    def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
+        self._uncovered = uncovered
+        self._found: dict[str, str] = {}
+        self._budget = _Budget()
+        self._written: set[str] = set()
+        self._written_folders: set[str] = set()
+        for location, scope in writes:
+            places = self._written if location.complete else self._written_folders
+            path = location.start if location.complete else location.folder
+            places.update(
+                os.path.normpath(os.path.join(folder, path)) if path else ""
+                for folder in scope.folders
+            )
+
+    def result(self) -> list[tuple[str, str]]:
+        for problem in self._budget.problems:
+            self._uncovered.add(problem, "")
+        return sorted(self._found.items())
+
+    def add_file(self, file: files.Found, scope: Scope) -> bool:
+        """Digest a file unless the code writes it; False if there is no room for any more."""
+        written = self._written | self._written_folders
+        if files.is_key_file(file.path):
+            self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
+        elif file.path in self._written or (written and files.is_output(file.path)):
+            self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
+        else:
+            return self._budget.add(self._found, file.label, file.path)
+        return True
+
+    def add_folder(self, folder: files.Found, scope: Scope, extension: str = "") -> None:
+        """Digest the prompts and configuration in a folder, unless the code may write there."""
+        if self._may_write_in(folder.path):
+            self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
+            return
+        inside = files.directly_in if folder.has_code else files.templates_in
+        for label, path in inside(folder.path, extension):
+            file = files.Found(f"{folder.label}/{label}", path, is_folder=False)
+            if not self.add_file(file, scope):
+                break
+
+    def add_read(self, location: Location, scope: Scope) -> None:
+        """A file that a call reads: its folder's files, if its name is computed."""
+        if location.complete:
+            for file in files.find(location.start, scope.folders):
+                if not file.is_folder:
+                    self.add_file(file, scope)
+                    return
+            if os.path.isfile(location.start) and os.path.getsize(location.start):
+                label = files.relative(location.start, scope.folders)
+                self._uncovered.add(f"the file {label}", scope.name)
+            return
+        extension = os.path.splitext(f"-{location.end}")[1].lower()
+        found = list(files.find(location.folder, scope.folders)) if location.folder else []
+        for folder in found:
+            if folder.is_folder:
+                self.add_folder(folder, scope, extension)
+                if extension != ".py" and (extension or not _has_others(folder.path)):
+                    return
+        self._uncovered.add("files whose names are computed", scope.name)
+
+    def _may_write_in(self, folder: str) -> bool:
+        inside = folder.rstrip(os.sep) + os.sep
+        return any(
+            place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders
+        )
+
+
+def _has_others(folder: str) -> bool:
+    """True if a folder has files that are neither prompts, configuration nor Python."""
+    with os.scandir(folder) as entries:
+        return any(
+            entry.is_file()
+            and not entry.name.startswith(".")
+            and not files.is_template(entry.name)
+            and not entry.name.endswith((".py", ".pyc"))
+            for entry in entries
+        )
 
 
 class _Budget:

@@ -26,6 +26,7 @@ from typing import Any
 from proctor.identity import contents
 from proctor.identity.code import Import, facts_of
 from proctor.identity.contents import LONG, PLAIN
+from proctor.identity.locations import Names
 from proctor.identity.modules import sources_of
 from proctor.identity.named_files import NamedFiles, Scope
 from proctor.identity.names import address_in, address_of_type
@@ -37,6 +38,7 @@ from proctor.identity.project import (
     is_project_function,
     is_project_module,
 )
+from proctor.identity.starting_values import is_empty_value, starting_value
 from proctor.identity.uncovered import Uncovered
 
 # The walk is bounded in depth and in the number of things noted.
@@ -193,9 +195,18 @@ class Walk:
             if name in changed:
                 self._mark_changed(id(cell), "", value)
             if (id(cell), "") in self.ignored and contents.is_state(value):
-                self.note("state", type(value).__name__.encode())
+                self._at_state(name, value, None)
             else:
                 self.at(value)
+
+    def _at_state(self, name: str, value: Any, filename: str | None) -> None:
+        """A value that the code changes: what it starts with counts, not what it holds now."""
+        self.note("state")
+        start = starting_value(filename, name.rpartition(".")[2])
+        if start is not None:
+            self.note("starts with", start.source.encode(errors="backslashreplace"))
+        if not (is_empty_value(value) if start is None else start.is_empty):
+            self.uncovered.add(f"{name}, which the code changes", self._scope.name)
 
     def _at_facts(self, function: FunctionType) -> None:
         """What a function of the project refers to."""
@@ -207,7 +218,9 @@ class Walk:
             self._at_global(names, chain)
         package = names.get("__package__") or ""
         self._at_imports(facts.imports, package if isinstance(package, str) else "")
-        self.files.add_facts(facts, self._scope)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        closed = {name: contents.of_cell(cell) for name, cell in cells}
+        self.files.add_facts(facts, self._scope, Names(names, closed))
         self.uncovered.add_facts(facts, self._scope.name)
 
     def _mark_changed(self, place: int, name: str, value: Any, *, rebound: bool = False) -> None:
@@ -229,7 +242,8 @@ class Walk:
         if value is _NOTHING:
             self.note("missing", substance=False)
         elif (id(holder), last) in self.ignored and not callable(value):
-            self.note("state", type(value).__name__.encode())
+            file = holder.get("__file__")
+            self._at_state(name, value, file if isinstance(file, str) else None)
         else:
             self.at(value)
 
@@ -243,7 +257,8 @@ class Walk:
             self.note("module source", source.name.encode())
             self._at_code(source.code)
             facts = facts_of(source.code)
-            self.files.add_facts(facts, self._scope)
+            names = Names({"__file__": source.file}, assigned=facts.assigned)
+            self.files.add_facts(facts, self._scope, names)
             self.uncovered.add_facts(facts, source.name)
             self._scope = before
 
