@@ -142,7 +142,7 @@ def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
     """Booleans and lists are no numbers; an expected value without one is a fault of the data."""
     assert numeric_answer(True, 1).status == "error"
     assert numeric_answer(["7"], 7).status == "error"
-    assert numeric_answer("7", "many").reason == "there is no number in what is expected: 'many'"
+    assert numeric_answer("7", "many").reason == "the expected value has no number: 'many'"
 
 
 @pytest.mark.parametrize("tolerance", [-1, float("nan")])

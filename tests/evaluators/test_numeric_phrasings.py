@@ -193,6 +193,161 @@ def test_what_is_expected_must_be_one_number() -> None:
     assert numeric_answer("It is 5.", "3 to 5").status == "error"
 
 
+DENIES_42 = [
+    "42 is not the answer.",
+    "No, 42 is incorrect. I cannot solve this.",
+    "42 is wrong.",
+    "The answer can't be 42.",
+    "The answer couldn't possibly be 42",
+    "The answer is never 42",
+    "The answer isn't 42.",
+    "The total is definitely not 42.",
+    "It's not the case that the answer is 42.",
+    "It is false that x = 42.",
+    "It is unlikely that the answer is 42.",
+    "The answer is unlikely to be 42.",
+    "I don't think the answer is 42.",
+    "I don't know. 42 would be wrong.",
+    "The answer is not forty-two.",
+    "Forty-two is wrong.",
+    "Answer: not 42",
+    "The answer is 42, which is wrong.",
+    "42 is not the answer in 2024.",
+]
+
+
+@pytest.mark.parametrize("text", DENIES_42)
+def test_a_denied_number_is_no_answer(text: str) -> None:
+    """A denial in the clause of the number: no verdict, with the reason."""
+    score = numeric_answer(text, 42)
+    assert score.status == "skipped", score.reason
+    assert score.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "42 is wrong. The answer is 43.",
+        "The answer is 43. 42 is wrong.",
+        "The answer can't be 42, it must be 43.",
+        "It is not 42. It is 43.",
+        "The answer is 43. The answer can't be 42.",
+    ],
+)
+def test_a_number_beside_a_denied_one_is_the_answer(text: str) -> None:
+    """The denied number does not pass, the other one does."""
+    assert numeric_answer(text, 43).passed is True
+    assert numeric_answer(text, 42).passed is not True
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12 answers are wrong.", 12),
+        ("There are 8 incorrect answers.", 8),
+        ("He did not sell 5 apples, so he has 42 left.", 42),
+        ("If he does not stop, he needs 42 minutes.", 42),
+        ("The number of false positives is 42.", 42),
+        ("Don't worry: the answer is 42.", 42),
+        ("The answer is not obvious, but it is 42.", 42),
+        ("She had to wait 42 minutes.", 42),
+        ("There are actually 42 apples.", 42),
+        ("The answer is 42. Sorry for the wait.", 42),
+    ],
+)
+def test_a_negative_word_elsewhere_denies_nothing(text: str, number: int) -> None:
+    """What is wrong, false or not done may be counted like anything else."""
+    score = numeric_answer(text, number)
+    assert (score.status, score.passed) == ("ok", True), score.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is 42. Wait, I made a mistake. It should be 43.",
+        "The answer is 42. Actually, it is 43.",
+        "The answer is 42. Correction: 43.",
+        "The answer is 42. Correction: 43",
+        "The answer is 42, sorry, I mean 43.",
+        "The answer is 42. Scratch that, it's 43.",
+        "The answer is 42. Scratch that. The answer is 43.",
+        "The answer is 42, no wait, 43.",
+        "The answer is 42. No, it's 43.",
+        "The answer is 42. That's wrong. It should be 43.",
+        "Answer: 42\nCorrection: 43",
+        "\\boxed{42}. Wait, I made an error. It should be \\boxed{43}.",
+        "#### 42\nOops, it should be 43.",
+    ],
+)
+def test_a_correction_replaces_the_number_before_it(text: str) -> None:
+    """The number behind the correction is the answer, the one before it is not."""
+    assert numeric_answer(text, 43).passed is True, numeric_answer(text, 43).reason
+    assert numeric_answer(text, 42).passed is not True
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The answer is 42. Wait, I made a mistake.", 42),
+        ("The answer is 42. Scratch that.", 42),
+        ("The answer is 42. Actually, this took only 3 steps.", 42),
+        ("She walked 3 miles and burned between 1500 and 1600 calories", 1500),
+        ("The battery lasts from 1800 to 2000 charges.", 1800),
+        ("The battery lasts from 1800 to 2000 charges.", 2000),
+        ("The war lasted from 1914 to 1918.", 1914),
+        ("She earned $1800 in 2020.", 2020),
+        ("The answer is 15 in 2023.", 2023),
+        ("The probability is 1 in 6.", "1/6"),
+        ("The answer is 1 in 4", 0.25),
+        ("The probability is one in six.", "1/6"),
+        ("The answer is one in six.", "1/6"),
+        ("3 out of 4", 0.75),
+        ("Answer: 5 dollars and 20 cents", 5.2),
+        ("Answer: 5 dollars and 20 cents", 5),
+        ("Answer: $5 and 20 cents", 5.2),
+        ("The answer is 3 hours and 20 minutes", 200),
+        ("The answer is 3 hours and 20 minutes", 3),
+        ("It takes 2 hours 30 minutes.", 2.5),
+        ("The answer is 5 feet 6 inches", 66),
+        ("The answer is 3/4 of 100, or 75.", 75),
+        ("The answer is 3/4 of 100.", 0.75),
+        ("No apples remain.", 0),
+        ("None of the apples remain.", 0),
+        ("Half of them", 0.5),
+    ],
+)
+def test_a_doubtful_reading_is_no_verdict(text: str, expected: object) -> None:
+    """Open corrections, ranges, possible years and quantities in two parts are skipped."""
+    score = numeric_answer(text, expected)
+    assert score.status == "skipped", score.reason
+    assert score.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("The train covers 120 km in 1500 seconds.", 1500),
+        ("The car travels 90 miles in 1600 seconds.", 1600),
+        ("The population rose by 1900 people.", 1900),
+    ],
+)
+def test_a_counted_number_is_no_year(text: str, number: int) -> None:
+    """A noun or a unit behind 1500 to 2099 says what is counted: it never fails with confidence."""
+    assert numeric_answer(text, number).passed is not False
+
+
+def test_the_advice_fits_the_doubt() -> None:
+    """A separator is settled by the option, a magnitude by writing the number in full."""
+    assert (
+        numeric_answer("The answer is 1.234", 1234).reason
+        == '1.234 may be 1234 or 1.234; set the decimal separator: decimal=","'
+    )
+    assert (
+        numeric_answer("It costs $5m", 5).reason
+        == "$5m may be 5 or 5000000; write the number in full"
+    )
+
+
 WORDS = st.sampled_from(["apples", "euros", "in total", "people", "km"])
 ENDINGS = st.sampled_from(
     [

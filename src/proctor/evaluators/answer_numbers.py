@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from proctor.evaluators.answer_doubts import Combined, combined, has_denial, is_denied, is_doubted
 from proctor.evaluators.number_text import Decimal, Found, numbers_in
+from proctor.evaluators.number_words import leading_word_number, word_numbers
 
 STEP_LABEL = re.compile(
     r"^[ \t]*(?:[-*•+]\s+)?(?:\*\*|#+\s*)?(?:step\s*)?\d{1,2}(?:[.)]|:)(?:\*\*)?[ \t]+(?=\S)"
@@ -19,24 +21,26 @@ STEP_LABEL = re.compile(
 _JOINED = re.compile(
     r"\s*(?:°\s?[CF]?|%|[a-zA-Z]{1,3})?\s*(?:-|,|and|or|to|&|/|through|until|±)\s*(?:\$|€|£)?\s*\Z"
 )
-_DENIED = re.compile(
-    r"\b(?:not|n't|isn't|rather than|instead of)\s+(?:equal to\s+)?[*$€£]*\s*\Z", re.IGNORECASE
-)
 # Of a longer chain of = signs the end decides.
 _MOST_PARTS = 8
 _UNKNOWN = re.compile(r"(?<![\w\\])([a-zA-Z])\s*=\s*\$?\s*\Z")
+
+
+_ONE_IN = re.compile(r"\bone\s(?:in|out of)\s(?:every\s)?", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
     """The number an answer comes to, its rivals, and other numbers that might be meant.
 
     `rivals` are as good as the number itself: a range, a list, a choice. `others` only cast
-    doubt if one of them is what was expected.
+    doubt if one of them is what was expected. `withheld` says why there is no number though the
+    text has some.
     """
 
     number: Found | None
     rivals: tuple[Found, ...] = ()
     others: tuple[Found, ...] = ()
+    withheld: str = ""
 
 
 def behind_equals(text: str, numbers: Sequence[Found]) -> Found:
@@ -60,11 +64,42 @@ def countable(text: str, decimal: Decimal) -> list[Found]:
 
 def meant(text: str, decimal: Decimal) -> list[Found]:
     numbers = numbers_in(text, decimal)
-    return [one for one in numbers if not _DENIED.search(text[max(0, one.start - 30) : one.start])]
+    return [one for one in numbers if not is_denied(text, one)]
+
+
+def denied(text: str, decimal: Decimal) -> list[Found]:
+    """The numbers of a text, in digits and in words, that their own clause denies."""
+    if not has_denial(text):
+        return []
+    every = [*numbers_in(text, decimal), *word_numbers(text)]
+    return [one for one in every if is_denied(text, one)]
+
+
+def share_in_words(text: str) -> Found | None:
+    """The share of "one in six".
+
+    >>> share_in_words("The probability is one in six.").value
+    Fraction(1, 6)
+    """
+    match = _ONE_IN.search(text)
+    whole = leading_word_number(text[match.end() : match.end() + 60]) if match else None
+    if match is None or whole is None or not whole.value:
+        return None
+    return Found(1 / whole.value, f"{match[0]}{whole.written}")
+
+
+def doubtful(text: str, decimal: Decimal) -> list[Found]:
+    """Numbers that are not read as the answer but may be meant: possible years, denied ones."""
+    return [one for one in numbers_in(text, decimal) if one.kind == "year" or is_doubted(text, one)]
+
+
+def combinations(text: str, chosen: Found, numbers: Sequence[Found]) -> list[Combined]:
+    """The values that the chosen number has together with a neighbour: "5 dollars and 20 cents"."""
+    return [one for one in combined(text, numbers) if chosen in one.parts]
 
 
 def without_dates(numbers: list[Found]) -> list[Found]:
-    plain = [one for one in numbers if one.kind != "date"]
+    plain = [one for one in numbers if one.kind not in ("date", "year")]
     return plain or numbers
 
 

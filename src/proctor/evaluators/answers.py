@@ -9,8 +9,15 @@ answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from proctor.evaluators.answer_doubts import (
+    denies_announcement,
+    is_denied,
+    is_restated,
+    last_correction,
+    replaces,
+)
 from proctor.evaluators.answer_numbers import (
     STEP_LABEL,
     Answer,
@@ -18,9 +25,13 @@ from proctor.evaluators.answer_numbers import (
     assigned,
     behind_equals,
     blank,
+    combinations,
     countable,
+    denied,
+    doubtful,
     meant,
     rivals_of,
+    share_in_words,
     without_dates,
 )
 from proctor.evaluators.number_text import Decimal, Found, plain_notation
@@ -97,6 +108,9 @@ _BARE_LINE = re.compile(r"[^\w\n]*(?:[a-z]{1,12}[^\w\n]+){0,3}\Z", re.IGNORECASE
 def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     r"""The number that a text gives as its answer, with whatever else it might be.
 
+    A number behind a correction ("Wait, it should be 43") replaces the one before it; a number
+    that its own clause denies ("42 is wrong") is no answer.
+
     >>> find_answer("The total is 42. I hope this answer is helpful!").number.written
     '42'
     >>> find_answer(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").number.value
@@ -105,6 +119,40 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     text = plain_notation(text)
     if "<<" in text:
         text = _CALCULATION.sub("", text)
+    answer = _corrected(text, _stated(text, decimal), decimal)
+    if answer.number is None and not answer.withheld and (refused := denied(text, decimal)):
+        return Answer(
+            None, withheld=f"the output denies {refused[-1].written} and gives no other number"
+        )
+    if (share := share_in_words(text)) is not None:
+        return answer._replace(others=(*answer.others, share))
+    return answer
+
+
+def _corrected(text: str, answer: Answer, decimal: Decimal) -> Answer:
+    """The answer behind the last correction, if the text corrects a number."""
+    correction = last_correction(text)
+    if correction is None or _stated(text[: correction.start()], decimal).number is None:
+        return answer
+    rest = text[correction.end() :]
+    later = _stated(rest, decimal)
+    if later.number is None:
+        if correction["weak"]:
+            return answer
+        return Answer(None, withheld="the output takes its answer back and gives no other number")
+    if answer.number is None or answer.number.value == later.number.value:
+        return later if answer.number is None else answer
+    first = next(iter(meant(rest, decimal)), None)
+    is_clear = first is None or (
+        first.value == later.number.value and replaces(rest[: first.start])
+    )
+    if is_clear or _last_announcement(rest, decimal) is not None:
+        return later
+    return later._replace(rivals=(*later.rivals, answer.number))
+
+
+def _stated(text: str, decimal: Decimal) -> Answer:
+    """The answer of a text that corrects nothing."""
     boxes = list(_BOXED.finditer(text))
     if boxes:
         return _announced(_braced(text, boxes[-1].end()), decimal) or Answer(None)
@@ -142,6 +190,8 @@ def _last_announcement(text: str, decimal: Decimal) -> Answer | None:
             line = _first_line(text[end:])
             return _announced(line if line.strip(" *_") else text[end:], decimal) or Answer(None)
         sentence = text[_sentence_start(text, start) : start]
+        if kind == "phrase" and denies_announcement(text[start:end]):
+            continue
         if _NOT_MEANT.search(sentence) or _is_question(text, end):
             continue
         if kind == "afterwards":
@@ -166,7 +216,10 @@ def _to_sentence_end(text: str) -> str:
 
 
 def _is_question(text: str, place: int) -> bool:
-    return _to_sentence_end(text[place:]).rstrip("\"')*_ ").endswith("?")
+    # Without a copy of the rest: a text may have thousands of announcements.
+    start = place + len(text[place : place + 300]) - len(text[place : place + 300].lstrip())
+    end = _SENTENCE_END.search(text, start)
+    return text[start : end.start() if end else len(text)].rstrip("\"')*_ ").endswith("?")
 
 
 def _before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
@@ -189,14 +242,30 @@ def _announced(text: str, decimal: Decimal) -> Answer | None:
             if unknowns := assigned(line, every):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             chosen = behind_equals(part, numbers)
-            return Answer(
-                chosen, rivals_of(line, chosen, every), tuple(_doubtful(part, numbers, chosen))
-            )
-    word = leading_word_number(line) or next(word_numbers(clause), None)
+            restated = [one for one in every if one is not chosen and is_restated(line, one)]
+            others = [*_on_the_way(part, numbers, chosen), *restated, *doubtful(part, decimal)]
+            answer = Answer(chosen, rivals_of(line, chosen, every), tuple(others))
+            return _with_combinations(answer, line, every)
+    word = leading_word_number(line) or next(_words(clause), None)
     return None if word is None else Answer(word)
 
 
-def _doubtful(text: str, numbers: Iterable[Found], chosen: Found) -> Iterable[Found]:
+def _with_combinations(answer: Answer, text: str, numbers: Sequence[Found]) -> Answer:
+    """An answer with the values that its number has together with a neighbour."""
+    if answer.number is None:
+        return answer
+    found = combinations(text, answer.number, numbers)
+    rivals = [one.number for one in found if one.is_rival]
+    others = [one.number for one in found if not one.is_rival]
+    return answer._replace(rivals=(*answer.rivals, *rivals), others=(*answer.others, *others))
+
+
+def _words(text: str) -> Iterator[Found]:
+    """The numbers in words that are not denied."""
+    return (one for one in word_numbers(text) if not is_denied(text, one))
+
+
+def _on_the_way(text: str, numbers: Iterable[Found], chosen: Found) -> Iterable[Found]:
     """Other numbers of an announced clause, unless they are worked out on the way to it."""
     if re.search(r"[=≈]", text):
         return []
@@ -220,14 +289,16 @@ def _concluded(text: str, decimal: Decimal) -> Answer:
         return alone
     sentence, numbers = sentences[last if place is None else place], stated[last]
     if place is None:
-        words = [one for part in sentences for one in word_numbers(part)]
+        words = [one for part in sentences for one in _words(part)]
         others = [*(one for at in range(len(sentences)) for one in stated[at]), *words]
     else:
         numbers = stated[place]
         others = [one for at in range(place + 1, len(sentences)) for one in stated[at]]
         others += [] if "=" in sentence else numbers
     chosen, rivals = _chosen(sentence, numbers, decimal)
-    return Answer(chosen, rivals, tuple(one for one in others if one is not chosen))
+    others += doubtful(bare, decimal)
+    answer = Answer(chosen, rivals, tuple(one for one in others if one is not chosen))
+    return _with_combinations(answer, sentence, numbers)
 
 
 class _Statements:
@@ -263,7 +334,7 @@ def _only(text: str, decimal: Decimal) -> Answer:
 
 
 def _in_words(text: str) -> Answer:
-    words = list(word_numbers(text))
+    words = list(_words(text))
     if not words:
         lone = leading_word_number(text)
         return Answer(lone if lone and len(text.split()) <= 2 else None)

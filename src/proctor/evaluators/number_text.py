@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 Decimal = Literal[".", ","]
-Kind = Literal["number", "date", "bound", "expression"]
+Kind = Literal["number", "date", "year", "bound", "expression"]
 
 _DIGIT = re.compile(r"\d")
 _LONGEST = 300
@@ -24,12 +24,20 @@ _MONTH = (
     "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     "|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
+# What may follow a year; any other word is what is counted: "in 1500 seconds".
+_AFTER_YEAR = (
+    r"(?:and|or|the|an?|it|he|she|they|we|i|you|there|was|were|is|are|had|has|have|when|where|to|in"
+    r"|on|at|by|for|with|of|as|but|so|after|before|until|alone|onwards?|this|that|these|those|his"
+    r"|her|its|their|our|my|all|only|about|who|which|did|would|will|could|may|might|because|since"
+    r"|than|then|not|no|from|during|through|between)\b"
+)
 _DATE = re.compile(
     rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}}))?(?![\d:])"
     rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b\.?(?:,?\s+(?P<year2>\d{{4}}))?"
     rf"|\b{_MONTH}\s+(?P<year3>\d{{4}})\b"
     r"|\b(?i:in|since|by|until|during|from|between|year)\s+(?P<year6>(?:1[5-9]|20)\d{2})"
-    r"(?:\s*(?:and|to|-)\s*(?P<end>(?:1[5-9]|20)\d{2}))?\b(?![.,]\d|\s?%)"
+    r"(?:\s*(?:and|to|-)\s*(?P<end>(?:1[5-9]|20)\d{2})|(?!\s*(?:and|to|-)\s*\d))\b(?![.,]\d|\s?[%°$€£])"
+    rf"(?!\s+(?!{_AFTER_YEAR})[a-z])"
     r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?![\d-])"
     r"|(?<![\d/.])(?P<day5>\d{1,2})(?P<mark>[/.])\d{1,2}(?P=mark)(?P<year5>(?:19|20)\d{2})(?![\d/])"
 )
@@ -79,7 +87,8 @@ class Found(NamedTuple):
     """A number in a text: its value, how it was written, and whether a percent sign follows.
 
     `alternatives` are further values that the same characters may stand for. `kind` says whether
-    it is a plain number, part of a date, a bound ("more than 5") or part of an expression ("5π").
+    it is a plain number, part of a date, a possible year ("in 1945"), a
+    bound ("more than 5") or part of an expression ("5π").
     """
 
     value: Fraction
@@ -114,9 +123,16 @@ def numbers_in(text: str, decimal: Decimal) -> list[Found]:
 def _dates(text: str) -> Iterator[Found]:
     for match in _DATE.finditer(text):
         parts = match.groupdict()
+        if parts["year6"]:
+            # Only a possible year; two of them are a range.
+            for name in ("year6", "end"):
+                if parts[name]:
+                    value, (start, end) = Fraction(int(parts[name])), match.span(name)
+                    yield Found(value, parts[name], kind="year", start=start, end=end)
+            continue
         day = next((parts[n] for n in ("day", "day2", "day4", "day5") if parts[n]), None)
         year = next((v for n, v in parts.items() if n.startswith("year") and v), None)
-        values = [Fraction(int(part)) for part in (year, day, parts["end"]) if part is not None]
+        values = [Fraction(int(part)) for part in (year, day) if part is not None]
         yield Found(
             values[0], match[0], False, tuple(values[1:]), "date", match.start(), match.end()
         )

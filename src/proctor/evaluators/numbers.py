@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -22,7 +23,12 @@ from proctor.records.score import Score
 # A float holds 14/3 to sixteen digits.
 FLOAT_ROUNDING = Fraction(1, 10**12)
 NAMES_IT = "ask for a last line such as “Answer: 42”"
-READ_OTHERWISE = "say which sign stands before decimals (decimal=','), or write the number in full"
+# What may stand for zero or for a part of one where there is no digit.
+_ZERO_WORD = re.compile(r"\b(?:no|none|nothing|nobody|nil|neither|empty|nowhere)\b", re.IGNORECASE)
+_PART_WORD = re.compile(
+    r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b",
+    re.IGNORECASE,
+)
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -49,7 +55,9 @@ def numeric_answer(
     else in the last sentence that concludes ("so", "in total"); else in the last sentence with a
     number. Step labels, questions and courtesies ("I hope this answer helps") are no answers.
     Where the output gives several numbers and does not say which one is the answer (a range, a
-    choice, a bound, two sentences), and one of them is expected, the score is skipped.
+    choice, a bound, two sentences), and one of them is expected, the score is skipped; so it is
+    where the output denies its number ("42 is wrong"). A correction ("Wait, it should be 43")
+    replaces the number before it.
 
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
     fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, and English
@@ -78,7 +86,7 @@ def numeric_answer(
     answer = _answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _plain(wanted.value)}
     if answer.number is None:
-        return _no_number(output, details)
+        return _no_number(output, answer.withheld, wanted.value, details)
     details["answer"] = _plain(answer.number.value)
     limit = exact(tolerance) * (abs(wanted.value) if relative else 1)
 
@@ -88,7 +96,7 @@ def numeric_answer(
             abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(got, wanted)
         )
 
-    return _verdict(answer, answer.number, wanted, is_right, details)
+    return _verdict(answer, answer.number, wanted, is_right, details, decimal)
 
 
 def _verdict(
@@ -97,6 +105,7 @@ def _verdict(
     wanted: Found,
     is_right: Callable[..., bool],
     details: dict[str, Any],
+    decimal: Decimal,
 ) -> Score:
     """Passed or failed if all that may be meant agree, else skipped."""
     if got.kind in ("bound", "expression"):
@@ -111,10 +120,18 @@ def _verdict(
         return Score.skipped(f"{reason} is the answer; {NAMES_IT}", details)
     if not right and any(is_right(got, value) for value in got.alternatives):
         reason = f"{got.written} may be {wanted.written} or {details['answer']}"
-        return Score.skipped(f"{reason}; {READ_OTHERWISE}", details)
+        return Score.skipped(f"{reason}; {_advice(got.written, decimal)}", details)
     if right:
         return Score(1.0, True, f"got {got.written}", details)
     return Score(0.0, False, f"expected {wanted.written}, got {got.written}", details)
+
+
+def _advice(written: str, decimal: Decimal) -> str:
+    """What settles which value is meant: only a separator depends on the option `decimal`."""
+    if written[-1:].isalpha() or not re.search(r"[.,]", written):
+        return "write the number in full"
+    other = "," if decimal == "." else "."
+    return f'set the decimal separator: decimal="{other}"'
 
 
 def final_number(text: str, decimal: Decimal = ".") -> Found | None:
@@ -139,7 +156,7 @@ def _expected_number(expected: Any, decimal: Decimal) -> Found | Score:
     """The expected number, or an error if there is none or more than one."""
     answer = _answer(expected, decimal)
     if answer.number is None:
-        return Score.error(f"there is no number in what is expected: {shown(expected)}")
+        return Score.error(f"the expected value has no number: {shown(expected)}")
     wrong = [one for one in answer.rivals if one.value != answer.number.value]
     if wrong or answer.number.kind in ("bound", "expression"):
         return Score.error(
@@ -149,13 +166,22 @@ def _expected_number(expected: Any, decimal: Decimal) -> Found | Score:
     return answer.number
 
 
-def _no_number(output: Any, details: dict[str, Any]) -> Score:
-    """Failed, but skipped where a number may be written in words that cannot be read here."""
+def _no_number(output: Any, withheld: str, wanted: Fraction, details: dict[str, Any]) -> Score:
+    """Failed, but skipped where the text denies its numbers or may give one in other words."""
     text = str(output)
-    problem = foreign_reason(text)
-    if problem:
+    if withheld:
+        return Score.skipped(f"{withheld}; {NAMES_IT}", details)
+    if problem := foreign_reason(text):
         reason = f"there are no digits in {shown(text)}, and {problem}"
         return Score.skipped(reason, details)
+    word = None
+    if not wanted:
+        word = _ZERO_WORD.search(text)
+    elif wanted.denominator != 1:
+        word = _PART_WORD.search(text)
+    if word is not None:
+        reason = f"there are no digits in {shown(text)}, but {word[0]!r} may stand for a number"
+        return Score.skipped(f"{reason}; {NAMES_IT}", details)
     return Score(0.0, False, f"there is no number in {shown(text)}", details)
 
 

@@ -1,0 +1,207 @@
+"""What changes or withdraws a number: denials, corrections, and quantities in two parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from proctor.evaluators.number_text import Found
+
+# "not 42": the number itself is excluded, whatever the rest of the sentence says.
+_EXCLUDED = re.compile(
+    r"(?:\b(?:not|never|rather than|instead of)|n['’]t)\s+(?:equal to\s+)?[*$€£]*\s*\Z",
+    re.IGNORECASE,
+)
+# "can't be 42", "it is not the case that x = 42", "it is false that the answer is 42".
+_DENIED_BEFORE = re.compile(
+    r"(?:(?:\b(?:not|never|cannot)|n['’]t)\s+(?:(?:possibly|really|actually|ever|likely|even|to)\s+)*"
+    r"(?:be|equals?|been|have been|come to|the case|true|correct|right|the answer|think|believe"
+    r"|say)\b"
+    r"|\b(?:wrong|incorrect|false|unlikely|untrue|impossible|mistake|error)\s+"
+    r"(?:that|to\s+(?:say|be|assume|think|claim|answer)|for\s+\w+\s+to\s+be"
+    r"|(?:answer|result|value)\s+(?:is|was|would be))\b"
+    r"|\bdoubt\s+(?:that|it|the)|\b(?:is|are|was|seems?)\s+(?:very\s+|highly\s+)?unlikely\b)"
+    r"(?:(?!\b(?:but|so|because|since|therefore|thus|hence)\b)[^,;:!?\n]){0,60}\Z",
+    re.IGNORECASE,
+)
+# "42 is wrong", "42 is not the answer", "42, which is incorrect".
+_DENIED_AFTER = re.compile(
+    r"[*_%$)\"'’\s]*(?:[a-z]+\s+)?(?:,\s*(?:which|that|but (?:that|this|it))\s+)?"
+    r"(?:(?:is|was|would be|must be|has to be|seems?|looks)\s+"
+    r"(?:(?:clearly|definitely|simply|also|obviously|probably|actually|certainly|just|very|highly)\s+)*"
+    r"(?:wrong|incorrect|false|unlikely|untrue|impossible|a mistake|an error"
+    r"|(?:not|never)\s*(?:the|my|our|right|correct|it\b|possible|true|valid|what|[.!,;]|\Z))"
+    r"|(?:is|was)n['’]t\s*(?:the|my|our|right|correct|it\b|possible|true|valid|what|[.!,;]|\Z)"
+    r"|(?:can(?:not|['’]t| not)|(?:could|would)(?:n['’]t| not| never))\s+(?:possibly\s+)?be\b"
+    r"|does(?:n['’]t| not)\s+(?:work|fit|make sense|satisfy))",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"not\b|never|n['’]t|wrong|incorrect|false|unlikely|untrue|impossible|mistake|error|doubt",
+    re.IGNORECASE,
+)
+_PHRASE_DENIAL = re.compile(r"\b(?:not|never|cannot|unlikely)\b|n['’]t\b", re.IGNORECASE)
+
+# A marker that takes back what was said before it. The weak ones also begin other remarks.
+_CORRECTION = re.compile(
+    r"(?:^|[.!?,;:…(\n—-]|\b(?:oh|no|but|hmm|sorry|and),?)\s{0,4}(?:"
+    r"(?P<strong>wait(?=\s?[,.!:;…—-]|\s(?:no|a\s|i\b|that|it\b|let))|hold on|correction(?=\s?[:,])"
+    r"|(?:scratch|strike) that|i (?:mean|meant)\b"
+    r"|i (?:have )?made (?:a|an) (?:\w{1,20} )?(?:mistake|error)"
+    r"|(?:let me|i (?:need|have) to) correct|on second thoughts?|oops|my (?:mistake|bad)\b"
+    r"|(?:that|this|it)(?:['’]s| is| was) (?:wrong|incorrect|false|not (?:right|correct))"
+    r"|(?:that|this|it) can(?:not|['’]t| not) be (?:right|correct))"
+    r"|(?P<weak>actually\b|sorry\b(?!\s(?:for|about|if|to)\b)"
+    r"|no,?(?=\s(?:it|that)(?:['’]s| is| should)\b)))",
+    re.IGNORECASE,
+)
+# What may stand between a marker and the number that replaces the earlier one.
+_REPLACES = re.compile(
+    r"(?:[^\d]*[.!?,;:\n—])?\s*(?:so\s+|but\s+)?"
+    r"(?:(?:it|that|this|x|i (?:mean|meant)|make (?:it|that)"
+    r"|(?:the|my) (?:\w+ )?(?:answer|result|total|solution|number|value))\s*)?"
+    r"(?:['’]s|is|was|should (?:be|have been|read)|must be|would be|equals|=)?\s*"
+    r"(?:actually|really|rather|in fact)?\s*[*_\"'(\\$€£¥-]*\Z",
+    re.IGNORECASE,
+)
+
+_UNITS = {
+    ("dollar", "cent"): 100, ("$", "cent"): 100, ("euro", "cent"): 100,
+    ("€", "cent"): 100, ("pound", "penny"): 100, ("hour", "minute"): 60,
+    ("minute", "second"): 60, ("foot", "inch"): 12, ("year", "month"): 12,
+    ("week", "day"): 7, ("day", "hour"): 24, ("pound", "ounce"): 16,
+    ("meter", "centimeter"): 100, ("kilogram", "gram"): 1000,
+}  # fmt: skip
+_UNIT_NAMES = {
+    "feet": "foot", "ft": "foot", "inches": "inch", "in": "inch", "pence": "penny",
+    "p": "penny", "h": "hour", "hr": "hour", "min": "minute", "sec": "second", "s": "second",
+    "lb": "pound", "oz": "ounce", "m": "meter", "cm": "centimeter", "metre": "meter",
+    "centimetre": "centimeter", "kg": "kilogram", "g": "gram", "¢": "cent",
+}  # fmt: skip
+_UNIT_BETWEEN = re.compile(r"\s?((?!and\b)[a-zA-Z]{1,11})?,?\s+(?:and\s+)?\Z")
+_UNIT_AFTER = re.compile(r"\s?([a-zA-Z]{1,11}\b|¢)")
+_SHARE = re.compile(r"\s+(?:in|out of)\s+(?:every\s+|each\s+|a\s+)?\Z", re.IGNORECASE)
+_PART_OF = re.compile(r"\s+(?:of|times)\s+(?:the\s+)?\$?\Z", re.IGNORECASE)
+_RESTATED = re.compile(
+    r",\s+(?:or|i\.e\.,?|that is,?|which is|which equals|so|meaning|namely)\b[^\d,;.!?\n]{0,30}\Z",
+    re.IGNORECASE,
+)
+
+
+class Combined(NamedTuple):
+    """The value that two neighbouring numbers have together, and whether it is as likely meant."""
+
+    parts: tuple[Found, Found]
+    number: Found
+    is_rival: bool
+
+
+def is_denied(text: str, number: Found) -> bool:
+    """Whether the clause of a number says that it is not the answer.
+
+    >>> from proctor.evaluators.number_text import numbers_in
+    >>> texts = ("It can't be 42.", "42 is wrong.", "It's 42.")
+    >>> [is_denied(text, numbers_in(text, ".")[0]) for text in texts]
+    [True, True, False]
+    """
+    return is_excluded(text, number) or is_doubted(text, number)
+
+
+def is_excluded(text: str, number: Found) -> bool:
+    """Whether "not" or its like stands right before a number."""
+    return _EXCLUDED.search(text[max(0, number.start - 30) : number.start]) is not None
+
+
+def is_doubted(text: str, number: Found) -> bool:
+    """Whether the words around a number deny a statement that contains it."""
+    before, after = (
+        text[max(0, number.start - 110) : number.start],
+        text[number.end : number.end + 80],
+    )
+    if _DENIAL.search(before):
+        clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
+        if _DENIED_BEFORE.search(clause):
+            return True
+    return _DENIAL.search(after) is not None and _DENIED_AFTER.match(after) is not None
+
+
+def has_denial(text: str) -> bool:
+    """Whether a text has a word that may deny something."""
+    return _DENIAL.search(text) is not None
+
+
+def denies_announcement(phrase: str) -> bool:
+    """Whether an announcement denies what follows: "The answer can't be".
+
+    >>> denies_announcement("answer can't be"), denies_announcement("answer is")
+    (True, False)
+    """
+    return _PHRASE_DENIAL.search(phrase) is not None
+
+
+def last_correction(text: str) -> re.Match[str] | None:
+    """The last marker of a correction.
+
+    >>> last_correction("It is 42. Sorry, I mean 43.").group("strong")
+    'I mean'
+    """
+    return max(_CORRECTION.finditer(text), key=lambda match: match.start(), default=None)
+
+
+def replaces(between: str) -> bool:
+    """Whether the words between a correction and a number introduce the new answer.
+
+    >>> replaces(", it should be "), replaces(", this took only ")
+    (True, False)
+    """
+    return len(between) < 200 and _REPLACES.match(between) is not None
+
+
+def is_restated(text: str, number: Found) -> bool:
+    """Whether a number gives what stands before it in another form: "3/4 of 100, or 75"."""
+    return _RESTATED.search(text[max(0, number.start - 50) : number.start]) is not None
+
+
+def combined(text: str, numbers: Sequence[Found]) -> Iterator[Combined]:
+    """The values of neighbours that belong together.
+
+    >>> from proctor.evaluators.number_text import numbers_in
+    >>> text = "1 in 6, or 5 dollars and 20 cents"
+    >>> [str(one.number.value) for one in combined(text, numbers_in(text, "."))]
+    ['1/6', '26/5', '520']
+    """
+    for first, second in pairwise(numbers):
+        between = text[first.end : second.start]
+        if len(between) > 30:
+            continue
+        written = text[first.start : second.end]
+        if _SHARE.fullmatch(between) and second.value:
+            value = first.value / second.value
+            yield Combined((first, second), Found(value, written), is_rival=False)
+        elif _PART_OF.fullmatch(between) and (first.percent or "/" in first.written):
+            share = first.value / 100 if first.percent else first.value
+            yield Combined((first, second), Found(share * second.value, written), is_rival=True)
+        elif factor := _unit_factor(text, first, second, between):
+            small = first.value * factor + second.value
+            for value in (small / factor, small):
+                yield Combined((first, second), Found(Fraction(value), written), is_rival=True)
+
+
+def _unit_factor(text: str, first: Found, second: Found, between: str) -> int | None:
+    """How many of the second number's units make one of the first: 100 for dollars and cents."""
+    middle, after = _UNIT_BETWEEN.fullmatch(between), _UNIT_AFTER.match(text, second.end)
+    if middle is None or after is None:
+        return None
+    large = middle[1] or first.written[:1]
+    pair = _unit(large), _unit(after[1])
+    return _UNITS.get(pair)
+
+
+def _unit(name: str) -> str:
+    name = name.lower()
+    return (
+        _UNIT_NAMES.get(name) or _UNIT_NAMES.get(name.removesuffix("s")) or name.removesuffix("s")
+    )
