@@ -262,14 +262,17 @@ def test_entries_of_earlier_versions(history: SQLiteHistory) -> None:
     )
     for data, is_used in olds:
         spec = TargetSpec("function", "t", "1")
-        cache = OutputCache(
-            spec, lambda key, data=data: data, lambda key, at, new: kept.update({key: new})
-        )
+
+        def find(key: str, data: bytes = data) -> bytes:
+            return data
+
+        cache = OutputCache(spec, find, lambda key, at, new: kept.update({key: new}))
         called: list[str] = []
 
         async def call(sample: Any, options: Any, epoch: int, called: Any = called) -> Any:
             called.append(sample.id)
             return "new"
 
-        asyncio.run(cache.around(call, SystemClock())(Sample("1", "Hi"), {}, 0))
+        asked: Any = cache.around(call, SystemClock())(Sample("1", "Hi"), {}, 0)
+        asyncio.run(asked)
         assert (called == []) is is_used

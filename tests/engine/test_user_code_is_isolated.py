@@ -373,3 +373,39 @@ def test_a_call_s_task_is_the_same_from_its_first_to_its_last_step() -> None:
     assert first is second is third is not caller
     assert caller is not None
     assert nobody is None
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_target_that_changes_its_input_changes_it_for_itself_alone(epochs: int) -> None:
+    """Each call has a copy of the input; later trials and the report have the original."""
+    lengths: list[int] = []
+
+    def bot(messages: Any, *, model: str = "") -> str:
+        lengths.append(len(messages))
+        messages.append({"role": "assistant", "content": "Paris"})
+        return "Paris"
+
+    data = [{"id": "a", "input": [{"role": "user", "content": "Capital?"}], "expected": "Paris"}]
+    report = evaluate(
+        bot,
+        data,
+        [exact_match],
+        configurations={"weak": {"model": "a"}, "strong": {"model": "b"}},
+        epochs=epochs,
+        history=False,
+    )
+    assert lengths == [1] * 2 * epochs
+    assert all(len(result.trial.sample.input) == 1 for result in report.results)
+
+
+def test_a_generator_that_is_returned_is_the_targets_error() -> None:
+    """A stream that nobody has read is no output."""
+
+    def stream(question: str) -> Any:
+        return (word for word in ["Paris"])
+
+    report = evaluate(
+        stream, [{"id": "a", "input": "x", "expected": "y"}], [exact_match], history=False
+    )
+    assert report.results[0].error is not None
+    assert "generator" in str(report.results[0].error)

@@ -203,7 +203,7 @@ def test_interruptions_pass_through(error: type[BaseException]) -> None:
             attach(interrupted).score(trial("a"))
     else:
         # Nobody cancels a function that does not wait: it raised this itself.
-        assert attach(interrupted).score(trial("a")).status == "error"  # type: ignore[union-attr]
+        assert attach(interrupted).score(trial("a")).status == "error"
     with pytest.raises(error):
         attach(interrupted_later).score(trial("a")).send(None)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import copy_context
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
@@ -35,6 +36,8 @@ from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.threads import Threads
 
+# Inputs of these types cannot be changed by a target.
+_UNCHANGEABLE = frozenset((str, int, float, bool, bytes, type(None)))
 MESSAGE_LENGTH = 2_000
 TRACEBACK_FRAMES = 6
 BLOCKED = "it blocked the event loop past its timeout"
@@ -127,7 +130,8 @@ class TrialRunner:
             began = self._monotonic()
             watch = CallWatch(slot, began, self._seconds, self._monotonic)
             stopwatch.count_with(watch)
-            call = UserCall(self._call, sample, configuration.options, epoch)
+            given = sample if type(sample.input) in _UNCHANGEABLE else _copied(sample)
+            call = UserCall(self._call, given, configuration.options, epoch)
             if not call.ended:
                 watch.since = monotonic()
                 await self._wait(slot, call)
@@ -245,9 +249,26 @@ class TrialRunner:
         return TimedOut(BLOCKED)
 
 
+def _copied(sample: Sample[Any, Any]) -> Sample[Any, Any]:
+    """A sample whose input a target may change: other trials and the history keep the original."""
+    try:
+        return msgspec.structs.replace(sample, input=copy.deepcopy(sample.input))
+    except Exception as error:
+        sessions.warn(
+            "the input of a sample cannot be copied, so a target that changes it changes it for "
+            f"later trials as well ({type(error).__name__})"
+        )
+        return sample
+
+
 def _fault_of(reply: Any) -> TypeError | None:
     """What is wrong with a Reply that a user made by hand: that is the target's failure."""
     # Not isinstance, which asks the object itself for its class.
+    if issubclass(type(reply), Iterator | AsyncIterator):
+        return TypeError(
+            f"the target returned a {type(reply).__name__}, which can be read only once. Fix: "
+            "return the text or a list, for example ''.join(...)"
+        )
     if not issubclass(type(reply), Reply):
         return None
     if isinstance(reply.usage, Usage | None) and isinstance(reply.session, Session | None):

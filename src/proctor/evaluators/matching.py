@@ -96,7 +96,7 @@ def contains(
     0.5
     """
     same = _same_text if case_sensitive else _same_folded
-    if type(output) is type(expected) is str:
+    if type(output) is type(expected) is str and expected:
         # The usual case.
         if _holds(output, expected, same):
             return Score(1.0, True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from proctor.evaluators.aside import aside
 from proctor.evaluators.grounding.denial import agrees, denials, left_out, states
-from proctor.evaluators.grounding.exclusive import replaced_words
+from proctor.evaluators.grounding.exclusive import replaced_words, same_measures
 from proctor.evaluators.grounding.source import Passage, Source
 from proctor.evaluators.grounding.stated import stated
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness
@@ -124,7 +124,8 @@ def _draft(text: str, found: list[Word], source: Source) -> _Draft:
     passages = [source.passages[place] for place in places]
     there = {word.text for passage in passages for word in passage.words}
     known = {short for passage in passages for short in passage.acronyms}
-    spelt = _spelt_out(found, passages)
+    theirs = [word for passage in passages for word in passage.words]
+    spelt = _spelt_out(found, passages) | same_measures(found, theirs)
     missing = [
         word
         for word in found
@@ -134,7 +135,6 @@ def _draft(text: str, found: list[Word], source: Source) -> _Draft:
         and source.where(word).isdisjoint(places)
     ]
     unfounded, denied = _denied(found, passages)
-    theirs = [word for passage in passages for word in passage.words]
     denied += [
         f"{word.written} (not {other.written})" for word, other in replaced_words(found, theirs)
     ]
