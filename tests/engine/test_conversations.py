@@ -22,6 +22,7 @@ from proctor import (
     SQLiteHistory,
     ToolCall,
     Usage,
+    all_tools_succeeded,
     collect_results,
     define,
     evaluate,
@@ -307,3 +308,19 @@ def test_old_trials_have_no_raw_output() -> None:
     """The field has a default, so that what was stored before can be read."""
     assert Trial(Sample("1", None), "out").raw_output is None
     assert Reply("out").raw_output is None
+
+
+def test_a_lone_answer_does_not_tell_which_tools_were_called() -> None:
+    """An agent that returns only its last message is not judged as if it had called nothing."""
+
+    def agent(question: str) -> dict[str, Any]:
+        return {"role": "assistant", "content": "Paris"}
+
+    checks = {"not": tool_not_called("delete"), "all": all_tools_succeeded(), "eq": exact_match}
+    data = [{"id": "1", "input": "Capital of France?", "expected": "Paris"}]
+    scores = evaluate(agent, data, checks, history=False).results[0].scores
+    assert {name: score.status for name, score in scores.items()} == {
+        "not": "skipped",
+        "all": "skipped",
+        "eq": "ok",
+    }

@@ -9,7 +9,7 @@ import msgspec
 
 from proctor import sessions
 from proctor.records.sample import Sample
-from proctor.records.session import Session
+from proctor.records.session import Message, Session, ToolCall
 from proctor.records.trial import Reply
 
 # Outputs of these types hold no messages.
@@ -120,12 +120,24 @@ def _with_conversation(
     usage = reply.usage
     if usage is None and (live is None or live.known_usage() is None):
         usage = session.known_usage()
-    reply = msgspec.structs.replace(reply, session=session, usage=usage)
+    # A lone answer says nothing of what came before it: which tools were called is not known.
+    is_known = is_recorded or not _is_lone_answer(session)
+    reply = msgspec.structs.replace(reply, session=session if is_known else None, usage=usage)
     if not found.has_answer or holds_messages(sample.expected):
         return reply
     if _is_state_expected(sample.expected, output, found.answer):
         return reply
     return msgspec.structs.replace(reply, output=found.answer, raw_output=output)
+
+
+def _is_lone_answer(session: Session) -> bool:
+    """True if a session holds nothing but what the assistant said in the end."""
+    for event in session:
+        if isinstance(event, ToolCall):
+            return False
+        if isinstance(event, Message) and event.role != "assistant":
+            return False
+    return True
 
 
 def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
