@@ -10,8 +10,10 @@ import pytest
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
 from proctor.errors import CallFailed, EvaluatorError, ModelError
 from proctor.evaluators.judging.session_rubric import Places
+from proctor.evaluators.judging.transcript import Shown
 from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
 from proctor.evaluators.rubrics import rubric_evaluators
+from proctor.identity import identity_of
 from proctor.records.model import ModelRequest
 from proctor.records.rubric import ChatSession
 from proctor.records.session import CustomEvent
@@ -274,3 +276,24 @@ def test_a_scorer_says_what_it_takes() -> None:
 def test_the_time_out_is_no_part_of_what_an_evaluator_is() -> None:
     """No score rests on it, so runs with different ones are of the same evaluators."""
     assert rubric(four, TONE, timeout=3).spec == rubric(four, TONE, timeout=60).spec
+
+
+def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None:
+    """How much of a session is shown is one."""
+    used = Shown(100, 1200)
+    used.of(Session([Message("user", "Hello")]).view(), None, None)
+    assert identity_of(used) == identity_of(Shown(100, 1200))
+    assert identity_of(used) != identity_of(Shown(200, 2400))
+    assert identity_of(Places(1)) == identity_of(Places(7)) == identity_of(Places())
+
+
+def test_a_class_of_the_user_names_no_attributes_that_count() -> None:
+    """The name is Proctor's own: all that an object of the user's holds is part of it."""
+
+    class Mine:
+        __proctor_identity__ = ()
+
+        def __init__(self, limit: int) -> None:
+            self.limit = limit
+
+    assert identity_of(Mine(1)) != identity_of(Mine(2))

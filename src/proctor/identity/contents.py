@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.identity.project import is_project_class
+from proctor.identity.project import is_own, is_project_class
 from proctor.redaction.naming import says_secret
 
 # A longer collection of plain data is written in one go.
@@ -27,6 +27,8 @@ TEMPLATES = (string.Template,)
 _BUILT_IN: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
 _VIEWS = (MappingProxyType, UserDict, ChainMap)
 _STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
+# Where a class of Proctor's names the attributes that are part of what an object is.
+COUNTED = "__proctor_identity__"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 # Packages whose objects hold connections: what they send is in the code that uses them.
 _CONNECTIONS = frozenset(
@@ -239,6 +241,19 @@ def attributes_of(thing: Any) -> dict[str, Any]:
                     continue
     own = getattr(thing, "__dict__", None)
     return {**attributes, **own} if isinstance(own, dict) else attributes
+
+
+def counted_attributes_of(thing: Any) -> dict[str, Any]:
+    """What an object holds that scores rest on.
+
+    A class of Proctor's may name its attributes that count in `__proctor_identity__`; of any other
+    class all of them do.
+    """
+    attributes, kind = attributes_of(thing), type(thing)
+    counted = getattr(kind, COUNTED, None) if is_own(kind) else None
+    if counted is None:
+        return attributes
+    return {name: value for name, value in attributes.items() if name in counted}
 
 
 def is_passing(name: str, value: Any) -> bool:

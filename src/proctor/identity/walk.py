@@ -376,7 +376,7 @@ class Walk:
             self._at_class(kind)
             if is_own(kind) and isinstance(getattr(kind, "__call__", None), FunctionType):  # noqa: B004
                 self._at_code(kind.__call__.__code__)
-            self._at_attributes(contents.attributes_of(thing), whole=True)
+            self._at_attributes(contents.counted_attributes_of(thing), whole=True)
             return
         self.note("object", address_of_type(kind).encode(), substance=False)
         if contents.is_connection(kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -43,6 +43,7 @@ class Places:
     """
 
     __slots__ = ("_at_once", "_free")
+    __proctor_identity__: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, at_once: int | None = None) -> None:
         # With none at all, whoever asks would wait for ever.
@@ -82,6 +83,7 @@ class Time:
     """Seconds for a verdict, or time without end; how many is nothing that scores rest on."""
 
     __slots__ = ("seconds",)
+    __proctor_identity__: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds

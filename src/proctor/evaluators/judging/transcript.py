@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from proctor import codec
 from proctor.evaluators.judging.fence import Fence
@@ -51,6 +51,7 @@ class Shown:
     """The sessions that were shown last, behind a fence: several rubrics look at the same one."""
 
     __slots__ = ("_kept", "_longest_content", "_longest_session")
+    __proctor_identity__: ClassVar[tuple[str, ...]] = ("_longest_content", "_longest_session")
 
     def __init__(self, longest_content: int, longest_session: int) -> None:
         self._longest_content = longest_content
