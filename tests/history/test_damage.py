@@ -141,6 +141,7 @@ COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results
 
 
 @given(st.integers(0, 2**32 - 1))
+@example(15)  # a column is empty, which has the checksum of one that is not there
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

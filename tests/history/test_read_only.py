@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,13 +34,22 @@ def as_somebody_else() -> Iterator[None]:
             os.seteuid(0)
 
 
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder that anybody may enter; those of pytest are closed to everybody else."""
+    folder = Path(tempfile.mkdtemp(prefix="proctor-disk-"))
+    folder.chmod(0o755)
+    yield folder
+    # Whoever is not root must be let in again to remove what is in it.
+    for each in (folder, *(found for found in folder.rglob("*") if found.is_dir())):
+        each.chmod(0o755)
+    shutil.rmtree(folder)
+
+
 @pytest.fixture(params=STATES)
-def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored(request: pytest.FixtureRequest, disk: Path) -> Path:
     """A history of two runs in a folder that is about to become read-only."""
-    folder = tmp_path_factory.mktemp("disk")
-    for above in (folder, *folder.parents[:2]):
-        above.chmod(0o755)
-    path = folder / "history.db"
+    folder, path = disk, disk / "history.db"
     history = SQLiteHistory(path)
     for name in ("old", "new"):
         evaluate(str.upper, samples(4), exact_match, history=history, name=name, progress=False)

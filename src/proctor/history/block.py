@@ -131,6 +131,9 @@ def is_intact(checksums: Any, name: str, value: Any) -> bool:
         return True
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
         return False
+    if value == b"":
+        # No column is written empty, and nothing at all has the same checksum.
+        return False
     written: int = _CHECKSUMS.unpack(checksums)[CHECKED.index(name)]
     return written == _checksum(value)
 

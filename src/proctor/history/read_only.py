@@ -94,6 +94,15 @@ def _opened(path: Path, options: str) -> SQLiteConnection | None:
     return None
 
 
+def shown_path(path: Path) -> str:
+    """A path as people know it: from the current folder if it lies below it, else the whole."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        # Elsewhere, or the current folder is gone.
+        return str(path)
+
+
 def _copied(
     path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
 ) -> SQLiteConnection:
@@ -111,7 +120,7 @@ def _copied(
         said = error.what if isinstance(error, HistoryError) else str(error)
         raise HistoryError(
             f"the history cannot be written here, nor read without that: {said}",
-            where=str(path),
+            where=shown_path(path),
             fix="copy it to a folder that can be written, and name the copy with --history",
         ) from error
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)

@@ -17,6 +17,7 @@ from proctor.history.read_only import (
     SQLiteConnection,
     may_be_read_only,
     open_read_only,
+    shown_path,
 )
 
 AGAIN_SECONDS = 0.01
@@ -41,7 +42,7 @@ class SQLiteDatabase:
 
     @property
     def where(self) -> str:
-        return str(self.path)
+        return shown_path(self.path)
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -93,7 +94,7 @@ def open_database(path: Path) -> SQLiteConnection:
                 lambda: _version(connection),
                 lambda number: connection.execute(f"PRAGMA user_version = {number}"),
                 alone=connection.transaction(),
-                where=str(path),
+                where=shown_path(path),
             )
         except BaseException:
             connection.close()
@@ -103,7 +104,7 @@ def open_database(path: Path) -> SQLiteConnection:
         if may_be_read_only(error, path):
             return open_read_only(path, open_database)
         raise HistoryError(
-            f"the history cannot be opened: {error}", where=str(path), fix=OTHER_FILE
+            f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE
         ) from error
     return connection
 
@@ -150,7 +151,9 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
         raise HistoryError(
-            "this is a database, but not a history of Proctor's", where=str(path), fix=OTHER_FILE
+            "this is a database, but not a history of Proctor's",
+            where=shown_path(path),
+            fix=OTHER_FILE,
         )
 
 

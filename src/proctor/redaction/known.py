@@ -19,6 +19,9 @@ _ESCAPED = {
     "%": re.compile("%(?:25)*[2-7]"),
     "&#": re.compile("&#"),
 }
+BACKSLASH = "\\"
+# JSON within JSON, as often as this.
+MOST_DOUBLINGS = 6
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
@@ -64,7 +67,9 @@ class _Secret:
     __slots__ = ("_encoded", "_longest_run", "_pattern")
 
     def __init__(self, secret: str) -> None:
-        self._pattern = re.compile("".join(map(_written, secret)))
+        before = secret.rstrip(BACKSLASH)
+        end = _backslashes_at_the_end(len(secret) - len(before))
+        self._pattern = re.compile("".join(map(_written, before)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
         forms = dict.fromkeys(_encoded(secret)) if len(secret) >= SHORTEST_ENCODED else ()
         self._encoded = tuple((form[:8], form) for form in forms)
@@ -87,9 +92,27 @@ def _has_escapes(text: str) -> bool:
 
 def _written(character: str) -> str:
     """A pattern of every way to write a character; escapes may be escaped again a few times."""
+    plain = re.escape(character) if character.isalnum() else rf"\\{{0,64}}{re.escape(character)}"
+    return f"(?:{plain}|{_escapes(character)})"
+
+
+def _backslashes_at_the_end(count: int) -> str:
+    """A pattern of a secret's last backslashes, without those that escape what comes after them.
+
+    JSON doubles them each time it is put into JSON, and what follows has fewer than one of them has
+    become: so the most doublings that fit are those that were made.
+    """
+    if not count:
+        return ""
+    doubled = [rf"\\{{{count << times}}}" for times in range(MOST_DOUBLINGS, -1, -1)]
+    escaped = f"(?:{_escapes(BACKSLASH)}){{{count}}}"
+    mixed = f"{_written(BACKSLASH)}{{{count}}}"
+    return f"(?:{'|'.join([escaped, *doubled, mixed])})"
+
+
+def _escapes(character: str) -> str:
     code = ord(character)
     ways = [
-        re.escape(character) if character.isalnum() else rf"\\{{0,64}}{re.escape(character)}",
         rf"\\{{1,64}}[uU](?:0000)?{_any_case(f'{code:04x}')}",
         rf"\\{{1,64}}x{_any_case(f'{code:02x}')}",
         rf"%(?:25){{0,3}}{_any_case(f'{code:02x}')}",
@@ -97,7 +120,7 @@ def _written(character: str) -> str:
     ]
     if character in _ENTITIES:
         ways.append(f"&{_ENTITIES[character]};")
-    return f"(?:{'|'.join(ways)})"
+    return "|".join(ways)
 
 
 def _any_case(digits: str) -> str:
