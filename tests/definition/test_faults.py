@@ -40,7 +40,7 @@ def test_a_misspelt_parameter() -> None:
     assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
 contains: its parameters do not fit
   - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-To mend it: it takes case_sensitive: bool = True\
+To mend it: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
 """)
 
 
@@ -299,7 +299,7 @@ many: the definition has 12 faults
     To mend it: did you mean 'contains'?
   - contains: its parameters do not fit
       - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-    To mend it: it takes case_sensitive: bool = True
+    To mend it: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None
   - short: its parameters do not fit
       - limit: expected int, got 'x'
     To mend it: it takes limit: int = 20

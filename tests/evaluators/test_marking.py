@@ -127,7 +127,10 @@ def test_a_factory_is_described_by_all_its_parameters() -> None:
 
 def test_parameters_that_hold_evaluators_say_so() -> None:
     """The catalogue shows where other evaluators go."""
-    assert [p.type for p in describe(all_of).parameters] == ["list[evaluator]"]
+    assert [p.type for p in describe(all_of).parameters] == [
+        "list[evaluator]",
+        "'skip' | 'ignore'",
+    ]
     assert [p.type for p in describe(negate).parameters] == ["evaluator"]
 
 

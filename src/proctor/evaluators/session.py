@@ -47,6 +47,7 @@ _MISSING = object()
 def tool_called(name: str) -> SessionCheck:
     """Passes if the tool was called at least once.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "capital of France"})])
     >>> tool_called("search")("Paris", None, session).passed
     True
@@ -69,6 +70,7 @@ def tool_called(name: str) -> SessionCheck:
 def tool_not_called(name: str) -> SessionCheck:
     """Passes if the tool was never called; also where no tool was called.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("delete_all")])
     >>> tool_not_called("delete_all")("Done.", None, session).reason
     "'delete_all' was called once: delete_all()"
@@ -92,6 +94,7 @@ def tool_call_count(
 
     Without a name the calls of all tools are counted.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open"), ToolCall("search")])
     >>> tool_call_count("search", max_count=1)("Paris", None, session).reason
     "'search' was called 2 times, at most 1 allowed"
@@ -129,6 +132,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     alike, are asked for the same and for their `status`. One that tells nothing of this gives an
     error: not knowing is not a pass.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
     >>> all_tools_succeeded()("Paris", None, session).reason
     "1 of 2 tool calls failed: open() ('404 Not Found')"
@@ -157,7 +161,7 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
     others are above it by themselves); `unknown` says what to make of that: "error", "skip",
     "fail" or "pass". Without a recorded session an "error" is a "skip".
 
-    >>> from proctor.records.session import Usage
+    >>> from proctor.records.session import Session, Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
     >>> token_usage_under(1_000)("Paris", None, session).passed
     True
@@ -196,6 +200,7 @@ def slice_contains(
     name, or `module:Class`. `predicate` is a function of the event, in a file `module:function`,
     or a mapping of fields to values; of values that are mappings a part is enough.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris", "limit": 5})])
     >>> slice_contains(ToolCall, lambda call: "limit" in call.arguments)("", None, session).passed
     True
@@ -240,6 +245,7 @@ def tool_sequence(
     of the actual and the expected value, by the argument's name (in a file `module:function`).
     `details["diff"]` shows expected against actual, line by line.
 
+    >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])
     >>> score = tool_sequence(["search", "open"])("", None, session)
     >>> score.value, score.reason
