@@ -159,8 +159,13 @@ def test_a_count_that_cannot_be_true_is_not_known(wire: str, count: Any) -> None
     """The answer is used, how many tokens it took is unknown, and the run is warned of it."""
     usage, tokens = COUNTED[wire]
     body = json.dumps({**SAID[wire], usage: {tokens: count}})
-    with ModelServer(misbehave=lambda _: Fault.body(body)) as server, warnings() as told:
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+    with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
+        told: list[str] = []
+        token = warnings.set(told)
+        try:
+            response = asked_once(adapter_for(wire, server.url), QUESTION)
+        finally:
+            warnings.reset(token)
         assert len(server.calls) == 1
     assert (response.text, response.usage) == ("Paris", Usage())
     assert any("token" in each for each in told)

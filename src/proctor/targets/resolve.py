@@ -148,9 +148,7 @@ def _labelled(target: Target, name: str | None, version: str | None) -> Target:
     if name is not None:
         spec = msgspec.structs.replace(spec, name=name)
     if version is not None:
-        spec = msgspec.structs.replace(
-            spec, identity=f"{spec.identity}@{version}", uncovered=()
-        )
+        spec = msgspec.structs.replace(spec, identity=f"{spec.identity}@{version}", uncovered=())
     return target if spec == target.spec else _Labelled(target, spec)
 
 
