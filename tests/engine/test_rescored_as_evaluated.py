@@ -136,6 +136,8 @@ OUTPUTS: list[Any] = [
     dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC),
     Decimal("1.10"),
     Fraction(1, 3),
+    {"share": [Fraction(-2, 7), Fraction(2**80, 3)]},
+    complex(1.5, -0.0),
     UUID(int=7),
     {"$py": "tuple", "value": [1]},
     "half \ud83d of it",
@@ -183,6 +185,12 @@ def test_rescoring_gives_the_scores_of_the_evaluation(
         found = [[result.scores for result in report.results] for report in (first, again)]
         assert found[0] == found[1]
         assert found[0][0]["shape"].value == shape(output)
+
+
+def test_a_fraction_of_very_long_integers_is_kept() -> None:
+    """Python refuses to spell them out in decimals."""
+    number = Fraction(10**6000 + 1, 3**9000)
+    assert restored(stored([number])) == [number]
 
 
 def test_a_null_is_not_nan(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from proctor import bridge
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
+from proctor.sessions import warnings
 from proctor.testing import Asked, Fault, ModelServer, Said
 from proctor.testing.provider_contract import QUESTION, asked_once, failed_once
 from tests.providers.wires import KEY, WIRES, adapter_for
@@ -108,8 +110,6 @@ SHAPES: dict[str, list[str]] = {
         '{"choices": [null]}',
         '{"choices": [{"message": null}]}',
         '{"choices": [{"message": {"role": "assistant", "content": 7}}]}',
-        '{"choices": [{"message": {"content": "Paris"}}], "usage": {"prompt_tokens": "nine"}}',
-        '{"choices": [{"message": {"content": "Paris"}}], "usage": {"prompt_tokens": 1.5}}',
     ],
     "anthropic": [
         '{"type": "message"}',
@@ -117,7 +117,6 @@ SHAPES: dict[str, list[str]] = {
         '{"content": "Paris"}',
         '{"content": [null]}',
         '{"content": [{"type": "text", "text": 7}], "stop_reason": "end_turn"}',
-        '{"content": [{"type": "text", "text": "Paris"}], "usage": {"input_tokens": "nine"}}',
     ],
     "gemini": [
         '{"candidates": []}',
@@ -125,7 +124,6 @@ SHAPES: dict[str, list[str]] = {
         '{"candidates": "Paris"}',
         '{"candidates": [{"content": {"parts": "Paris"}}]}',
         '{"candidates": [{"content": {"parts": [{"text": 7}]}}]}',
-        '{"candidates": [{"content": {"parts": []}}], "usageMetadata": {"promptTokenCount": "9"}}',
     ],
 }
 ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}']
@@ -141,6 +139,36 @@ def test_an_answer_of_another_shape_is_no_answer(wire: str, body: str) -> None:
         assert not error.retryable
         assert "answer" in str(error)
         assert len(server.calls) == 1
+
+
+SAID: dict[str, dict[str, Any]] = {
+    "openai": {"choices": [{"message": {"content": "Paris"}}]},
+    "anthropic": {"content": [{"type": "text", "text": "Paris"}]},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "Paris"}]}}]},
+}
+COUNTED = {
+    "openai": ("usage", "prompt_tokens"),
+    "anthropic": ("usage", "input_tokens"),
+    "gemini": ("usageMetadata", "promptTokenCount"),
+}
+
+
+@every_wire
+@pytest.mark.parametrize("count", ["nine", "9", 1.5])
+def test_a_count_that_cannot_be_true_is_not_known(wire: str, count: Any) -> None:
+    """The answer is used, how many tokens it took is unknown, and the run is warned of it."""
+    usage, tokens = COUNTED[wire]
+    body = json.dumps({**SAID[wire], usage: {tokens: count}})
+    with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
+        told: list[str] = []
+        token = warnings.set(told)
+        try:
+            response = asked_once(adapter_for(wire, server.url), QUESTION)
+        finally:
+            warnings.reset(token)
+        assert len(server.calls) == 1
+    assert (response.text, response.usage) == ("Paris", Usage())
+    assert any("token" in each for each in told)
 
 
 @pytest.mark.parametrize(

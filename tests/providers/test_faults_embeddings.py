@@ -112,7 +112,7 @@ def test_a_similarity_without_vectors_is_an_error(code: int) -> None:
 
         async def main() -> Any:
             async with asyncio.timeout(10):
-                return await attached("Paris", Sample("s", "?", "Paris").expected)
+                return await attached("It is Paris.", Sample("s", "?", "The capital").expected)
 
         with pytest.raises(CallFailed, match=str(code)):
             bridge.run(main())

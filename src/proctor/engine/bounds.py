@@ -12,6 +12,7 @@ import decimal
 import enum
 import uuid
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
@@ -112,6 +113,10 @@ class Scale:
         for many in _MANY:
             if issubclass(kind, many):
                 return list(many.__iter__(value))
+        if kind is Fraction:
+            return [value.numerator, value.denominator]
+        if kind is complex:
+            return [value.real, value.imag]
         if issubclass(kind, msgspec.Struct):
             return [
                 part for name in kind.__struct_fields__ for part in (name, getattr(value, name))

@@ -229,12 +229,18 @@ def _encoded(data: Any) -> str:
     return b64encode(bytes(data)).decode()
 
 
+def _ratio(number: Fraction) -> Any:
+    """As it is read by people; of integers that are too long for Python to spell out, both."""
+    parts = [tagged(number.numerator), tagged(number.denominator)]
+    return str(number) if all(type(part) is int for part in parts) else parts
+
+
 _WRITTEN: Mapping[type, Callable[[Any], Any]] = {
     bytes: _encoded,
     bytearray: _encoded,
     complex: lambda number: [tagged(number.real), tagged(number.imag)],
     Decimal: str,
-    Fraction: str,
+    Fraction: _ratio,
     UUID: str,
     datetime: lambda moment: [moment.isoformat(), moment.fold],
     date: date.isoformat,
@@ -259,7 +265,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "bytearray": lambda text: bytearray(b64decode(text)),
     "complex": lambda parts: complex(*parts),
     "Decimal": Decimal,
-    "Fraction": Fraction,
+    "Fraction": lambda said: Fraction(*said) if isinstance(said, list) else Fraction(said),
     "UUID": UUID,
     "datetime": _moment(datetime),
     "date": date.fromisoformat,

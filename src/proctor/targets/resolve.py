@@ -39,7 +39,7 @@ def as_target(thing: Any, *, name: str | None = None, version: str | None = None
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
     `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`.
     `version` becomes part of what tells this target from another: change it when something
-    changed that Proctor cannot see.
+    changed that Proctor cannot see. With one, no run warns of what its identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
@@ -140,12 +140,15 @@ def _meant(given: Mapping[str, Any]) -> str:
 
 
 def _labelled(target: Target, name: str | None, version: str | None) -> Target:
-    """The target under the name and version that were asked for, if any were."""
+    """The target under the name and version that were asked for, if any were.
+
+    Who gives a version answers for what the identity cannot see: nothing is uncovered then.
+    """
     spec = target.spec
     if name is not None:
         spec = msgspec.structs.replace(spec, name=name)
     if version is not None:
-        spec = msgspec.structs.replace(spec, identity=f"{spec.identity}@{version}")
+        spec = msgspec.structs.replace(spec, identity=f"{spec.identity}@{version}", uncovered=())
     return target if spec == target.spec else _Labelled(target, spec)
 
 
