@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proctor import (
@@ -280,3 +282,23 @@ def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
         notice.startswith("no worker has answered for") and "3 requests are waiting" in notice
         for notice in notices
     )
+
+
+def test_what_copying_and_reading_leave_on_a_class_is_no_part_of_an_identity() -> None:
+    """`copy` and msgspec keep notes in the classes of samples; the target is the same after."""
+
+    @dataclass(frozen=True)
+    class Fresh:
+        a: int
+
+    def target(problem: Any) -> int:
+        return Fresh(problem).a
+
+    how: Any = {"history": False, **QUIET}
+    before = evaluate(target, samples(1), exact_match, **how).metadata
+    assert copy.deepcopy(Fresh(1)) == msgspec.json.decode(b'{"a": 1}', type=Fresh)
+    assert {"__slotnames__", "__msgspec_cache__"} <= vars(Fresh).keys()
+    after = evaluate(target, samples(1), exact_match, **how).metadata
+    assert before is not None
+    assert after is not None
+    assert before.target == after.target

@@ -78,6 +78,8 @@ _CLASS_NOISE = frozenset(
         "__static_attributes__",
         "__abstractmethods__",
         "_abc_impl",
+        "__slotnames__",  # by `copy`
+        "__msgspec_cache__",
         "__parameters__",
         "__match_args__",
         "__slots__",
