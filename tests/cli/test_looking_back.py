@@ -56,7 +56,7 @@ def test_a_killed_run_is_shown_as_interrupted(project: Project, run_id: str) -> 
 def test_show_gives_the_report_again(project: Project, run_id: str) -> None:
     """By default the latest run; the text is the same as after the run."""
     told = project.proctor("show")
-    assert told.out.startswith("4 of 4 passed")
+    assert told.out.startswith("4 of 4 judged passed")
     assert project.proctor("show", run_id[:17]).out == told.out
     assert project.proctor("show", "exam", "--json").json["total"] == 5
     written = project.proctor("show", "exam", "--output", "out")
