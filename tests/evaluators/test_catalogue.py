@@ -15,10 +15,12 @@ def test_the_catalogue_is_enough_to_print() -> None:
 combination/all_of
     Passes if all of its evaluators pass; the value is their mean.
     evaluators: list[evaluator]
+    skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 combination/any_of
     Passes if any of its evaluators passes; the value is the greatest.
     evaluators: list[evaluator]
+    skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 combination/field
     Evaluators of one field of a result: all must pass, or any, or what a function says.
@@ -26,6 +28,7 @@ combination/field
     evaluators: list[evaluator]
     combine: str | Callable[any] = 'and'
     name: str | None = None
+    skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 combination/negate
     Passes if its evaluator does not; the value is 1 minus its value.
@@ -40,6 +43,7 @@ combination/weighted
     Passes if the weighted mean of its evaluators reaches the threshold.
     evaluators: list[evaluator]
     threshold: float = 0.5
+    skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 llm/llm_judge
     A model rates the output by a criterion: excellent, good, fair, poor or wrong.
@@ -285,6 +289,7 @@ session/rubric
     timeout: float | None = None
     max_content_chars: int = 4000
     max_session_chars: int = 100000
+    retry_on_parse_failure: bool = True
     needs: session
 session/slice_contains
     Passes if the session has at least so many events of a type that a condition holds for.

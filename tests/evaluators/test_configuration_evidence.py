@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import all_of, attach, evaluate, field, rescore
+from proctor import Reply, Session, all_of, attach, evaluate, field, rescore
 from proctor.evaluators.evidence import shape_of
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
@@ -17,9 +17,9 @@ DATA = [{"id": "a", "input": "x", "expected": "x"}]
 CONFIGURATIONS = {"plain": {}, "loud": {"suffix": "!"}}
 
 
-def target(text: str, *, suffix: str = "") -> str:
-    """The input with an ending."""
-    return text + suffix
+def target(text: str, *, suffix: str = "") -> Reply:
+    """The input with an ending, and a session in which nothing happened."""
+    return Reply(text + suffix, session=Session())
 
 
 class Ending:

@@ -114,7 +114,7 @@ def foreign_reason(text: str) -> str:
 def is_foreign(text: str) -> bool:
     """True if a text is hardly English, by its words or by its little words.
 
-    >>> is_foreign("Man byggde bron under våren."), is_foreign("Worthless scumbag.")
+    >>> is_foreign("Das Wetter ist heute sehr schön."), is_foreign("Worthless scumbag.")
     (True, False)
     """
     return english.is_foreign(text) or bool(foreign_reason(text))
@@ -152,7 +152,7 @@ def is_unspaced(text: str) -> bool:
 def is_code(text: str) -> bool:
     """True if most of a text is program code, by its lines.
 
-    >>> is_code("def f(x):\\n    return x + 1"), is_code("Call it twice; it returns (a, b).")
+    >>> is_code("import os\\nprint(os.getcwd())"), is_code("Call it twice; it returns (a, b).")
     (True, False)
     """
     outside = _FENCE.sub("\n", text) if "```" in text else text

@@ -105,8 +105,9 @@ def contains(
     wanted = [plain_value(expected)] if items is None else items
     if not wanted:
         return Score.skipped("there is nothing to look for: the expected list is empty")
-    if any(isinstance(item, str) and not item for item in wanted):
-        return Score.skipped("there is nothing to look for: an expected text is empty")
+    wanted = [item for item in wanted if not isinstance(item, str) or item]
+    if not wanted:
+        return Score.skipped("there is nothing to look for: the expected text is empty")
     if isinstance(output, str):
         if not all(isinstance(item, str) for item in wanted):
             return Score.error(f"contains looks for a text; expected is {shown(expected)}")
@@ -154,6 +155,7 @@ def regex_match(
     if wanted == "":
         return Score.skipped("the pattern is empty, so it would match everything")
     if pattern is None and (several := items_of(expected)) is not None:
+        several = [one for one in several if not isinstance(one, str) or one]
         return best_score(lambda one: _regex_score(output, one, flags, mode), several)
     return _regex_score(output, wanted, flags, mode)
 

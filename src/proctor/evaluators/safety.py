@@ -171,6 +171,13 @@ def compliance(
     return made(evaluate, by=compliance, **options)
 
 
+def _sentence_around(text: str, start: int, end: int) -> str:
+    """The sentence that a passage stands in, as far as full stops and line ends tell."""
+    before = max(text.rfind(mark, 0, start) for mark in ".!?\n")
+    after = [place for mark in ".!?\n" if (place := text.find(mark, end)) >= 0]
+    return text[before + 1 : min(after, default=len(text)) + 1]
+
+
 def _toxicity(text: str, threshold: float) -> Score:
     from proctor.evaluators.language import is_foreign
     from proctor.evaluators.toxicity.model import NAME, toxicity_of
@@ -183,7 +190,8 @@ def _toxicity(text: str, threshold: float) -> Score:
     if is_foreign(text):
         # Abuse in English is abuse, whatever stands around it.
         passage = text[found.start : found.end]
-        if value >= threshold or not is_suspect_text(passage) or is_foreign(passage):
+        sentence = _sentence_around(text, found.start, found.end)
+        if value >= threshold or not is_suspect_text(sentence) or is_foreign(passage):
             return Score.skipped(FOREIGN, {"method": LOCAL})
     weighed = [{"word": word, "weight": weight} for word, weight in found.words[:_MOST_WORDS]]
     details: dict[str, Any] = {"method": LOCAL, "model": NAME, "words": weighed}
