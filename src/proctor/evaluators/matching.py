@@ -152,7 +152,7 @@ def regex_match(
     wanted = expected if pattern is None else pattern
     if wanted is None:
         return Score.skipped("there is no pattern, and the sample has no expected value")
-    if wanted == "":
+    if isinstance(wanted, str) and not wanted:
         return Score.skipped("the pattern is empty, so it would match everything")
     if pattern is None and (several := items_of(expected)) is not None:
         several = [one for one in several if not isinstance(one, str) or one]
