@@ -298,7 +298,7 @@ def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
     assert "[/b]" in shown
 
 
-@pytest.mark.parametrize("pattern", ["[A-Z]+ #", "# x", "123", "a: b", "  x ", "null", ""])
+@pytest.mark.parametrize("pattern", ["[A-Z]+ #", "# x", "123", "a: b", "  x ", "null"])
 def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pattern: str) -> None:
     """A pattern is not YAML."""
     told = project.proctor(
@@ -368,3 +368,14 @@ def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
     told = project.proctor("run", "eval.yaml", "--target", "agent.py:answer", "--fail-under", "1")
     assert told.code == 1
     assert "no result has a verdict: 5 errors" in told.err
+
+
+def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
+    """Where every evaluator skipped every sample nothing was found out: exit code 3."""
+    project.write("d.jsonl", '{"id": "1", "input": "a"}\n')
+    project.write("quiet.py", "def answer(text):\n    return text\n")
+    told = project.proctor(
+        "run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match"
+    )
+    assert told.code == 3
+    assert "no result has a verdict" in told.err + told.out

@@ -78,7 +78,7 @@ def refuse_no_verdict(old: Meant) -> None:
 
 def _has_no_verdict(report: EvalReport) -> bool:
     counts = report.counts
-    return counts.error + counts.unscored == counts.total
+    return counts.passed + counts.failed == 0
 
 
 def refuse_beforehand(

@@ -66,7 +66,7 @@ def conclude(
     if below:
         return BELOW_THRESHOLD
     counts = report.counts
-    if counts.total and counts.error + counts.unscored == counts.total:
+    if counts.total and counts.passed + counts.failed == 0:
         return NO_VERDICT
     return INCONCLUSIVE if doubts else 0
 
