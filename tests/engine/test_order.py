@@ -167,7 +167,11 @@ def test_a_shuffled_run_is_submitted_whole(tmp_path: Path) -> None:
 
 
 EVAL = """
-dataset: [{id: a, input: a}, {id: b, input: b}, {id: c, input: c}, {id: d, input: d}]
+dataset:
+  - {id: a, input: a, expected: a}
+  - {id: b, input: b, expected: b}
+  - {id: c, input: c, expected: c}
+  - {id: d, input: d, expected: d}
 target: app.py:say
 evaluators: [contains]
 """
