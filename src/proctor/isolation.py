@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from asyncio import _get_running_loop
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from time import monotonic
 from typing import Any, TypeVar
@@ -83,12 +83,24 @@ if sys.version_info >= (3, 12):
     class _EagerTask(asyncio.Task[None]):
         """A task that takes its first step at once, in a copy of the context."""
 
-        def __init__(
-            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-        ) -> None:
+        ended = False
+
+        def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+            loop = asyncio.get_running_loop()
             super().__init__(
-                coroutine, loop=loop, name=_NAME, context=copy_context(), eager_start=True
+                self._run(function, args),
+                loop=loop,
+                name=_NAME,
+                context=copy_context(),
+                eager_start=True,
             )
+            if not self.ended:
+                _unregister_task(self)
+
+        async def _run(
+            self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]
+        ) -> None:
+            raise NotImplementedError
 
 else:
     # `asyncio.current_task` is a look-up in it, and `_enter_task` an entry with more checks.
@@ -108,22 +120,24 @@ else:
         _must_cancel = False
         _fut_waiter = None
 
-        def __init__(
-            self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-        ) -> None:
+        def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+            # One function and no more: this is done for every sample.
+            loop: Any = _get_running_loop()
             self._loop = loop
             self._callbacks: list[Any] = []
-            self._coro = coroutine
+            self._coro = coroutine = self._run(function, args)
             self._context = context = copy_context()
             caller = _current_task(loop)
             _current_tasks[loop] = self
             try:
                 self._wait_for(context.run(coroutine.send, None))
             except StopIteration:
-                self._finish()
+                # What the coroutine returned is not needed: see `UserCall`.
+                self._state = "CANCELLED" if self._must_cancel else "FINISHED"
+                if self._callbacks:
+                    self._Future__schedule_callbacks()
             except BaseException as error:
-                self._finish()
-                self._exception = error
+                self._state, self._exception = "FINISHED", error
                 raise
             finally:
                 if caller is None:
@@ -134,12 +148,6 @@ else:
         def __del__(self) -> None:
             if self._state == "PENDING":
                 super().__del__()
-
-        def _finish(self) -> None:
-            # What the coroutine returned is not needed: see `UserCall`.
-            self._state = "CANCELLED" if self._must_cancel else "FINISHED"
-            if self._callbacks:
-                self._Future__schedule_callbacks()
 
         def _wait_for(self, awaited: Any) -> None:
             """Do what `Task` does when its coroutine waits."""
@@ -189,11 +197,6 @@ class UserCall(_EagerTask):
     given_up = False
     _waiter: asyncio.Future[None] | None = None
     _timer: asyncio.TimerHandle | None = None
-
-    def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        super().__init__(self._run(function, args), asyncio.get_running_loop())
-        if not self.ended:
-            _unregister_task(self)
 
     async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         # The outcome is kept here: a task that is cancelled just before it returns loses it.

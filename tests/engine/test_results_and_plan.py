@@ -34,7 +34,7 @@ def test_a_plan_whose_jobs_all_have_results_misses_nothing() -> None:
     """Three handed out, three closed, three stored."""
     ledger = Ledger(iter([job(0), job(1), job(2)]), 3)
     for position, *_ in ledger:
-        ledger.close(position)
+        ledger.open.pop(position)
     assert (ledger.missing(3), ledger.longer(), ledger.is_exhausted) == ("", "", True)
 
 
@@ -42,7 +42,7 @@ def test_a_job_without_a_result_is_named() -> None:
     """By its sample, with its configuration and epoch where there are several."""
     ledger = Ledger(iter([job(0), job(1, "small", 2), job(2)]), 3)
     jobs = list(ledger)
-    ledger.close(jobs[0][0])
+    ledger.open.pop(jobs[0][0])
     assert ledger.missing(1) == ("2 of 3 planned trials have no result: s1 (small, epoch 2), s2")
 
 
@@ -50,7 +50,7 @@ def test_what_was_not_handed_out_is_named_too() -> None:
     """At most twenty: the rest is an ellipsis."""
     ledger = Ledger(iter([job(n) for n in range(30)]), 30)
     position, *_ = next(iter(ledger))
-    ledger.close(position)
+    ledger.open.pop(position)
     said = ledger.missing(1)
     assert said.startswith("29 of 30 planned trials have no result: s1, s2, s3")
     assert said.endswith("s19, s20, …")
@@ -60,7 +60,7 @@ def test_a_result_that_the_history_lost_is_missing() -> None:
     """What was finished and is not stored counts as missing."""
     ledger = Ledger(iter([job(0), job(1)]), 2)
     for position, *_ in ledger:
-        ledger.close(position)
+        ledger.open.pop(position)
     assert ledger.missing(1) == "1 of 2 planned trials have no result"
 
 
@@ -70,7 +70,7 @@ def test_trials_of_earlier_sittings_count() -> None:
     left = (job(n) for n in range(3) if not skipped(n, f"s{n}", "default", 0))
     ledger = Ledger(left, 3, skipped)
     for position, *_ in ledger:
-        ledger.close(position)
+        ledger.open.pop(position)
     assert ledger.missing(3) == ""
 
 

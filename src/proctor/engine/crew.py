@@ -63,7 +63,7 @@ class Crew:
         self._monotonic = clock.monotonic
         self._turned = clock.monotonic()
         self._workers: dict[asyncio.Task[None], Slot] = {}
-        self._close = jobs.close if isinstance(jobs, Ledger) else None
+        self._open = jobs.open if isinstance(jobs, Ledger) else {}
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
@@ -160,8 +160,7 @@ class Crew:
         progress.count(outcome)
         if progress.has_listeners:
             progress.trial_end(result.trial)
-        if self._close is not None:
-            self._close(position)
+        self._open.pop(position, None)
         if self._counts_errors and not self.stopped and failure_of(result):
             self._count_error(result)
         if self._decide is not None and self.stopped in ("", "settled"):

@@ -32,7 +32,7 @@ class Ledger:
     """The jobs of a plan in turn; it knows which were handed out and have no result yet.
 
     `total` is how many trials the plan has, if that is known; `skipped` counts those that had a
-    result before. A job that is handed out stays open until `close` is called for it.
+    result before. A job that is handed out stays in `open` until its result takes it out.
     """
 
     def __init__(
@@ -57,10 +57,6 @@ class Ledger:
             # Passed on, it would end the worker that reads and not the run.
             raise DatasetError("reading the dataset was cancelled from inside it") from error
         self.is_exhausted = True
-
-    def close(self, position: int) -> None:
-        """Count the result of a job that was handed out."""
-        self.open.pop(position, None)
 
     def has_rest(self) -> bool:
         """True if jobs are left that were not handed out."""

@@ -40,6 +40,9 @@ from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
 
+# Where the built-in evaluators are defined.
+_OWN_EVALUATORS = "proctor.evaluators."
+
 Mode = Literal["inline", "thread", "async"]
 
 
@@ -51,14 +54,15 @@ class Attached:
     running event loop that gives the score, inside one an async evaluator is awaited. `needs`
     says what it looks at beside the trial itself: "context" for fields and configurations,
     "epochs" for the other repeats of the sample. A `group` is several evaluators of one field,
-    each of which is to be heard.
+    each of which is to be heard. `is_own` is True if it is Proctor's own code and calls no code of
+    the user's as long as it judges texts.
 
     >>> same = attach(lambda output, expected: output == expected, name="same")
     >>> same("Paris", "Paris").passed
     True
     """
 
-    __slots__ = ("group", "mode", "needs", "score", "spec")
+    __slots__ = ("group", "is_own", "mode", "needs", "score", "spec")
 
     def __init__(
         self,
@@ -67,12 +71,15 @@ class Attached:
         score: Callable[[Trial], Any],
         needs: frozenset[str] = frozenset(),
         group: FieldGroup | None = None,
+        *,
+        is_own: bool = False,
     ) -> None:
         self.spec = spec
         self.mode: Mode = mode
         self.score = score
         self.needs = needs
         self.group = group
+        self.is_own = is_own
 
     def __call__(
         self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /
@@ -91,7 +98,7 @@ class Attached:
     def known_by(self, name: str, uses: str | None = None) -> Attached:
         """The same evaluator, its scores kept under another name."""
         spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
-        return Attached(spec, self.mode, self.score, self.needs, self.group)
+        return Attached(spec, self.mode, self.score, self.needs, self.group, is_own=self.is_own)
 
 
 class Terms(NamedTuple):
@@ -271,7 +278,8 @@ def _settled(thing: Any, terms: Terms) -> Attached:
         score = score_of_two(call, threshold)
     else:
         score = plain_score(call, way)
-    return Attached(spec, "inline" if info.pure else "thread", score, needs)
+    mode: Mode = "inline" if info.pure else "thread"
+    return Attached(spec, mode, score, needs, is_own=info.pure and _is_own(call))
 
 
 def _needs(shape: Shape, info: EvaluatorInfo) -> frozenset[str]:
@@ -284,6 +292,15 @@ def _spec(terms: Terms, origin: Any, live: Mapping[str, Any]) -> EvaluatorSpec:
     data = {key: data_of(value) for key, value in live.items()}
     identity = examine([origin, sorted(data.items()), list(live.values())])
     return EvaluatorSpec(terms.name, terms.uses, data, *identity)
+
+
+def _is_own(call: Any) -> bool:
+    """True for a function of Proctor's whose options are plain values."""
+    while isinstance(call, functools.partial):
+        if any(callable(option) for option in call.keywords.values()):
+            return False
+        call = call.func
+    return inspect.isfunction(call) and call.__module__.startswith(_OWN_EVALUATORS)
 
 
 def _is_async(call: Any) -> bool:

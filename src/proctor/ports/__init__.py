@@ -117,6 +117,7 @@ class AttachedEvaluator(Protocol):
     `mode` is how: "inline" is quick and pure, "thread" may block, "async" gives an awaitable.
     `needs` says what it looks at beside the trial: "context" (the configuration's options, the
     baseline), "epochs" (all repeats of the sample). A `group` is several evaluators of one field.
+    `is_own` is True if it calls no code of the user's as long as it judges texts.
     """
 
     @property
@@ -130,6 +131,9 @@ class AttachedEvaluator(Protocol):
 
     @property
     def group(self) -> FieldGroup | None: ...
+
+    @property
+    def is_own(self) -> bool: ...
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
         """Judge a trial that has an output. What it raises becomes an error score."""

@@ -132,9 +132,15 @@ def tagged_result(result: EvalResult) -> EvalResult:
     """A result whose sample, output and sessions are tagged; itself if there is nothing to tag."""
     trial = result.trial
     sample = trial.sample
-    parts = sample.input, sample.expected, trial.output
+    asked, wanted, answer = parts = sample.input, sample.expected, trial.output
     # Of most results a few texts are all there is; this is done for every one of them.
-    if not (trial.session or sample.metadata or result.sessions) and all(map(_is_ascii, parts)):
+    if (
+        type(asked) is type(answer) is str
+        and asked.isascii()
+        and answer.isascii()
+        and (wanted is None or (type(wanted) is str and wanted.isascii()))
+        and not (trial.session or sample.metadata or result.sessions)
+    ):
         return result
     new = [tagged(part) for part in parts]
     metadata = sample.metadata
@@ -151,10 +157,6 @@ def tagged_result(result: EvalResult) -> EvalResult:
         trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session)
     sessions = {name: tagged_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
-
-
-def _is_ascii(value: Any) -> bool:
-    return value is None or (type(value) is str and value.isascii())
 
 
 def restored_result(result: EvalResult) -> EvalResult:

@@ -155,6 +155,7 @@ class _Traced:
 
     def __init__(self, runner: Runner, observed: Observed) -> None:
         self._runner = runner
+        self._run = runner.run
         self._observed = observed
 
     def __getattr__(self, name: str) -> Any:
@@ -166,7 +167,7 @@ class _Traced:
         # Not async itself: where nobody wants to know, a trial costs what it costs without us.
         watching = self._observed.hear()
         if watching is None:
-            return self._runner.run(slot, sample, configuration, epoch)
+            return self._run(slot, sample, configuration, epoch)
         return self._watched(watching, slot, sample, configuration, epoch)
 
     async def _watched(
@@ -200,6 +201,7 @@ class _TracedEvaluator:
         self.mode = evaluator.mode
         self.needs = evaluator.needs
         self.group = evaluator.group
+        self.is_own = evaluator.is_own
         self._score = evaluator.score
         if self.group is not None:
             parts = {name: _TracedEvaluator(part) for name, part in self.group.parts.items()}
