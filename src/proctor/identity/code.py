@@ -73,6 +73,9 @@ COMPUTED = ""
 _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
 if sys.version_info >= (3, 12):
     _SHIFTS["LOAD_ATTR"] = 1
+_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
+_GLOBALS_AND_CELLS = frozenset((*_LOADS, *_CELLS))
+_ATTRIBUTES_AND_GLOBALS = frozenset((*_ATTRIBUTES, *_LOADS))
 _USES_NAME, _USES_CONSTANT, _USES_CELL = map(frozenset, (dis.hasname, dis.hasconst, dis.hasfree))
 
 
@@ -195,9 +198,9 @@ def steps_of(code: CodeType) -> Iterator[_Step]:
     for operation, low in zip(data[::2], data[1::2], strict=True):
         argument = high | low
         high = argument << 8 if operation == dis.EXTENDED_ARG else 0
-        name = dis.opname[operation]
-        if name in _NO_EFFECT or name.startswith("CACHE"):
+        if _SKIPPED[operation]:
             continue
+        name = dis.opname[operation]
         if operation in _USES_NAME:
             yield _Step(name, names[argument >> _SHIFTS.get(name, 0)])
         elif operation in _USES_CONSTANT:
@@ -215,8 +218,7 @@ def _jump_targets(code: CodeType) -> set[int]:
     place, is_target = 0, False
     for offset, operation in enumerate(code.co_code[::2]):
         is_target |= 2 * offset in labels
-        name = dis.opname[operation]
-        if name in _NO_EFFECT or name.startswith("CACHE"):
+        if _SKIPPED[operation]:
             continue
         if is_target:
             targets.add(place)
@@ -251,9 +253,9 @@ def _changed(steps: Sequence[_Step]) -> Iterator[str]:
             yield str(step.value)
         elif step.name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             container = _before_key(steps, place - 1)
-            if container is not None and container.name in (*_LOADS, *_CELLS):
+            if container is not None and container.name in _GLOBALS_AND_CELLS:
                 yield str(container.value)
-        elif step.name in (*_LOADS, *_CELLS):
+        elif step.name in _GLOBALS_AND_CELLS:
             after = steps[place + 1 : place + 6]
             if after and after[0].name in _ATTRIBUTES and after[0].value in _MUTATORS:
                 yield str(step.value)
@@ -297,8 +299,7 @@ def _environment(steps: Sequence[_Step]) -> Iterator[str]:
     A key that changes does not change what a model answers.
     """
     for place, step in enumerate(steps):
-        is_read = step.name in (*_ATTRIBUTES, *_LOADS) and step.value in ("environ", "getenv")
-        if not is_read:
+        if step.value not in ("environ", "getenv") or step.name not in _ATTRIBUTES_AND_GLOBALS:
             continue
         following = [s for s in steps[place + 1 : place + 6] if s.name not in _ATTRIBUTES]
         is_constant = bool(following) and following[0].name == "LOAD_CONST"

@@ -98,6 +98,10 @@ class _Reading:
         self._pushed: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
         self._stores = Counter(stored for step in steps for stored in _stored(step))
+        for step in steps:
+            if step.name == "LOAD_FAST_AND_CLEAR":
+                # A comprehension of Python 3.12 puts its variable back at its end, or on an error.
+                self._stores["STORE_FAST", step.value] -= 2
 
     def read(self, targets: Set[int]) -> None:
         for place, step in enumerate(self._steps):
@@ -204,8 +208,14 @@ class _Reading:
         elif name == "FOR_ITER":
             top = self._stack[-1] if self._stack else UNKNOWN
             self._push(_made("element", None, *top.parts) if top.kind == "iterator" else UNKNOWN)
-        elif name == "LOAD_CLOSURE":
+        elif name in ("LOAD_CLOSURE", "LOAD_FAST_AND_CLEAR"):
             self._push(UNKNOWN)
+        elif name == "SWAP" and isinstance(value, int) and 1 < value <= len(self._stack):
+            stack = self._stack
+            stack[-1], stack[-value] = stack[-value], stack[-1]
+        elif name == "STORE_FAST_LOAD_FAST" and isinstance(value, int):
+            self._store(Step("STORE_FAST", value >> 4))
+            self._push(self._locals.get(value & 15, UNKNOWN))
         elif name == "MAKE_FUNCTION" and value in (0, 8):
             *_, made = self._pop(2 if value else 1)
             self._push(_made("function", made.value))
@@ -281,7 +291,8 @@ def _stored(step: Step) -> Iterator[tuple[str, object]]:
     """The names that an instruction stores; some of Python 3.13 store two."""
     if step.name in _STORES_AND_MORE and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4
-        yield "STORE_FAST", step.value & 15
+        if step.name == "STORE_FAST_STORE_FAST":
+            yield "STORE_FAST", step.value & 15
     elif step.name.startswith("STORE_"):
         yield step.name, step.value
 
