@@ -18,6 +18,7 @@ PROMPTS: Files = {
     "pack/__main__.py": "SYSTEM = 'one'",
     "texts/a.txt": "one",
     "texts/deep/b.txt": "one",
+    "hidden/.a.txt": "one",
     "script.py": "SYSTEM = 'one'",
     "chained.py": "from prompts import SYSTEM",
     "lazy.py": (
@@ -110,6 +111,7 @@ COVERED = {
     ),
     "import_module in a lambda": "return (lambda: import_module('prompts').SYSTEM)()",
     "linecache": "import linecache\n    return linecache.getlines('texts/a.txt')",
+    "a hidden file in a folder": "return Path('hidden', f'.{q}.txt').read_text()",
     "a name in a subfolder": "return (HERE / 'texts' / f'{q}.txt').read_text()",
     "a name two subfolders down": "return (HERE / 'texts' / 'deep' / f'{q}.txt').read_text()",
     "a computed subfolder": "return (HERE / q / 'a.txt').read_text()",

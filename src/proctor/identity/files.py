@@ -153,8 +153,8 @@ class Scan(NamedTuple):
     complete: bool
 
 
-def scan(folder: str, extension: str, *, only: bool) -> Scan:
-    """Look through a folder and its subfolders.
+def scan(folder: str, extension: str, *, only: bool, deep: bool = True) -> Scan:
+    """Look through a folder and, if `deep`, its subfolders.
 
     Files with `extension` are added to prompts and configuration, or taken `only`.
     """
@@ -163,12 +163,16 @@ def scan(folder: str, extension: str, *, only: bool) -> Scan:
     others, entries = False, 0
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(
-            each for each in folders if each not in _SKIPPED_FOLDERS and not each.startswith(".")
+            each
+            for each in (folders if deep else ())
+            if each not in _SKIPPED_FOLDERS and not each.startswith(".")
         )
         entries += len(names) + len(folders)
         if entries > MOST_ENTRIES:
             return Scan(direct, below, others, complete=False)
-        for name in sorted(each for each in names if not each.startswith(".")):
+        for name in sorted(names):
+            if name.startswith(".") and (only or not is_template(name)):
+                continue
             path = os.path.join(place, name)
             by_extension = bool(extension) and name.lower().endswith(extension)
             if by_extension or (is_template(name) and not (only and extension)):

@@ -116,7 +116,7 @@ class _Gathering:
 
     def add_folder(self, folder: files.Found, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder, unless the code may write there."""
-        scan = files.scan(folder.path, "", only=folder.has_code)
+        scan = files.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._add_problems(scan)
 
@@ -161,7 +161,8 @@ class _Gathering:
     def _is_covered(self, folder: files.Found, location: Location, scope: Scope) -> bool:
         """Digest the files of a folder that a computed name may mean; False if there are others."""
         extension = os.path.splitext(f"-{location.end}")[1].lower()
-        scan = files.scan(folder.path, extension, only=folder.has_code)
+        deep = not folder.has_code or location.recursive is not False
+        scan = files.scan(folder.path, extension, only=folder.has_code, deep=deep)
         self._add_problems(scan)
         found, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
