@@ -6,14 +6,16 @@ Bytecode is read, never run. Nested functions, lambdas and comprehensions belong
 from __future__ import annotations
 
 import dis
+import itertools
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from proctor.identity.file_calls import Expression, FileCall, file_calls
+from proctor.identity.file_calls import UNKNOWN, Expression, FileCall, Use, follow
 from proctor.identity.file_calls import Step as _Step
+from proctor.identity.special_functions import NAMES as _SPECIAL_NAMES
 from proctor.redaction.naming import says_secret
 
 # Methods that change the list, dict or set they are called on.
@@ -52,6 +54,8 @@ _READERS = (_LISTERS | {"open", "read_text", "read_bytes"}) | {
     "load_prompt",
     "from_template_file",
 }
+# Code that uses one of these names is followed instruction by instruction.
+_FOLLOWED = _FILE_CALLS | _SPECIAL_NAMES
 _WRITE_MODES = re.compile(r"[wax]b?t?\+?|r\+b?|[wax]\+?[bt]")
 _PROGRAMS = {
     "subprocess": ("run", "Popen", "call", "check_call", "check_output", "getoutput"),
@@ -69,6 +73,9 @@ COMPUTED = ""
 _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
 if sys.version_info >= (3, 12):
     _SHIFTS["LOAD_ATTR"] = 1
+_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
+_GLOBALS_AND_CELLS = frozenset((*_LOADS, *_CELLS))
+_ATTRIBUTES_AND_GLOBALS = frozenset((*_ATTRIBUTES, *_LOADS))
 _USES_NAME, _USES_CONSTANT, _USES_CELL = map(frozenset, (dis.hasname, dis.hasconst, dis.hasfree))
 
 
@@ -86,7 +93,8 @@ class CodeFacts(NamedTuple):
     `globals` are dotted chains such as ("prompts", "SYSTEM"). `changed` are the globals and closed
     over names whose content the code changes itself. `environment` are names of variables, and
     `COMPUTED` for one whose name is computed. `lists` is true if it takes what files a folder has,
-    and `assigned` are the globals of a module that it assigns once.
+    and `assigned` are the globals of a module that it assigns once. `uses` says how it uses
+    functions that reach other code and files.
     """
 
     globals: tuple[tuple[str, ...], ...]
@@ -98,26 +106,30 @@ class CodeFacts(NamedTuple):
     writes: bool
     lists: bool
     file_calls: tuple[FileCall, ...]
+    uses: tuple[Use, ...]
     assigned: dict[str, Expression]
     dynamic: tuple[str, ...]
 
 
 # Code objects compare by value, which is as good a key as any: equal code has equal facts.
-_known: dict[CodeType, CodeFacts] = {}
+_known: dict[tuple[CodeType, bool], CodeFacts] = {}
 _MOST_KNOWN = 20_000
 
 
-def facts_of(code: CodeType) -> CodeFacts:
-    """The facts of a code object, computed once."""
-    known = _known.get(code)
+def facts_of(code: CodeType, *, followed: bool = False) -> CodeFacts:
+    """The facts of a code object, computed once.
+
+    With `followed` it is followed whatever names it uses: one may be another name of `open`.
+    """
+    known = _known.get((code, followed))
     if known is None:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        known = _known[code] = _read(code)
+        known = _known[code, followed] = _read(code, followed)
     return known
 
 
-def _read(code: CodeType) -> CodeFacts:
+def _read(code: CodeType, followed: bool) -> CodeFacts:
     chains: set[tuple[str, ...]] = set()
     changed: set[str] = set()
     imports: set[Import] = set()
@@ -126,8 +138,12 @@ def _read(code: CodeType) -> CodeFacts:
     dynamic: set[str] = set()
     reads = writes = lists = False
     calls: list[FileCall] = []
+    uses: dict[Use, None] = {}
     assigned: dict[str, Expression] = {}
-    for part in _with_nested(code):
+    iterables: dict[CodeType, Expression] = {}
+    parts = list(_with_nested(code))
+    followed |= any(map(_is_followed, parts))
+    for part in parts:
         steps = list(steps_of(part))
         mine = set(_chains(steps))
         chains |= mine
@@ -140,10 +156,13 @@ def _read(code: CodeType) -> CodeFacts:
         reads |= bool(names & _READERS)
         writes |= bool(names & {"write_text", "write_bytes"}) or _has_write_mode(part, names)
         lists |= bool(names & _LISTERS)
-        if names & _FILE_CALLS or part.co_name == "<module>":
-            found, stored = file_calls(part, steps, _jump_targets(part))
-            calls += found
-            assigned = stored if part is code else assigned
+        if followed or part.co_name == "<module>":
+            iterable = iterables.get(part, UNKNOWN)
+            reading = follow(part, steps, _jump_targets(part), iterable)
+            calls += reading.calls
+            uses |= dict.fromkeys(reading.uses)
+            iterables |= reading.iterables
+            assigned = reading.assigned if part is code else assigned
     return CodeFacts(
         tuple(sorted(chains)),
         frozenset(changed),
@@ -154,9 +173,16 @@ def _read(code: CodeType) -> CodeFacts:
         writes,
         lists,
         tuple(calls),
+        tuple(uses),
         assigned,
         tuple(sorted(dynamic)),
     )
+
+
+def _is_followed(code: CodeType) -> bool:
+    names = code.co_names
+    by_text = "getattr" in names and not _SPECIAL_NAMES.isdisjoint(_strings(code.co_consts))
+    return by_text or not _FOLLOWED.isdisjoint(names)
 
 
 def steps_of(code: CodeType) -> Iterator[_Step]:
@@ -172,9 +198,9 @@ def steps_of(code: CodeType) -> Iterator[_Step]:
     for operation, low in zip(data[::2], data[1::2], strict=True):
         argument = high | low
         high = argument << 8 if operation == dis.EXTENDED_ARG else 0
-        name = dis.opname[operation]
-        if name in _NO_EFFECT or name.startswith("CACHE"):
+        if _SKIPPED[operation]:
             continue
+        name = dis.opname[operation]
         if operation in _USES_NAME:
             yield _Step(name, names[argument >> _SHIFTS.get(name, 0)])
         elif operation in _USES_CONSTANT:
@@ -192,8 +218,7 @@ def _jump_targets(code: CodeType) -> set[int]:
     place, is_target = 0, False
     for offset, operation in enumerate(code.co_code[::2]):
         is_target |= 2 * offset in labels
-        name = dis.opname[operation]
-        if name in _NO_EFFECT or name.startswith("CACHE"):
+        if _SKIPPED[operation]:
             continue
         if is_target:
             targets.add(place)
@@ -228,9 +253,9 @@ def _changed(steps: Sequence[_Step]) -> Iterator[str]:
             yield str(step.value)
         elif step.name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             container = _before_key(steps, place - 1)
-            if container is not None and container.name in (*_LOADS, *_CELLS):
+            if container is not None and container.name in _GLOBALS_AND_CELLS:
                 yield str(container.value)
-        elif step.name in (*_LOADS, *_CELLS):
+        elif step.name in _GLOBALS_AND_CELLS:
             after = steps[place + 1 : place + 6]
             if after and after[0].name in _ATTRIBUTES and after[0].value in _MUTATORS:
                 yield str(step.value)
@@ -274,8 +299,7 @@ def _environment(steps: Sequence[_Step]) -> Iterator[str]:
     A key that changes does not change what a model answers.
     """
     for place, step in enumerate(steps):
-        is_read = step.name in (*_ATTRIBUTES, *_LOADS) and step.value in ("environ", "getenv")
-        if not is_read:
+        if step.value not in ("environ", "getenv") or step.name not in _ATTRIBUTES_AND_GLOBALS:
             continue
         following = [s for s in steps[place + 1 : place + 6] if s.name not in _ATTRIBUTES]
         is_constant = bool(following) and following[0].name == "LOAD_CONST"
@@ -289,18 +313,10 @@ def _environment(steps: Sequence[_Step]) -> Iterator[str]:
 
 def _dynamic(steps: Sequence[_Step]) -> Iterator[str]:
     """What leads to code that cannot be seen from here."""
-    for place, step in enumerate(steps):
-        after = steps[place + 1] if place + 1 < len(steps) else _Step("", None)
-        if step.name in _LOADS:
-            if step.value in ("eval", "exec"):
-                yield "code that it runs from a string"
-            elif step.value == "__import__" and after.name != "LOAD_CONST":
-                yield "modules whose names are computed"
-            elif after.name in _ATTRIBUTES and after.value in _PROGRAMS.get(str(step.value), ()):
-                yield "programs that it starts"
-        is_import = step.value == "import_module" and step.name in (*_LOADS, *_ATTRIBUTES)
-        if is_import and after.name != "LOAD_CONST":
-            yield "modules whose names are computed"
+    for step, after in itertools.pairwise(steps):
+        is_attribute = step.name in _LOADS and after.name in _ATTRIBUTES
+        if is_attribute and after.value in _PROGRAMS.get(str(step.value), ()):
+            yield "programs that it starts"
 
 
 def _has_write_mode(code: CodeType, names: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Calls in bytecode that read or write files, with the expression that names the file.
+"""Calls in bytecode that read or write files or reach other code, with their arguments.
 
 The instructions of one function are followed from first to last. What cannot be followed (branches,
 loops, parameters) is `UNKNOWN`; a call that is not recognized counts as one with an unknown name.
@@ -21,6 +21,8 @@ _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _CELLS = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _STORES_AND_MORE = ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _MODES = frozenset("rwaxbt+U")
+_FOLLOWED = ("global", "attribute", "cell", "call", "item")
+_COMPARISONS = ("COMPARE_OP", "CONTAINS_OP", "IS_OP")
 
 
 class Expression(NamedTuple):
@@ -43,6 +45,27 @@ class FileCall(NamedTuple):
     first: Expression | None = None
 
 
+class Use(NamedTuple):
+    """How an expression is used: a "call" or "item" of it, an "attribute", or as a "value".
+
+    `arguments` are those of a call, the key of an item, or the name of an attribute. A "store"
+    assigns to an item. A "value" goes where it cannot be followed.
+    """
+
+    kind: str
+    node: Expression
+    arguments: tuple[Expression, ...] = ()
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+    def argument(self, place: int, name: str) -> Expression | None:
+        """An argument by its position or its name."""
+        return self.arguments[place] if place < len(self.arguments) else self.keyword(name)
+
+    def keyword(self, name: str) -> Expression | None:
+        """An argument by its name alone."""
+        return dict(self.keywords).get(name)
+
+
 class Step(NamedTuple):
     """An instruction with the name, the constant or the number that it uses."""
 
@@ -61,21 +84,31 @@ def _made(kind: str, value: object, *parts: Expression) -> Expression:
 class _Reading:
     """One pass over the instructions of a code object."""
 
-    def __init__(self, code: CodeType, steps: Sequence[Step]) -> None:
+    def __init__(self, code: CodeType, steps: Sequence[Step], iterable: Expression) -> None:
         self.calls: list[FileCall] = []
+        self.uses: list[Use] = []
+        self.iterables: dict[CodeType, Expression] = {}
         self.assigned: dict[str, Expression] = {}
         self._code = code
         self._steps = steps
         self._stack: list[Expression] = []
         self._locals: dict[object, Expression] = {}
+        if code.co_varnames[:1] == (".0",):
+            self._locals[0] = _made("iterator", None, iterable)
+        self._pushed: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
         self._stores = Counter(stored for step in steps for stored in _stored(step))
+        for step in steps:
+            if step.name == "LOAD_FAST_AND_CLEAR":
+                # A comprehension of Python 3.12 puts its variable back at its end, or on an error.
+                self._stores["STORE_FAST", step.value] -= 2
 
     def read(self, targets: Set[int]) -> None:
         for place, step in enumerate(self._steps):
             if place in targets:
-                # Where branches meet, a value may come from either.
-                self._stack = [UNKNOWN] * len(self._stack)
+                # Where branches meet, a value may come from either; an iterator is just made.
+                keep = self._stack[-1:] if step.name == "FOR_ITER" else []
+                self._stack = [UNKNOWN] * (len(self._stack) - len(keep)) + keep
             self._follow(step)
         named = sum(
             (step.name in _GLOBALS and step.value == "open")
@@ -85,6 +118,18 @@ class _Reading:
         )
         if named > len(self.calls):
             self.calls.append(FileCall(writes=False, path=UNKNOWN))
+        self.uses += [Use("value", node) for node, count in self._pushed.items() if count > 0]
+
+    def _push(self, node: Expression) -> None:
+        self._stack.append(node)
+        if node.kind in _FOLLOWED:
+            self._pushed[node] += 1
+
+    def _use(self, kind: str, node: Expression, *arguments: Expression) -> None:
+        """Note a use that can be followed."""
+        self._pushed[node] -= 1
+        if node.kind in _FOLLOWED:
+            self.uses.append(Use(kind, node, arguments))
 
     def _pop(self, count: int = 1) -> tuple[Expression, ...]:
         popped = [self._stack.pop() if self._stack else UNKNOWN for _ in range(count)]
@@ -93,15 +138,15 @@ class _Reading:
     def _follow(self, step: Step) -> None:
         name, value = step
         if name in _LOCALS:
-            self._stack.append(self._locals.get(value, UNKNOWN))
+            self._push(self._locals.get(value, UNKNOWN))
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            self._stack.append(_made("constant", value))
+            self._push(_made("constant", value))
         elif name in _GLOBALS:
-            self._stack.append(_made("global", value))
+            self._push(_made("global", value))
         elif name in _CELLS:
-            self._stack.append(_made("cell", value))
+            self._push(_made("cell", value))
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            self._stack.append(_made("attribute", value, *self._pop()))
+            self._attribute(self._pop()[0], value)
         elif name in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
             self._store(step)
         elif name in ("CALL", "CALL_KW") and isinstance(value, int):
@@ -109,51 +154,89 @@ class _Reading:
         else:
             self._combine(name, value)
 
+    def _attribute(self, owner: Expression, name: object) -> None:
+        self._use("attribute", owner, _made("constant", name))
+        self._push(_made("attribute", name, owner))
+
     def _combine(self, name: str, value: object) -> None:
         if name == "POP_TOP":
-            self._pop()
+            self._pushed[self._pop()[0]] -= 1
         elif name == "KW_NAMES":
             names = self._code.co_consts[value] if isinstance(value, int) else value
             self._keywords = names if isinstance(names, tuple) else ()
-        elif name in ("IMPORT_NAME", "IMPORT_FROM"):
-            owner = self._pop(2) if name == "IMPORT_NAME" else self._stack[-1:] or [UNKNOWN]
-            is_module = name == "IMPORT_NAME"
-            made = _made("module", value) if is_module else _made("attribute", value, *owner)
-            self._stack.append(made)
+        elif name == "IMPORT_NAME":
+            _, wanted = self._pop(2)
+            # `import a.b` binds a; `from a.b import c` asks a.b for c.
+            is_top = wanted.kind == "constant" and wanted.value is None
+            self._push(_made("module", str(value).partition(".")[0] if is_top else value))
+        elif name == "IMPORT_FROM":
+            owner = self._stack[-1] if self._stack else UNKNOWN
+            self._push(_made("attribute", value, owner))
         else:
             self._operate(name, value)
 
     def _operate(self, name: str, value: object) -> None:
         if name in _TWO_LOCALS and isinstance(value, int):
-            self._stack += [self._locals.get(each, UNKNOWN) for each in (value >> 4, value & 15)]
+            for each in (value >> 4, value & 15):
+                self._push(self._locals.get(each, UNKNOWN))
         elif name == "BINARY_OP" and value in (*_ADD, *_DIVIDE, *_REMAINDER):
             kind = "text" if value in _ADD else "join" if value in _DIVIDE else "template"
-            self._stack.append(_made(kind, None, *self._pop(2)))
+            self._push(_made(kind, None, *self._pop(2)))
         elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and value == _SUBSCRIPT):
-            self._stack.append(_made("item", None, *self._pop(2)))
-        elif name == "BINARY_OP":
-            self._pop(2)
-            self._stack.append(UNKNOWN)
+            owner, key = self._pop(2)
+            self._use("item", owner, key)
+            self._push(_made("item", None, owner, key))
+        elif name == "STORE_SUBSCR":
+            _, owner, key = self._pop(3)
+            self._use("store", owner, key)
+        elif name == "BINARY_OP" or name in _COMPARISONS:
+            _, container = self._pop(2)
+            self._pushed[container] -= name == "CONTAINS_OP"
+            self._push(UNKNOWN)
         elif name == "FORMAT_SIMPLE" or (name == "FORMAT_VALUE" and value == 0):
-            self._stack.append(_made("text", None, *self._pop()))
-        elif name in ("BUILD_STRING", "BUILD_TUPLE") and isinstance(value, int):
+            self._push(_made("text", None, *self._pop()))
+        elif name in ("BUILD_STRING", "BUILD_TUPLE", "BUILD_LIST") and isinstance(value, int):
             kind = "text" if name == "BUILD_STRING" else "tuple"
-            self._stack.append(_made(kind, None, *self._pop(value)))
+            self._push(_made(kind, None, *self._pop(value)))
+        else:
+            self._iterate(name, value)
+
+    def _iterate(self, name: str, value: object) -> None:
+        """Loops and comprehensions: what they go over is known by its expression."""
+        if name == "GET_ITER":
+            self._push(_made("iterator", None, *self._pop()))
+        elif name == "FOR_ITER":
+            top = self._stack[-1] if self._stack else UNKNOWN
+            self._push(_made("element", None, *top.parts) if top.kind == "iterator" else UNKNOWN)
+        elif name in ("LOAD_CLOSURE", "LOAD_FAST_AND_CLEAR"):
+            self._push(UNKNOWN)
+        elif name == "SWAP" and isinstance(value, int) and 1 < value <= len(self._stack):
+            stack = self._stack
+            stack[-1], stack[-value] = stack[-value], stack[-1]
+        elif name == "STORE_FAST_LOAD_FAST" and isinstance(value, int):
+            self._store(Step("STORE_FAST", value >> 4))
+            self._push(self._locals.get(value & 15, UNKNOWN))
+        elif name == "MAKE_FUNCTION" and value in (0, 8):
+            *_, made = self._pop(2 if value else 1)
+            self._push(_made("function", made.value))
         else:
             self._stack.clear()
 
     def _store(self, step: Step) -> None:
         (stored,) = self._pop()
-        if self._stores[step.name, step.value] > 1:
+        is_import = stored.kind == "module" and stored.value == step.value
+        if self._stores[step.name, step.value] > 1 and not is_import:
             stored = UNKNOWN
         if step.name != "STORE_FAST":
             self.assigned[str(step.value)] = stored
+            self._pushed[stored] -= 1
             return
         code = self._code
         index = code.co_varnames.index(step.value) if isinstance(step.value, str) else step.value
         parameters = code.co_argcount + code.co_kwonlyargcount
         if isinstance(index, int) and index >= parameters:
             self._locals[step.value] = stored
+            self._pushed[stored] -= 1
 
     def _call(self, count: int, *, with_names: bool) -> None:
         if with_names:
@@ -161,11 +244,27 @@ class _Reading:
             self._keywords = names.value if isinstance(names.value, tuple) else ()
         arguments = self._pop(count)
         (called,) = self._pop()
+        if called.kind == "iterator" and count == 0:
+            # A comprehension before Python 3.12: a function of its own, called with the iterator.
+            (function,) = self._pop()
+            if isinstance(function.value, CodeType):
+                self.iterables[function.value] = called.parts[0]
+            self._push(UNKNOWN)
+            return
         positional = len(arguments) - len(self._keywords)
         keywords = dict(zip(map(str, self._keywords), arguments[positional:], strict=False))
         self._keywords = ()
-        self._record(called, arguments[:positional], keywords)
-        self._stack.append(_made("call", None, called, *arguments[:positional]))
+        given = arguments[:positional]
+        self._record(called, given, keywords)
+        self._pushed[called] -= 1
+        if (called.kind, called.value) == ("global", "getattr") and len(given) > 1:
+            owner, name = given[:2]
+            if name.kind == "constant" and isinstance(name.value, str):
+                self._attribute(owner, name.value)
+                return
+        if called.kind in _FOLLOWED:
+            self.uses.append(Use("call", called, given, tuple(keywords.items())))
+        self._push(_made("call", tuple(keywords.items()), called, *given))
 
     def _record(
         self,
@@ -192,7 +291,8 @@ def _stored(step: Step) -> Iterator[tuple[str, object]]:
     """The names that an instruction stores; some of Python 3.13 store two."""
     if step.name in _STORES_AND_MORE and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4
-        yield "STORE_FAST", step.value & 15
+        if step.name == "STORE_FAST_STORE_FAST":
+            yield "STORE_FAST", step.value & 15
     elif step.name.startswith("STORE_"):
         yield step.name, step.value
 
@@ -202,13 +302,27 @@ def _is_write(modes: tuple[Expression, ...]) -> bool:
     return any(text and set(text) <= _MODES and set(text) & set("wax+") for text in texts)
 
 
-def file_calls(
-    code: CodeType, steps: Sequence[Step], targets: Set[int]
-) -> tuple[list[FileCall], dict[str, Expression]]:
-    """The file calls of a code object, and the globals that it assigns once.
+class Reading(NamedTuple):
+    """What following one code object gives.
 
-    `targets` are the places of the steps that jumps lead to.
+    `assigned` are the globals that it assigns once, and `iterables` what its comprehensions go
+    over, by their code.
     """
-    reading = _Reading(code, steps)
+
+    calls: list[FileCall]
+    uses: list[Use]
+    assigned: dict[str, Expression]
+    iterables: dict[CodeType, Expression]
+
+
+def follow(
+    code: CodeType, steps: Sequence[Step], targets: Set[int], iterable: Expression = UNKNOWN
+) -> Reading:
+    """Follow the instructions of a code object.
+
+    `targets` are the places of the steps that jumps lead to; `iterable` is what a comprehension
+    goes over.
+    """
+    reading = _Reading(code, steps, iterable)
     reading.read(targets)
-    return reading.calls, reading.assigned
+    return Reading(reading.calls, reading.uses, reading.assigned, reading.iterables)

@@ -16,6 +16,8 @@ MOST_FILES = 500
 MOST_BYTES_PER_FILE = 10_000_000
 MOST_BYTES = 50_000_000
 LONGEST_NAME = 255
+# How many files and folders of one folder are looked at.
+MOST_ENTRIES = 5_000
 
 _NAME = re.compile(r"[\w\-./\\ @+~:()]+")
 # Prompts and configuration; what else lies in a folder that code names may be its output.
@@ -62,6 +64,7 @@ _STATE = frozenset(
 )
 _OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
 _SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
+_SKIPPED_FOLDERS |= {"site-packages", "dist-packages"}
 # Files that hold nothing but a key: one that changes does not change what is answered.
 _KEY_FILE = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|dsa|ecdsa|ed25519)", re.I)
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
@@ -137,28 +140,52 @@ def is_template(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in _TEMPLATES
 
 
-def directly_in(folder: str, extension: str) -> Iterator[tuple[str, str]]:
-    """The files with an extension, or all prompts and configuration, of one folder alone."""
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        fits = name.lower().endswith(extension) if extension else is_template(name)
-        if fits and not name.startswith(".") and os.path.isfile(path):
-            yield name, path
+class Scan(NamedTuple):
+    """The prompts and configuration in a folder: label and path, in order.
 
-
-def templates_in(folder: str, extension: str = "") -> Iterator[tuple[str, str]]:
-    """Prompt and configuration files in a folder and below it: label and path, in order.
-
-    Files with `extension` are added to them.
+    `below` are those in its subfolders. `has_others` is true if there are files besides them that
+    are no Python code, and `complete` is false if there are too many files.
     """
-    for place, folders, files in os.walk(folder):
+
+    direct: list[tuple[str, str]]
+    below: list[tuple[str, str]]
+    has_others: bool
+    complete: bool
+
+
+def scan(folder: str, extension: str, *, only: bool, deep: bool = True) -> Scan:
+    """Look through a folder and, if `deep`, its subfolders.
+
+    Files with `extension` are added to prompts and configuration, or taken `only`.
+    """
+    direct: list[tuple[str, str]] = []
+    below: list[tuple[str, str]] = []
+    others, entries = False, 0
+    for place, folders, names in os.walk(folder):
         folders[:] = sorted(
-            each for each in folders if each not in _SKIPPED_FOLDERS and not each.startswith(".")
+            each
+            for each in (folders if deep else ())
+            if each not in _SKIPPED_FOLDERS and not each.startswith(".")
         )
-        for name in sorted(files):
-            if is_template(name) or (extension and name.lower().endswith(extension)):
-                path = os.path.join(place, name)
-                yield os.path.relpath(path, folder).replace("\\", "/"), path
+        entries += len(names) + len(folders)
+        if entries > MOST_ENTRIES:
+            return Scan(direct, below, others, complete=False)
+        for name in sorted(names):
+            if name.startswith(".") and (only or not is_template(name)):
+                continue
+            path = os.path.join(place, name)
+            by_extension = bool(extension) and name.lower().endswith(extension)
+            if by_extension or (is_template(name) and not (only and extension)):
+                label = os.path.relpath(path, folder).replace("\\", "/")
+                (direct if place == folder else below).append((label, path))
+            elif not name.endswith((".py", ".pyc")) and not is_template(name):
+                others = True
+    return Scan(direct, below, others, complete=True)
+
+
+def may_be_written(extension: str) -> bool:
+    """True for an extension of files that programs write as often as people do."""
+    return extension in _OUTPUTS or extension in (".yaml", ".yml", ".xml", ".html", "")
 
 
 def digest_of(path: str) -> tuple[str, int]:

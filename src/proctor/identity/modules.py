@@ -25,6 +25,11 @@ class Source(NamedTuple):
     code: CodeType | None
 
 
+def script_of(file: str) -> Source:
+    """A Python file that is run by its path."""
+    return Source(os.path.basename(file), file, compiled(file))
+
+
 def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:
     """The project modules that imports lead to, and those that these import, each once."""
     for wanted in imports:
@@ -63,6 +68,28 @@ def files_of(wanted: Import, package: str) -> Iterator[tuple[str, str]]:
         file, _ = _located(full, folders)
         if file is not None and is_project_file(file):
             yield full, file
+
+
+def folder_of_package(name: str) -> str | None:
+    """The folder of a package, or of a module the folder that it lies in."""
+    folders: Any = None
+    file = full = None
+    for part in name.split("."):
+        full = f"{full}.{part}" if full else part
+        file, folders = _located(full, folders)
+        if file is None and folders is None:
+            return None
+    return folders[0] if folders else os.path.dirname(file) if file else None
+
+
+def is_outside(name: str) -> bool:
+    """True for a module of the standard library or of an installed package."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "proctor":
+        return True
+    file, folders = _located(top, None)
+    place = file or (f"{folders[0]}{os.sep}" if folders else "")
+    return bool(place) and not is_project_file(place)
 
 
 def _located(name: str, folders: Any) -> tuple[str | None, Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from proctor.identity import files
 from proctor.identity.code import CodeFacts
 from proctor.identity.locations import ANYWHERE, Location, Names, location_of
+from proctor.identity.project import is_project_file
+from proctor.identity.special_functions import FILES
 from proctor.identity.uncovered import Uncovered
 
 _MOST_NAMES = 5_000
@@ -54,6 +57,11 @@ class NamedFiles:
                 (self._writes if is_write else self._reads)[location, scope] = None
         if facts.writes and not any(is_write for is_write, _ in found):
             self._writes[ANYWHERE, scope] = None
+
+    def add_reads(self, locations: Iterable[Location], scope: Scope) -> None:
+        """Remember files that a function reaches by other ways than opening them."""
+        for location in locations:
+            self._reads[location, scope] = None
 
     def digests(self, uncovered: Uncovered) -> list[tuple[str, str]]:
         """Every named file with a digest of its content, the same in every folder."""
@@ -106,53 +114,72 @@ class _Gathering:
             return self._budget.add(self._found, file.label, file.path)
         return True
 
-    def add_folder(self, folder: files.Found, scope: Scope, extension: str = "") -> None:
+    def add_folder(self, folder: files.Found, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder, unless the code may write there."""
+        scan = files.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
+        self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
+        self._add_problems(scan)
+
+    def _add_all(self, folder: files.Found, found: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
-        inside = files.directly_in if folder.has_code else files.templates_in
-        for label, path in inside(folder.path, extension):
+        for label, path in found:
             file = files.Found(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
 
+    def _add_problems(self, scan: files.Scan) -> None:
+        if not scan.complete:
+            self._budget.problems["more files than are looked at"] = None
+
     def add_read(self, location: Location, scope: Scope) -> None:
         """A file that a call reads: its folder's files, if its name is computed."""
         if location.complete:
-            for file in files.find(location.start, scope.folders):
-                if not file.is_folder:
-                    self.add_file(file, scope)
-                    return
-            if os.path.isfile(location.start) and os.path.getsize(location.start):
-                label = files.relative(location.start, scope.folders)
-                self._uncovered.add(f"the file {label}", scope.name)
+            self._add_named(location, scope)
             return
-        extension = os.path.splitext(f"-{location.end}")[1].lower()
-        found = list(files.find(location.folder, scope.folders)) if location.folder else []
+        place = location.folder
+        found = list(files.find(place, scope.folders)) if place else []
         for folder in found:
-            if folder.is_folder:
-                self.add_folder(folder, scope, extension)
-                if extension != ".py" and (extension or not _has_others(folder.path)):
-                    return
-        self._uncovered.add("files whose names are computed", scope.name)
+            if folder.is_folder and self._is_covered(folder, location, scope):
+                return
+        if os.path.isabs(place) and os.path.isdir(place) and not is_project_file(f"{place}/"):
+            # Data of an installed package.
+            return
+        self._uncovered.add(FILES, scope.name)
+
+    def _add_named(self, location: Location, scope: Scope) -> None:
+        for file in files.find(location.start, scope.folders):
+            if not file.is_folder:
+                self.add_file(file, scope)
+                return
+        is_file = os.path.isfile(location.start) and os.path.getsize(location.start)
+        if is_file and is_project_file(location.start):
+            label = files.relative(location.start, scope.folders)
+            self._uncovered.add(f"the file {label}", scope.name)
+
+    def _is_covered(self, folder: files.Found, location: Location, scope: Scope) -> bool:
+        """Digest the files of a folder that a computed name may mean; False if there are others."""
+        extension = os.path.splitext(f"-{location.end}")[1].lower()
+        deep = not folder.has_code or location.recursive is not False
+        scan = files.scan(folder.path, extension, only=folder.has_code, deep=deep)
+        self._add_problems(scan)
+        found, covered = scan.direct, bool(extension) or not scan.has_others
+        if not folder.has_code or location.recursive:
+            found = found + scan.below
+        elif location.recursive is None and scan.below:
+            # The name may hold a folder: prompts below the code count, data is named.
+            if files.may_be_written(extension):
+                covered = False
+            else:
+                found = found + scan.below
+        self._add_all(folder, found, scope)
+        return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
         inside = folder.rstrip(os.sep) + os.sep
         return any(
             place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders
-        )
-
-
-def _has_others(folder: str) -> bool:
-    """True if a folder has files that are neither prompts, configuration nor Python."""
-    with os.scandir(folder) as entries:
-        return any(
-            entry.is_file()
-            and not entry.name.startswith(".")
-            and not files.is_template(entry.name)
-            and not entry.name.endswith((".py", ".pyc"))
-            for entry in entries
         )
 
 

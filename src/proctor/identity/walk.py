@@ -24,10 +24,12 @@ from types import (
 from typing import Any
 
 from proctor.identity import contents
-from proctor.identity.code import Import, facts_of
+from proctor.identity.code import CodeFacts, Import, facts_of
 from proctor.identity.contents import LONG, PLAIN
-from proctor.identity.locations import Names
-from proctor.identity.modules import sources_of
+from proctor.identity.dynamic_access import DynamicAccess
+from proctor.identity.file_calls import UNKNOWN
+from proctor.identity.locations import Location, Names
+from proctor.identity.modules import Source, script_of, sources_of
 from proctor.identity.named_files import NamedFiles, Scope
 from proctor.identity.names import address_in, address_of_type
 from proctor.identity.project import (
@@ -35,9 +37,11 @@ from proctor.identity.project import (
     folder_of,
     is_own,
     is_project_class,
+    is_project_file,
     is_project_function,
     is_project_module,
 )
+from proctor.identity.special_functions import Special
 from proctor.identity.starting_values import is_empty_value, starting_value
 from proctor.identity.uncovered import Uncovered
 
@@ -79,6 +83,8 @@ class Walk:
         self._alive: list[Any] = []
         self._scope = Scope("", folder_of(os.path.join(os.getcwd(), "-")))
         self._sources: set[str] = set()
+        self._special = Special()
+        self._foreign = 0
         self._waiting: deque[tuple[Callable[[], None], Scope]] = deque()
 
     def all_from(self, thing: Any) -> None:
@@ -105,8 +111,8 @@ class Walk:
             self.note("str", repr(self.files.named(thing, self._scope)).encode())
         elif kind in PLAIN:
             self.note(kind.__name__, repr(thing).encode())
-        elif thing is os.environ:
-            self.note("environment", substance=False)
+        elif self._is_by_name(thing):
+            return
         elif id(thing) in self._within:
             self.note("itself", address_of_type(kind).encode(), substance=False)
         elif self._parts_left < 0 or len(self._within) >= DEEPEST:
@@ -116,6 +122,20 @@ class Walk:
             self._within += (id(thing),)
             self._at_compound(thing)
             self._within = self._within[:-1]
+
+    def _is_by_name(self, thing: Any) -> bool:
+        """True for the environment and for functions that reach other code: only they are noted."""
+        if thing is os.environ:
+            self.note("environment", substance=False)
+            return True
+        meaning = self._special.of_object(thing)
+        if meaning is None:
+            return False
+        # It is not called by a name: what it reaches cannot be followed.
+        self.note("builtin", meaning[0].encode())
+        if not self._foreign:
+            self.uncovered.add(meaning[1], self._scope.name)
+        return True
 
     def note(self, word: str, content: bytes = b"", *, substance: bool = True) -> None:
         # With their lengths, so that ("ab", "c") is not ("a", "bc").
@@ -178,8 +198,10 @@ class Walk:
         if mine:
             name = function.__qualname__.replace("<locals>.", "")
             self._scope = Scope(name, folder_of(function.__code__.co_filename))
+        self._foreign += not mine
         self._at_all([function.__defaults__, function.__kwdefaults__])
         self._at_cells(function)
+        self._foreign -= not mine
         if mine:
             self._at_facts(function)
         if function.__dict__:
@@ -212,6 +234,9 @@ class Walk:
         """What a function of the project refers to."""
         facts = facts_of(function.__code__)
         names = function.__globals__
+        if any(self._special.of_object(names.get(name)) for name, *_ in facts.globals):
+            # A special function, maybe under another name, as `load`.
+            facts = facts_of(function.__code__, followed=True)
         for name in facts.changed & names.keys():
             self._mark_changed(id(names), name, names[name], rebound=True)
         for chain in facts.globals:
@@ -220,8 +245,32 @@ class Walk:
         self._at_imports(facts.imports, package if isinstance(package, str) else "")
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         closed = {name: contents.of_cell(cell) for name, cell in cells}
-        self.files.add_facts(facts, self._scope, Names(names, closed))
+        self._at_uses(facts, Names(names, closed, special=self._special))
+
+    def _at_uses(self, facts: CodeFacts, names: Names) -> None:
+        """The files that code names and opens, and what it reaches by text."""
+        self.files.add_facts(facts, self._scope, names)
         self.uncovered.add_facts(facts, self._scope.name)
+        if not facts.uses:
+            return
+        access = DynamicAccess(facts, names)
+        for phrase in access.phrases:
+            self.uncovered.add(phrase, self._scope.name)
+        self.files.add_reads(access.reads, self._scope)
+        package = names.values.get("__package__")
+        self._at_imports(access.imports, package if isinstance(package, str) else "")
+        self._at_scripts(access.scripts)
+        if isinstance(names.values, dict) and not names.assigned:
+            for name in access.assigned & names.values.keys():
+                self._mark_changed(id(names.values), name, names.values[name], rebound=True)
+            self._at_variables(names.values, access)
+
+    def _at_variables(self, names: dict[str, Any], access: DynamicAccess) -> None:
+        """Globals that code looks up by text."""
+        wanted = names.keys() if access.whole_module else access.variables
+        for name in sorted(wanted):
+            if not (name.startswith("__") and name.endswith("__")):
+                self._at_global(names, (name,))
 
     def _mark_changed(self, place: int, name: str, value: Any, *, rebound: bool = False) -> None:
         if rebound or contents.is_state(value):
@@ -235,12 +284,19 @@ class Walk:
             return
         holder, last = names, name
         while attributes and isinstance(value, ModuleType) and is_project_module(value):
+            module = value
             holder, last = vars(value), attributes.pop(0)
-            value = holder.get(last, _NOTHING)
+            # What a module makes up, or all of it at once, is looked for in the whole of it.
+            value = holder.get(last, module)
             name = f"{name}.{last}"
+            if value is module:
+                break
         self.note("global", name.encode(errors="backslashreplace"), substance=False)
         if value is _NOTHING:
             self.note("missing", substance=False)
+        elif self._special.of_object(value) is not None:
+            # How it is used says what it reaches.
+            self.note("builtin", substance=False)
         elif (id(holder), last) in self.ignored and not callable(value):
             file = holder.get("__file__")
             self._at_state(name, value, file if isinstance(file, str) else None)
@@ -250,17 +306,40 @@ class Walk:
     def _at_imports(self, imports: Iterable[Import], package: str) -> None:
         """Imports inside functions: by their source, for they may not have happened yet."""
         for source in sources_of(imports, package, self._sources):
-            if source.code is None:
-                self.uncovered.add(f"the module {source.name}", self._scope.name)
+            self._at_source(source)
+
+    def _at_scripts(self, locations: Iterable[Location]) -> None:
+        """Python files that are run by their paths, and what they import."""
+        for location in locations:
+            paths = [os.path.join(folder, location.start) for folder in self._scope.folders]
+            file = next(filter(os.path.isfile, map(os.path.normpath, paths)), None)
+            if file is None or file in self._sources or not is_project_file(file):
                 continue
-            before, self._scope = self._scope, Scope(source.name, folder_of(source.file))
-            self.note("module source", source.name.encode())
-            self._at_code(source.code)
-            facts = facts_of(source.code)
-            names = Names({"__file__": source.file}, assigned=facts.assigned)
-            self.files.add_facts(facts, self._scope, names)
-            self.uncovered.add_facts(facts, source.name)
-            self._scope = before
+            self._sources.add(file)
+            source = script_of(file)
+            self._at_source(source)
+            if source.code is not None:
+                self._at_imports(facts_of(source.code).imports, "")
+
+    def _at_source(self, source: Source) -> None:
+        """A module that may not be loaded, as its file has it."""
+        if source.code is None:
+            self.uncovered.add(f"the module {source.name}", self._scope.name)
+            return
+        before, self._scope = self._scope, Scope(source.name, folder_of(source.file))
+        self.note("module source", source.name.encode())
+        self._at_code(source.code)
+        facts = facts_of(source.code)
+        is_package = os.path.basename(source.file) == "__init__.py"
+        values = {
+            "__file__": source.file,
+            "__name__": source.name,
+            "__package__": source.name if is_package else source.name.rpartition(".")[0],
+        }
+        # Without a name of its own, a module would be taken for one that is not loaded.
+        assigned = facts.assigned or {"__doc__": UNKNOWN}
+        self._at_uses(facts, Names(values, assigned=assigned, special=self._special))
+        self._scope = before
 
     def _at_code(self, code: CodeType) -> None:
         arguments = code.co_argcount + code.co_kwonlyargcount
@@ -311,7 +390,7 @@ class Walk:
         before = self._scope
         self._scope = Scope(module.__name__, folder_of(file_of(module)))
         for name in sorted(vars(module)):
-            if not (name.startswith("__") and name.endswith("__")):
+            if name == "__getattr__" or not (name.startswith("__") and name.endswith("__")):
                 self._at_global(vars(module), (name,))
         self._scope = before
 
@@ -399,6 +478,7 @@ class Walk:
                 self.uncovered.add(TOO_LARGE, self._scope.name)
             return
         self._objects += 1
+        before, self._foreign = self._foreign, int(not whole)
         for name in sorted(attributes):
             value = attributes[name]
             if not whole and contents.is_passing(name, value):
@@ -409,3 +489,4 @@ class Walk:
                 self.note("attribute", name.encode(errors="backslashreplace"))
                 self.note("value", digest)
         self._objects -= 1
+        self._foreign = before
