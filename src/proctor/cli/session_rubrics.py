@@ -20,6 +20,7 @@ from proctor.cli.options import (
     json_option,
     quiet_option,
     redact_option,
+    shown,
     together,
 )
 from proctor.cli.session_learning import learn
@@ -246,7 +247,8 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     else:
         for one in found:
             low, high = scale_of(one, found.scale or USUAL_SCALE)
-            click.echo(f"{one.id}: {one.name} (weight {one.weight:g}, scale {low:g} to {high:g})")
+            weight = f"weight {one.weight:g}, scale {low:g} to {high:g}"
+            click.echo(f"{shown(one.id)}: {shown(one.name)} ({weight})")
 
 
 SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)

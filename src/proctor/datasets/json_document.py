@@ -128,7 +128,7 @@ class JSONDataset:
         return isinstance(value, dict) and not known.isdisjoint(value) and _list_in(value) is None
 
     def _text(self, refuse: Refuse) -> str | None:
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             data = file.read(LARGEST_DOCUMENT + 1)
         if len(data) > LARGEST_DOCUMENT:
             what = f"the document is larger than {LARGEST_DOCUMENT:,} bytes"
