@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 
 from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError
+from proctor.utf8 import describe_byte, how_to_convert
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024
@@ -57,7 +58,11 @@ def open_data(path: Path) -> BinaryIO:
     start = file.read(4)
     if encoding := _other_encoding(start):
         file.close()
-        raise DatasetError(f"the file is {encoding}", where=str(path), fix="save it as UTF-8")
+        raise DatasetError(
+            f"the file is {encoding}, not UTF-8",
+            where=str(path),
+            fix=how_to_convert(encoding, str(path)),
+        )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
 
@@ -129,13 +134,18 @@ def decoded(line: bytes) -> str | Fault:
     """A line as text, or where it stops being UTF-8.
 
     >>> str(decoded(b"caf\\xe9"))
-    'not UTF-8: byte 0xe9 at offset 3 of the line'
+    "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252"
     """
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        what = f"not UTF-8: byte 0x{line[error.start]:02x} at offset {error.start} of the line"
-        return Fault("", what, "save the file as UTF-8")
+        return not_utf8(line, error.start, error.start)
+
+
+def not_utf8(data: bytes, position: int, offset: int) -> Fault:
+    """The fault of a byte that is not UTF-8, `offset` bytes into its line."""
+    what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
+    return Fault("", what, how_to_convert())
 
 
 def _complete(line: bytes, max_line_bytes: int) -> bool:
