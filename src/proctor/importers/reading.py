@@ -6,7 +6,6 @@ import json
 import math
 import os
 import stat
-import zlib
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from itertools import chain, islice
@@ -16,9 +15,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.errors import DatasetError, Problem
+from proctor.gzip_reader import UNREADABLE, open_gzip
 from proctor.importers.damage import Damage
 from proctor.importers.detecting import AUTO, FORMATS, LOOKED_AT, Format, detect, named_format
-from proctor.importers.gzip_stream import open_gzip
 from proctor.importers.imported import Imported
 from proctor.importers.shapes import described
 from proctor.records.session import CustomEvent
@@ -29,7 +28,6 @@ DEEPEST = 200
 TOO_DEEP = "it is nested too deep"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, zlib.error)
 NO_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
 # What a problem begins with that is a fault of ours, and none of the file.
 FAULT = "the importer failed"
@@ -173,7 +171,7 @@ class SessionFiles:
                     if why in (None, MENDED):
                         self._values_read += 1
                         yield number, value
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self.damage.note(file, _why(error))
 
     def _unreadable(self, error: OSError) -> None:
@@ -208,7 +206,7 @@ def first_values(path: Path) -> list[Any]:
         with _opened(path) as stream:
             decoded_values = (value for _, (value, why) in _decoded_in(stream) if why is None)
             return list(islice(decoded_values, LOOKED_AT))
-    except _UNREADABLE:
+    except UNREADABLE:
         return []
 
 
