@@ -119,7 +119,7 @@ def test_a_gzip_bomb_is_refused_as_a_dataset_too(
     monkeypatch.setattr(gzip_reader, "ALWAYS_BYTES", 1_000_000)
     bomb = tmp_path / name
     bomb.write_bytes(gzip.compress(b"id,input\n" + b" " * 20_000_000))
-    with pytest.raises(DatasetError, match="unpacks into more than .* MB, more than 200 times"):
+    with pytest.raises(DatasetError, match=r"unpacks into more than .* MB, more than 200 times"):
         Dataset.load(bomb)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 import tomllib
 from pathlib import Path
 from typing import Any, get_args
