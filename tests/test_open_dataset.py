@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.eval_file import DatasetEntry
-from proctor.open_dataset import holds_sessions
+from proctor.open_dataset import holds_sessions, open_dataset
 
 CHAT = [{"role": "user", "content": "Hello"}]
 TRACE: dict[str, Any] = {
@@ -75,3 +75,29 @@ def test_options_of_samples_and_named_formats_decide_first(tmp_path: Path) -> No
         assert holds_sessions(DatasetEntry(str(path), format=name), path)
     assert holds_sessions(DatasetEntry(str(tmp_path)), tmp_path)
     assert not holds_sessions(DatasetEntry("a.jsonl"), tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("qa.jsonl", '{"id": "1", "input": "a"}\n'),
+        ("qa.json", '[{"id": "1", "input": "a"}]'),
+        ("qa.csv", "id,input\n1,a\n"),
+        ("chat.json", '[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]'),
+        ("logs/chat.json", '[{"role": "user", "content": "a"}]'),
+    ],
+)
+def test_a_dataset_is_read_again_after_a_change_of_the_working_directory(
+    name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A target may call os.chdir between two passes; names in messages stay as they were given."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    dataset = open_dataset(name if "/" not in name else "logs", Path())
+    before = [(sample.id, sample.metadata) for sample in dataset]
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert [(sample.id, sample.metadata) for sample in dataset] == before
+    assert "elsewhere" not in repr(dataset)
+    assert str(tmp_path) not in repr(dataset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Set
+from math import isfinite
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 
 from proctor import extras
 from proctor.errors import UsageError
+from proctor.records.lossless import is_plain
 
 T = TypeVar("T")
 
@@ -93,15 +95,54 @@ def encode(value: Any) -> bytes:
 
 
 def in_text(value: Any) -> str:
-    """A value as JSON; as Python shows it where JSON cannot hold it, and in words if nothing can.
+    """A value as text for people and judges: JSON, in which NaN is NaN and bytes are described.
+
+    A value that JSON cannot hold is shown as Python shows it.
 
     >>> in_text({"a": 1}), in_text({1: "x", "1": "y"})
     ('{"a":1}', '{"1":"x","1":"y"}')
+    >>> in_text({"loss": float("nan")}), in_text(b"\\x00\\xff")
+    ('{"loss":NaN}', "2 bytes: b'\\\\x00\\\\xff'")
     """
+    if isinstance(value, _BYTES):
+        return _describe_bytes(value)
     try:
-        return encode(value).decode()
+        return encode(value if is_plain(value) else _readable(value)).decode()
     except UNWRITABLE:
         return _described(value)
+
+
+_BYTES = (bytes, bytearray, memoryview)
+_BYTES_SHOWN = 40
+
+
+def _describe_bytes(value: bytes | bytearray | memoryview) -> str:
+    size = value.nbytes if isinstance(value, memoryview) else len(value)
+    start = bytes(value[:_BYTES_SHOWN])
+    cut = "…" if size > len(start) else ""
+    return f"{size:,} byte{'' if size == 1 else 's'}: {start!r}{cut}"
+
+
+def _readable(value: Any) -> Any:
+    """The value with words for what JSON would write as null or as base64."""
+    if isinstance(value, float):
+        number = float(value)
+        return value if isfinite(number) else msgspec.Raw(_NOT_FINITE[repr(number)])
+    if isinstance(value, _BYTES):
+        return _describe_bytes(value)
+    if isinstance(value, str | int | None):
+        return value
+    if isinstance(value, dict):
+        return {key: _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    if isinstance(value, Set):
+        return [_readable(item) for item in sorted(value, key=repr)]
+    built = msgspec.to_builtins(value, enc_hook=_foreign, str_keys=True, builtin_types=_BYTES)
+    return _readable(built) if isinstance(built, dict | list | float) else built
+
+
+_NOT_FINITE = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
 
 
 def encode_pretty(value: Any, indent: int = 2) -> bytes:

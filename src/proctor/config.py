@@ -26,7 +26,8 @@ from proctor.gates.thresholds import read_thresholds
 from proctor.open_dataset import holds_sessions, open_dataset
 from proctor.prepare import Evaluation, explain, option_faults
 from proctor.records.retention import Retention
-from proctor.yaml_text import parse_yaml
+from proctor.utf8 import describe_error, how_to_convert
+from proctor.yaml_text import describe_yaml_error, parse_yaml
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -60,14 +61,15 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         text = path.read_text(encoding="utf-8-sig")
         data, node = parse_yaml(text)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"it is not UTF-8 text ({error})", where=str(path)) from None
+        raise ConfigError(
+            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
+        ) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
+        described = describe_yaml_error(error)
         raise ConfigError(
-            f"it cannot be read as YAML: {error.problem}",
-            where=where,
-            fix="texts with : ? # , [ or { in them are put in quotes",
+            f"it cannot be read as YAML: {described.what}", where=where, fix=described.fix
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what = str(error).partition("\n")[0]

@@ -19,6 +19,12 @@ from proctor.ports import Embedder, Mailbox, ProviderAdapter
 PYTHON = "python"
 # The user and password of an address, also of one that is badly written.
 _SECRET = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
+# How the names of a provider's models begin.
+_MODEL_NAMES = {
+    "openai": re.compile(r"(?:gpt|chatgpt|o\d)(?:-|$)"),
+    "anthropic": re.compile(r"claude-"),
+    "gemini": re.compile(r"gemini-"),
+}
 # What is said with each question and not where a model is connected.
 _OF_THE_QUESTION = frozenset({"temperature", "max_tokens", "seed", "top_logprobs"})
 
@@ -96,6 +102,21 @@ def like_a_provider(text: str) -> str:
     return told if told.startswith("did you mean") else ""
 
 
+def suggest_address(name: str) -> str:
+    """Suggest how to write the name of a model as an address.
+
+    >>> suggest_address("gpt-4o")
+    'write a model as PROVIDER:NAME, for example openai:gpt-4o'
+    >>> suggest_address("mistral-7b")
+    'write a model as PROVIDER:NAME, for example openai:gpt-4o-mini'
+    """
+    provider_name = next(
+        (prefix for prefix, pattern in _MODEL_NAMES.items() if pattern.match(name)), None
+    )
+    example = f"{provider_name}:{name}" if provider_name else "openai:gpt-4o-mini"
+    return f"write a model as PROVIDER:NAME, for example {example}"
+
+
 def _connected(
     thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
 ) -> Any:
@@ -132,7 +153,8 @@ def _at_address(
     if not colon:
         raise ModelError(
             f"{address!r} is not the address of {_a(kind)}",
-            fix=f"write it as provider:name or module:attribute; providers: {', '.join(known)}",
+            fix=f"{_how_to_write(kind, address)}, or a Python object as module:attribute; "
+            f"providers: {', '.join(known)}",
         )
     try:
         found = importing.load(rest if scheme == PYTHON else address)
@@ -145,6 +167,10 @@ def _at_address(
     if isinstance(found, str) and found == address:
         raise ModelError("it names itself", where=address)
     return _connected(found, options, group, kind, port)
+
+
+def _how_to_write(kind: str, address: str) -> str:
+    return suggest_address(address) if kind == "model" else f"write {_a(kind)} as PROVIDER:NAME"
 
 
 def misfit(options: Iterable[str], taken: Sequence[str], where: str) -> ModelError | None:

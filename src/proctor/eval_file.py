@@ -141,8 +141,8 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     canary: Annotated[
         Positive | None,
         msgspec.Meta(
-            description="Show every judge a bad answer that asks for praise, on about one of so "
-            "many samples, and warn if it passes."
+            description="Show every judge a bad answer that asks for praise, on about one of N "
+            "samples, and warn if the judge passes it."
         ),
     ] = None
     tags: Annotated[

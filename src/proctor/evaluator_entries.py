@@ -129,9 +129,10 @@ def apply_settings(
     problems: list[Problem] = []
     for setting in settings:
         try:
-            slot = _slot_of(setting.evaluator, slots)
+            slot = _slot_of(setting.evaluator, slots, describe)
         except UsageError as error:
-            problems.append(Problem(setting.evaluator, f"{error.what}; {error.fix}"))
+            place = f"{setting.evaluator}.{setting.parameter}"
+            problems.append(Problem(place, f"{error.what}; {error.fix}"))
             continue
         is_text = _takes_text(slot.entry, setting.parameter, describe)
         value = setting.text if is_text else read_value(setting.text)
@@ -161,16 +162,27 @@ def _slots(entries: Sequence[Any], describe: Describe, outer: str = "") -> Itera
             yield slot._replace(steps=(index, *slot.steps))
 
 
-def _slot_of(name: str, slots: Sequence[_Slot]) -> _Slot:
+def _slot_of(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
     found = [slot for slot in slots if slot.is_called(name)]
     found = found or [slot for slot in slots if name in slot.kinds]
     if len(found) == 1:
         return found[0]
     if found:
         names = ", ".join(slot.own for slot in found)
-        raise UsageError("several evaluators are meant by this", fix=f"write one of: {names}")
+        raise UsageError(f"several evaluators match {name!r}", fix=f"write one of: {names}")
     known = {*(slot.own for slot in slots), *(kind for slot in slots for kind in slot.kinds)}
-    raise UsageError("it is not among the evaluators", fix=nearest(name, known))
+    outer, dot, inner = name.rpartition(".")
+    if dot and outer in known:
+        raise UsageError(
+            f"{outer!r} contains no evaluator {inner!r}",
+            fix=f"only a whole parameter can be set: {outer}.{inner}=VALUE",
+        )
+    if _info_of(name, describe) is not None:
+        raise UsageError(
+            f"this run does not use the evaluator {name!r}",
+            fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known))}",
+        )
+    raise UsageError(f"this run has no evaluator {name!r}", fix=nearest(name, known))
 
 
 def _inner(written: Written, info: EvaluatorInfo | None) -> list[Any]:

@@ -98,7 +98,15 @@ def _holds_samples(where: Path) -> bool:
     if detect(values) is not None:
         return False
     # A single object that nobody knows is neither: reading it as a session lists the formats.
-    return records != values or len(values) > 1 or "input" in records[0]
+    is_single = records == values and len(values) == 1
+    return not is_single or "input" in records[0] or _holds_lists(records[0])
+
+
+def _holds_lists(value: Mapping[str, Any]) -> bool:
+    """True if an object holds lists of objects: reading it as samples names their keys."""
+    return any(
+        isinstance(item, list) and item and isinstance(item[0], Mapping) for item in value.values()
+    )
 
 
 def _records_in(value: Any) -> list[Any]:

@@ -6,14 +6,43 @@ values ("billion laughs"): parsing them is quick, and the first loop over the re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from yaml.error import MarkedYAMLError
     from yaml.nodes import Node
 
 MAX_VALUES = 200_000
 MAX_DEPTH = 200
 MAX_CHARACTERS = 10_000_000
+
+
+class YAMLFault(NamedTuple):
+    """What is wrong with a YAML document, and how to fix it."""
+
+    what: str
+    fix: str
+
+
+def describe_yaml_error(error: MarkedYAMLError) -> YAMLFault:
+    """Explain a parser's error in words that help.
+
+    >>> import yaml
+    >>> try:
+    ...     parse_yaml("a:\\n\\tb: 1")
+    ... except yaml.MarkedYAMLError as error:
+    ...     describe_yaml_error(error).what
+    'the line is indented with a tab'
+    """
+    mark = error.problem_mark
+    problem = str(error.problem)
+    if "'\\t'" in problem:
+        before = ""
+        if mark is not None and mark.buffer is not None:
+            before = mark.buffer[: mark.pointer].rpartition("\n")[2]
+        where = "there is a tab" if before.strip() else "the line is indented with a tab"
+        return YAMLFault(where, "replace tabs with spaces: YAML allows no tabs in indentation")
+    return YAMLFault(problem, "put texts that contain : ? # , [ or { in quotes")
 
 
 class YAMLRefused(ValueError):

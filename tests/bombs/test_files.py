@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor import CSVDataset, SQLiteHistory, config, evaluate, question_format
+from proctor import (
+    CSVDataset,
+    Dataset,
+    SQLiteHistory,
+    config,
+    evaluate,
+    gzip_reader,
+    question_format,
+)
 from proctor.cli.options import value
 from proctor.errors import ConfigError, DatasetError, ModelError
-from proctor.importers import gzip_stream
 from proctor.importers.reading import SessionFiles
 from proctor.prompts.files import parse
 from proctor.providers.prices import Prices
@@ -97,11 +104,23 @@ def test_an_option_that_is_a_bomb_stays_a_text() -> None:
 
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that unpacks into 200 times its size is not read to its end."""
-    monkeypatch.setattr(gzip_stream, "ALWAYS_BYTES", 1_000_000)
+    monkeypatch.setattr(gzip_reader, "ALWAYS_BYTES", 1_000_000)
     bomb = tmp_path / "log.jsonl.gz"
     bomb.write_bytes(gzip.compress(b" " * 20_000_000))
     with pytest.raises(DatasetError, match="unpacks into more than"):
         list(SessionFiles(bomb))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json.gz", "a.csv.gz"])
+def test_a_gzip_bomb_is_refused_as_a_dataset_too(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reader with one limit: a megabyte, or 200 times the size of the file."""
+    monkeypatch.setattr(gzip_reader, "ALWAYS_BYTES", 1_000_000)
+    bomb = tmp_path / name
+    bomb.write_bytes(gzip.compress(b"id,input\n" + b" " * 20_000_000))
+    with pytest.raises(DatasetError, match=r"unpacks into more than .* MB, more than 200 times"):
+        Dataset.load(bomb)
 
 
 def test_an_ordinary_gzip_file_is_read(tmp_path: Path) -> None:

@@ -123,6 +123,9 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
     assert "more" in told.err
 
 
+MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -132,7 +135,23 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
         (["run", "app.py"], "does not define dataset, target, evaluators"),
         (["run", "eval.yaml", "--tag", "main"], "expected key=value, found 'main'"),
         (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
-        (["run", "eval.yaml", "--set", "other.least=3"], "not among the evaluators"),
+        (["run", "eval.yaml", "--set", "other.least=3"], "this run has no evaluator 'other'"),
+        (
+            ["run", "eval.yaml", "--set", "contains.case_sensitive.x=1"],
+            "only a whole parameter can be set: contains.case_sensitive=VALUE",
+        ),
+        (
+            ["run", "eval.yaml", "--set", "keywords.words=1"],
+            "this run does not use the evaluator 'keywords'",
+        ),
+        ([*MAPPED, '{"question": "input"'], "not JSON: --map COLUMN=FIELD"),
+        ([*MAPPED, "question"], "such as question=input, found 'question'"),
+        (["run", "eval.yaml", "--fail-under", "latency_ms.mean=10"], "latency: {max_ms: 2000}"),
+        (["run", "eval.yaml", "--fail-under", "cost.total=1"], "--budget cost=5"),
+        (["run", "eval.yaml", "--target", "gpt-4o"], "for example openai:gpt-4o;"),
+        (["run", "eval.yaml", "--target", "claude-3-haiku"], "anthropic:claude-3-haiku"),
+        (["run", "eval.yaml", "--target", "app.py"], "app.py:FUNCTION"),
+        (["show", "lates"], "there is no run 'lates'"),
         (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
         (["run", "eval.yaml", "--map", "a=input"], "--pattern go with --dataset"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
@@ -158,3 +177,30 @@ def test_nothing_to_run_is_told(project: Project) -> None:
     told = project.proctor("run", "-e", "contains")
     assert told.code == 2
     assert "nothing to run: give an eval file, or --dataset, --target" in told.err
+
+
+def test_a_misspelt_latest_is_suggested(project: Project) -> None:
+    """It is a word of ours that no run is named after, and is suggested like their names."""
+    assert project.proctor("run", "eval.yaml", "-q").code == 0
+    assert "did you mean 'latest'?" in project.proctor("show", "lates").err
+
+
+def test_a_tab_in_a_yaml_file_is_called_a_tab(project: Project) -> None:
+    """Not "a character that cannot start any token", and no advice about quotes."""
+    project.write("eval.yaml", "name: exam\ndataset:\n\tpath: data.jsonl\n")
+    told = project.proctor("run", "eval.yaml")
+    assert told.code == 2
+    assert "eval.yaml:3: it cannot be read as YAML: the line is indented with a tab" in told.err
+    assert "replace tabs with spaces" in told.err
+    assert "quotes" not in told.err
+
+
+def test_an_eval_file_in_another_encoding_names_the_line_and_the_conversion(
+    project: Project,
+) -> None:
+    """As datasets do: which byte, what it probably is, and what to type."""
+    (project.folder / "eval.yaml").write_bytes("name: exam\ntarget: café\n".encode("latin-1"))
+    told = project.proctor("run", "eval.yaml")
+    assert told.code == 2
+    assert "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252" in told.err
+    assert "iconv -f Windows-1252 -t UTF-8" in told.err

@@ -41,6 +41,19 @@ def test_what_lies_there_is_shown(
     assert [letter["reason"] for letter in as_json["dead_letters"]] == ["nobody can read it"]
 
 
+def test_a_dead_letter_cannot_write_to_the_terminal(server: RedisServer, project: Project) -> None:
+    """A reason quotes what a program said: its control characters are shown, not sent."""
+    box = RedisMailbox("hostile", server.client(), int)
+    box.send_all([1])
+    box.receive()[0].nack(reason="\x1b[2Jwiped\x07 \u202egnorw")
+    box.receive()[0].reject("\x1b]0;title\x07 first line\nsecond line")
+    told = project.proctor("mailbox", f"{server.url}/hostile")
+    box.remove()
+    assert not any(c in told.out for c in "\x1b\x07\u202e")
+    assert "␛]0;title␇ first line ⏎ second line" in told.out
+    assert "␛[2Jwiped␇" in told.out
+
+
 def test_messages_are_dropped_and_dead_letters_stay(
     server: RedisServer, box: RedisMailbox[int], project: Project
 ) -> None:

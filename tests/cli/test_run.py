@@ -88,7 +88,7 @@ def test_fail_under_is_a_gate(project: Project, least: str, code: int) -> None:
     told = project.proctor("run", "eval.yaml", "-q", "--fail-under", least)
     assert told.code == code
     assert told.out == ""
-    assert ("below threshold" in told.err) == (code == 1)
+    assert ("threshold not reached" in told.err) == (code == 1)
 
 
 def test_an_unknown_metric_is_named(project: Project) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +226,81 @@ def test_recorded_sessions_are_not_taken_for_samples(tmp_path: Path) -> None:
     """A list of messages is refused with the way to read it."""
     path = write(tmp_path / "a.json", '[{"role": "user", "content": "Hello"}]')
     assert "SessionDataset" in str(error_of(path))
+
+
+def test_samples_on_one_line_are_told_apart_by_their_number(tmp_path: Path) -> None:
+    """The line alone would name both places of a repeated id alike; broken samples count too."""
+    text = '[{"id": "a", "input": "1"}, {"id": "x"}, {"id": "a", "input": "2"},\n'
+    text += ' {"id": "a", "input": "3"}]'
+    path = write(tmp_path / "qa.json", text)
+    problems = [str(problem) for problem in error_of(path).problems]
+    assert [problem.removeprefix(f"{path}:").partition(f"{path}") for problem in problems] == [
+        ("1, sample 2: input: is missing", "", ""),
+        ("1, sample 3: id: 'a' is used already at ", str(path), ":1, sample 1"),
+        ("2: id: 'a' is used already at ", str(path), ":1, sample 1"),
+    ]
+
+
+def test_the_number_of_a_sample_is_found_in_linear_time() -> None:
+    """Counting looks at each character of a long line a bounded number of times."""
+    from proctor.datasets.json_document import _Document
+
+    class Counting(str):
+        searched = 0
+
+        def find(self, sub: str, start: Any = 0, end: Any = None) -> int:  # type: ignore[override]
+            Counting.searched += (len(self) if end is None else end) - start
+            return super().find(sub, start, end)
+
+    document = _Document(Counting(json.dumps([{"id": str(n), "input": "x"} for n in range(2000)])))
+    assert sum(1 for _ in document.items(0)) == 2000
+    assert Counting.searched <= len(document.text)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"train": ROWS}, "lists of objects are under: 'train' (2)"),
+        ({"train": ROWS, "test": ROWS[:1]}, "lists of objects are under: 'train' (2), 'test' (1)"),
+        ({"data": ROWS, "test": ROWS[:1]}, "may be the samples: 'data' (2), 'test' (1)"),
+        ({"rows": ROWS, "samples": ROWS}, "may be the samples: 'samples' (2), 'rows' (2)"),
+    ],
+)
+def test_an_object_with_unclear_lists_names_them_and_how_to_choose(
+    tmp_path: Path, content: dict[str, Any], said: str
+) -> None:
+    """No list is left out in silence; the command in the advice makes a file that can be read."""
+    path = write(tmp_path / "qa.json", json.dumps(content))
+    error = error_of(path)
+    assert said in str(error)
+    code = error.fix.partition('python -c "')[2].partition('"')[0]
+    assert code
+    new = code.rpartition("open('")[2].partition("'")[0]
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert len(Dataset.load(tmp_path / new)) == 2
+
+
+def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
+    """A version or a list of authors is no sample; the description says what was not read."""
+    content = {"version": 3, "data": ROWS, "authors": [{"name": "Ada"}]}
+    dataset = as_source(write(tmp_path / "qa.json", json.dumps(content)))
+    assert dataset.inspect().details["recognised"] == (
+        "a JSON object with a list under 'data'; other keys are not read: version, authors"
+    )
+
+
+@pytest.mark.parametrize("name", ["qa.csv", "qa.jsonl", "qa.json"])
+def test_a_file_in_latin_1_names_the_line_the_character_and_the_conversion(
+    tmp_path: Path, name: str
+) -> None:
+    """Line, byte, what the byte probably is, and what to type."""
+    rows = {
+        "qa.csv": "id,input\n1,a\n2,café\n",
+        "qa.jsonl": '{"id": "1", "input": "a"}\n\n{"id": "2", "input": "café"}\n',
+        "qa.json": '[\n{"id": "1", "input": "a"},\n{"id": "2", "input": "café"}]',
+    }
+    path = write(tmp_path / name, rows[name].encode("latin-1"))
+    error = error_of(path)
+    assert f"{path}:3: not UTF-8: at offset " in str(error)
+    assert "byte 0xe9, 'é' in Windows-1252" in str(error)
+    assert "iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE" in error.fix

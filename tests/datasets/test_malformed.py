@@ -69,7 +69,7 @@ BAD: dict[str, Bad] = {
     "bytes that are not UTF-8": Bad(
         "a.jsonl",
         jsonl(GOOD, b'{"id": "1", "input": "caf\xe9"}'),
-        ("a.jsonl:2", "not UTF-8: byte 0xe9 at offset 25", "save the file as UTF-8"),
+        ("a.jsonl:2", "not UTF-8: at offset 25 of the line is byte 0xe9", "convert the file"),
     ),
     "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "nested too deep")),
     "a control character in a string": Bad(
@@ -165,7 +165,9 @@ BAD: dict[str, Bad] = {
         ("input: is given by this key and by the mapping",),
         MAPPED,
     ),
-    "UTF-16": Bad("a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "save it as UTF-8")),
+    "UTF-16": Bad(
+        "a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")
+    ),
     "an empty table": Bad("a.csv", b"", ("a.csv: no samples: the file is empty",)),
     "a header and no rows": Bad("a.csv", b"id,input\n", ("nothing below it",)),
     "a row with too many cells": Bad(
@@ -210,7 +212,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a carriage return stands alone")
     ),
     "a table that is not UTF-8": Bad(
-        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "byte 0xff at offset 2 of the line")
+        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
     ),
     "a cell of another type": Bad(
         "a.csv",

@@ -190,14 +190,14 @@ def test_the_full_text_of_an_error_in_a_table(
 a.csv: 8 problems in the dataset
   - a.csv:4: expected: expected a whole number, found a string: 'two'
   - a.csv:6: expected 3 cells, found 2
-  - a.csv:7: not UTF-8: byte 0xff at offset 2 of the line
+  - a.csv:7: not UTF-8: at offset 2 of the line is byte 0xff, 'ÿ' in Windows-1252
   - a.csv:8: id: '1' is used already at a.csv:2
   - a.csv:9: id: is missing
   - a.csv:9: input: is missing
   - a.csv:9: expected: expected a whole number, but it is missing or null
   - a.csv:10: not a row of CSV: ',' expected after '"'
 To mend it: give every row as many cells as the header has; quote cells that hold the delimiter;
-  save the file as UTF-8;
+  convert the file to UTF-8, for example: iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE;
   give every sample an id of its own\
 """)
 

@@ -221,7 +221,7 @@ rules/letter_case
     case: 'lower' | 'upper' | 'title' = 'lower'
     needs nothing
 rules/occurrences
-    Passes if a text, or what a regular expression matches, occurs so many times in the output.
+    Passes if a text, or what a regular expression matches, occurs the wanted number of times.
     text: str | None = None
     pattern: str | None = None
     at_least: int | None = None
@@ -239,7 +239,7 @@ rules/starts_with
     case_sensitive: bool = False
     needs nothing
 rules/text_count
-    Passes if the output has so many words, sentences, paragraphs, bullets and so on.
+    Passes if the output has the wanted number of words, sentences, paragraphs or bullets.
     of: 'characters' | 'words' | 'capital_words' | 'sentences' | 'lines' | 'paragraphs' | 'bullets' | 'numbered_items' | 'headings' | 'highlights' | 'placeholders' | 'code_blocks' | 'links' = 'words'
     at_least: int | None = None
     at_most: int | None = None
@@ -292,13 +292,13 @@ session/rubric
     retry_on_parse_failure: bool = True
     needs: session
 session/slice_contains
-    Passes if the session has at least so many events of a type that a condition holds for.
+    Passes if at least `min_count` events of a type fulfil a condition.
     type: any
     predicate: any = None
     min_count: int = 1
     needs: session
 session/token_usage_under
-    Passes if the models used at most so many tokens, input and output together.
+    Passes if the models used at most `max_tokens` tokens, input and output together.
     max_tokens: int
     unknown: 'error' | 'skip' | 'fail' | 'pass' = 'error'
     needs: session

@@ -90,7 +90,9 @@ def test_another_language_is_skipped_with_a_word(text: str) -> None:
     """It would pass only because no word of it is known."""
     score = toxicity_detection()(text)
     assert (score.status, score.passed) == ("skipped", None)
-    assert score.reason == "hardly any of its words is known; the local method knows English"
+    assert score.reason == (
+        "most of its words are unknown: without a judge only English text can be checked"
+    )
 
 
 @pytest.mark.parametrize("text", ["The chicken breast was cooked", "Kill the child process."])

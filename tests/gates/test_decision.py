@@ -330,7 +330,7 @@ def test_a_metric_that_no_sample_has_in_both_is_inconclusive() -> None:
         (Demand({STRICT: -0.1}), "how much worse is allowed"),
         (Demand({STRICT: 1.0}), "it lies from 0 to 1, so nothing would fail"),
         (Demand({STRICT: 0.02}, max_flips=-1), "fewer than no samples"),
-        (Demand(fail_under={STRICT: 80.0}), "a share lies from 0 to 1"),
+        (Demand(fail_under={STRICT: 80.0}), "its values are from 0 to 1"),
         (Demand({}), "nothing to check"),
     ],
 )

@@ -212,13 +212,13 @@ def test_blocks_of_older_versions_are_read_without_checksums(whole: Path, tmp_pa
 @pytest.mark.parametrize(
     ("column", "data", "said"),
     [
-        ("figures", b"abc", "the figures are cut off"),
+        ("figures", b"abc", "the figures are truncated"),
         ("figures", b"\xff" * 4096, ""),
         ("results", b"x\x9c damaged", "the results"),
         ("results", b"{}\n{}", ""),
         ("sample_ids", b"[", "sample_ids"),
         ("sample_ids", b'["a"]', "sample_ids has 1 entries"),
-        ("clusters", b"[1]", "another kind"),
+        ("clusters", b"[1]", "the wrong type"),
     ],
 )
 def test_what_is_damaged_is_named(

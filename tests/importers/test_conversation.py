@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from proctor import evaluate, exact_match
 from proctor.evaluators.session import token_usage_under
 from proctor.importers.conversation import Conversation, add_missing, read_conversation
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
@@ -247,3 +248,46 @@ def test_tokens_that_one_answer_does_not_tell_are_unknown() -> None:
     whole = {"messages": [{**one, "usage": None} for one in chat()], "usage": {"input_tokens": 9}}
     assert read(whole).session.usage == Usage(9)
     assert read([{**one, "usage": None} for one in chat()]).session[ModelCall] == ()
+
+
+SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "Paris."}]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (SPLIT, "The capital is Paris."),
+        ([SPLIT[0], {"type": "thinking", "thinking": "Hm."}, SPLIT[1]], "The capital is \nParis."),
+    ],
+)
+def test_an_answer_in_several_texts_is_the_answer_that_was_given(
+    content: list[Any], expected: str
+) -> None:
+    """Anthropic splits an answer where a citation begins: a line end there would be another text.
+
+    Texts that another part stands between stay on lines of their own.
+    """
+    messages = [{"role": "user", "content": "Capital?"}, {"role": "assistant", "content": content}]
+    report = evaluate(
+        lambda _: {"messages": messages},
+        [{"id": "1", "input": "Capital?", "expected": expected}],
+        [exact_match],
+        history=False,
+    )
+    assert report.results[0].output == expected
+    assert report.pass_rate == 1.0
+
+
+def test_texts_of_a_user_stay_on_lines_of_their_own() -> None:
+    """A document and a question were written separately; words must not run together."""
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "Paris is big."},
+                                     {"type": "text", "text": "Is it?"}]},
+        {"role": "assistant", "content": "Yes."},
+    ]  # fmt: skip
+    report = evaluate(
+        lambda _: {"messages": messages}, [{"id": "1", "input": "q"}], [exact_match], history=False
+    )
+    session = report.results[0].trial.session
+    assert session is not None
+    assert session.events[0].content == "Paris is big.\nIs it?"  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.errors import MailboxError
 from proctor.mailboxes.redis import RedisMailbox
 from proctor.testing import RedisServer
 
@@ -140,6 +141,40 @@ def test_a_key_of_the_wrong_type_is_moved_aside(
     other = RedisMailbox(box.name, client, str)
     other.remove()
     assert client.keys(f"*{{{box.name}}}*") == []
+
+
+def test_a_key_that_was_moved_aside_is_not_overwritten_by_the_next(
+    server: RedisServer, box: RedisMailbox[Any]
+) -> None:
+    """Damage that happens again is moved to another name; both values are still there."""
+    client = server.client()
+    for value in ("first", "second"):
+        client.delete(key(box, "ready"))
+        client.set(key(box, "ready"), value)
+        box.send("after")
+        assert take_all(box) == ["after"]
+    assert client.get(key(box, "broken:ready")) == b"first"
+    assert client.get(key(box, "broken:ready:2")) == b"second"
+    reasons = " ".join(letter.reason for letter in box.dead_letters())
+    assert f"renamed to {key(box, 'broken:ready')}" in reasons
+    assert f"renamed to {key(box, 'broken:ready:2')}" in reasons
+    RedisMailbox(box.name, client, str).remove()
+    assert client.keys(f"*{{{box.name}}}*") == []
+
+
+def test_damage_that_cannot_be_moved_aside_is_an_error_and_nothing_is_lost(
+    server: RedisServer, box: RedisMailbox[Any]
+) -> None:
+    """When all 16 names are taken the error names the keys to delete; no value is replaced."""
+    client = server.client()
+    names = [key(box, "broken:ready"), *(key(box, f"broken:ready:{n}") for n in range(2, 17))]
+    for name in names:
+        client.set(name, f"kept in {name}")
+    client.set(key(box, "ready"), "someone else's")
+    with pytest.raises(MailboxError, match=r"all 16 names .* are taken; delete or rename the keys"):
+        box.send("a")
+    assert [client.get(name) for name in names] == [f"kept in {name}".encode() for name in names]
+    assert client.get(key(box, "ready")) == b"someone else's"
 
 
 def test_those_who_wait_survive_a_bell_of_the_wrong_type(

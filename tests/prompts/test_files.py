@@ -114,5 +114,5 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read: No such file"):
         PromptTemplate.load(tmp_path / "gone.md")
     (tmp_path / "latin.md").write_bytes(b"---\nkey: caf\xe9\n---\nHi")
-    with pytest.raises(ModelError, match="it is not UTF-8"):
+    with pytest.raises(ModelError, match="line 2 is not UTF-8 text"):
         PromptTemplate.load(tmp_path / "latin.md")

@@ -127,7 +127,7 @@ def test_ruling_1_an_error_or_a_skip_has_no_value_and_does_not_pass(status: Any)
     """Ruling 1: errors never become numbers."""
     assert Score(None, False, status=status).value is None
     for value, passed in [(0.0, False), (None, True), (1.0, True)]:
-        with pytest.raises(ValueError, match="has no value and did not pass"):
+        with pytest.raises(ValueError, match="must have neither a value nor a verdict"):
             Score(value, passed, status=status)
 
 

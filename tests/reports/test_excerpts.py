@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.reports.excerpts import excerpt, line
+
+
+@dataclass
+class Reading:
+    value: float
+    raw: bytes
 
 
 @pytest.mark.parametrize(
@@ -24,10 +31,15 @@ from proctor.reports.excerpts import excerpt, line
         ("\u202eevil", "\N{REPLACEMENT CHARACTER}evil"),
         ("half \ud800", "half \N{REPLACEMENT CHARACTER}"),
         ({"half": "\ud800"}, r"{'half': '\ud800'}"),
+        (float("nan"), "NaN"),
+        ({"loss": float("nan"), "best": [-float("inf")]}, '{"loss":NaN,"best":[-Infinity]}'),
+        (b"\x00\xff", r"2 bytes: b'\x00\xff'"),
+        ({"key": b"x" * 41}, '{"key":"41 bytes: b\'' + "x" * 40 + "'…\"}"),
+        (Reading(float("nan"), b"!"), '{"value":NaN,"raw":"1 byte: b\'!\'"}'),
     ],
 )
 def test_values_are_shown_as_text(value: Any, text: str) -> None:
-    """Text as it is, other values as JSON, control characters as pictures."""
+    """Text as it is, other values as JSON; NaN is NaN, bytes and controls are visible."""
     assert excerpt(value, 100) == text
 
 

@@ -142,9 +142,10 @@ def test_what_cannot_be_read_says_where(tmp_path: Path) -> None:
     """Broken JSON and YAML with their line, a missing file, another kind of file, no UTF-8."""
     assert "rubrics.json:2: it cannot be read as JSON" in faults(tmp_path, '{"version":\n')[0]
     assert "r.yaml:2: it cannot be read as YAML" in faults(tmp_path, "a: 1\nb: c: d", "r.yaml")[0]
-    assert "put in quotes" in faults(tmp_path, "b: c: d", "r.yaml")[0]
+    assert "[ or { in quotes" in faults(tmp_path, "b: c: d", "r.yaml")[0]
     tab = faults(tmp_path, "rubrics:\n\t- id: a", "r.yaml")[0]
-    assert tab.endswith("To mend it: write spaces in place of the tab")
+    assert "the line is indented with a tab" in tab
+    assert "replace tabs with spaces" in tab
     assert "rubric files end in" in faults(tmp_path, "x", "r.txt")[0]
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load_rubrics(tmp_path / "none.json")

@@ -143,7 +143,7 @@ def test_a_wrong_address_says_which_part_is_wrong() -> None:
 math:sqrtt: the target cannot be used: 'math' has no attribute 'sqrtt'
 To mend it: did you mean 'sqrt'?\
 """)
-    with pytest.raises(TargetError, match="'answer' is not an address"):
+    with pytest.raises(TargetError, match="'answer' is not the address of a target"):
         as_target("answer")
 
 

@@ -25,7 +25,9 @@ from proctor.cli.options import history_option, json_option, shown
 @click.option(
     "--accept-changes", is_flag=True, help="Compare although the evaluators are not the same."
 )
-@click.option("--flips", default=10, show_default=True, help="Show so many turned samples.")
+@click.option(
+    "--flips", default=10, show_default=True, help="Show N samples whose verdict changed."
+)
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it too.")
 @history_option()
 @json_option()

@@ -11,6 +11,7 @@ from proctor.cli.options import Decorator, budget_from, pairs, together, value
 from proctor.errors import ConfigError
 
 USUAL_FILE = Path("eval.yaml")
+MAP_FORM = "COLUMN=FIELD, such as question=input"
 
 
 def file_argument() -> Decorator:
@@ -45,7 +46,11 @@ def dataset_options() -> Decorator:
             "or a folder.",
         ),
         click.option(
-            "--map", "mapping", metavar="COLUMN=FIELD", multiple=True, help="Map a column."
+            "--map",
+            "mapping",
+            metavar="COLUMN=FIELD",
+            multiple=True,
+            help="Read a field of the samples from this column. Example: question=input.",
         ),
         click.option("--generate-ids", is_flag=True, help="Make ids from the inputs."),
         click.option("--delimiter", metavar="SIGN", help="What separates the cells of a CSV file."),
@@ -162,7 +167,7 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     if options.get("dataset"):
         entry = DatasetEntry(
             options["dataset"],
-            pairs(options["mapping"], "--map") or None,
+            pairs(options["mapping"], "--map", MAP_FORM) or None,
             options["generate_ids"],
             options["delimiter"],
             options["form"],
@@ -208,7 +213,7 @@ def _brings_sessions(options: dict[str, Any]) -> bool:
         return False
     entry = DatasetEntry(
         path,
-        pairs(options["mapping"], "--map") or None,
+        pairs(options["mapping"], "--map", MAP_FORM) or None,
         options["generate_ids"],
         format=options.get("form"),
         pattern=options.get("pattern"),
@@ -241,7 +246,8 @@ def with_parameters(evaluators: Any, given: tuple[str, ...], registry: Any) -> l
             "a parameter cannot be set",
             where="--set",
             problems=problems,
-            fix="`proctor evaluators NAME` lists the parameters of an evaluator",
+            fix="write EVALUATOR.PARAMETER=VALUE with an evaluator of this run; "
+            "`proctor evaluators NAME` lists the parameters of an evaluator",
         )
     return changed
 

@@ -57,9 +57,9 @@ def info(history: str | None, as_json: bool) -> None:
 
 @command.command("prune")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True),
-              help="Keep what began within so many days.")  # fmt: skip
+              help="Keep the runs of the last N days.")  # fmt: skip
 @click.option("--count", "count_", type=click.IntRange(min=1),
-              help="Keep the last so many runs of each name.")  # fmt: skip
+              help="Keep the last N runs of each name.")  # fmt: skip
 @click.option("--cache", is_flag=True,
               help="Also delete the outputs that the cache keeps: those older than --days, "
               "without it all.")  # fmt: skip

@@ -7,7 +7,10 @@ from typing import Any
 import click
 
 from proctor.cli.evaluation import open_mailbox
-from proctor.cli.options import json_option
+from proctor.cli.options import json_option, shown
+
+# A reason may quote what a worker's program said: long texts are cut.
+REASON_WIDTH = 2_000
 
 
 @click.command("mailbox")
@@ -27,6 +30,7 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     Messages that workers hold are counted, and purged too.
     """
     from proctor import codec
+    from proctor.reports.excerpts import line
 
     box = open_mailbox(address, dict)
     letters = box.dead_letters(limit)
@@ -40,11 +44,12 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     if as_json:
         click.echo(codec.encode({"messages": held, "dead_letters": letters, **dropped}))
         return 0
-    click.echo(f"{box.name}: {held:,} messages" + (", dropped" if dropped else ""))
+    click.echo(f"{shown(box.name)}: {held:,} messages" + (", dropped" if dropped else ""))
     for letter in letters:
         click.echo(
-            f"dead letter {letter.id} of {letter.died_at:%Y-%m-%d %H:%M:%S}: {letter.reason}"
+            f"dead letter {shown(letter.id)} of {letter.died_at:%Y-%m-%d %H:%M:%S}: "
+            f"{line(letter.reason, REASON_WIDTH)}"
         )
-        for line in letter.history:
-            click.echo(f"  {line}")
+        for event in letter.history:
+            click.echo(f"  {line(event, REASON_WIDTH)}")
     return 0

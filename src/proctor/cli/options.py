@@ -141,13 +141,17 @@ def pairs(given: Iterable[str], option: str, expected: str = "key=value") -> dic
     """`key=value` options as a mapping; all faults at once."""
     found: dict[str, str] = {}
     problems = []
+    fix = ""
     for text in given:
         key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        is_json = text.lstrip().startswith(("{", "["))
+        if is_json or not equals or not key.strip():
             problems.append(Problem(option, f"expected {expected}, found {text!r}"))
+            if is_json:
+                fix = f"write one pair after each {option}, not JSON: {option} {expected}"
         found[key.strip()] = value
     if problems:
-        raise ConfigError("an option cannot be read", problems=problems)
+        raise ConfigError("an option cannot be read", problems=problems, fix=fix)
     return found
 
 

@@ -60,7 +60,7 @@ def conclude(
             f"no result has a verdict: {report.errors} errors, {report.counts.skipped} skipped"
         )
     for sentence in below:
-        complain(f"below threshold: {sentence}")
+        complain(f"threshold not reached: {sentence}")
     for sentence in doubts:
         complain(f"inconclusive: {sentence}")
     if below:

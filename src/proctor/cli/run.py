@@ -43,7 +43,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")
 @concurrency_option()
 @click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")
-@click.option("--limit", type=int, help="Only the first so many samples.")
+@click.option("--limit", type=int, help="Run only the first N samples.")
 @click.option(
     "--shuffle",
     metavar="[SEED]",

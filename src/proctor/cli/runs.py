@@ -13,8 +13,8 @@ from proctor.cli.options import history_option, json_option
 @click.command("runs")
 @filter_options()
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
-              help="At most so many.")  # fmt: skip
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
+              help="Show at most N runs.")  # fmt: skip
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip the first N runs.")
 @history_option()
 @json_option()
 def command(limit: int, offset: int, history: str | None, as_json: bool, **filters: Any) -> None:

@@ -16,6 +16,7 @@ from proctor.cli.options import (
     json_option,
     quiet_option,
     redact_option,
+    shown,
 )
 from proctor.cli.session_scoring import (
     judged_by,
@@ -192,7 +193,7 @@ def _tell(learned: Learned, output: Path, options: dict[str, Any]) -> None:
             click.echo(codec.encode_pretty(told))
         elif not options["quiet"]:
             for rubric in learned.rubrics:
-                click.echo(f"{rubric.name}: {_agreed(learned.by_rubric[rubric.id])}")
+                click.echo(f"{shown(rubric.name)}: {_agreed(learned.by_rubric[rubric.id])}")
             click.echo(f"total: {_agreed(learned.total)}")
             if asked := asked_in_words(learned.asked):
                 click.echo(f"models: {asked}")

@@ -20,6 +20,7 @@ from proctor.cli.options import (
     json_option,
     quiet_option,
     redact_option,
+    shown,
     together,
 )
 from proctor.cli.session_learning import learn
@@ -117,7 +118,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 @click.option("--pattern", metavar="GLOB", help="Only files that fit it, such as *.jsonl.")
 @click.option("--parallel", type=click.IntRange(1), default=5, show_default=True,
               help="Sessions in hand at a time.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many sessions.")
+@click.option("--limit", type=click.IntRange(1), help="Score only the first N sessions.")
 @click.option("--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED,
               help="Go on with what is missing.")  # fmt: skip
 @click.option("--allow-changes", is_flag=True, help="Resume although something has changed.")
@@ -246,7 +247,8 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     else:
         for one in found:
             low, high = scale_of(one, found.scale or USUAL_SCALE)
-            click.echo(f"{one.id}: {one.name} (weight {one.weight:g}, scale {low:g} to {high:g})")
+            weight = f"weight {one.weight:g}, scale {low:g} to {high:g}"
+            click.echo(f"{shown(one.id)}: {shown(one.name)} ({weight})")
 
 
 SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)

@@ -20,7 +20,7 @@ from proctor.cli.options import complain, history_option, json_option
 )
 @click.option("--name", help="The name under which the run is kept.")
 @click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")
-@click.option("--limit", type=int, help="Only the first so many samples.")
+@click.option("--limit", type=int, help="Run only the first N samples.")
 @click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
 @history_option()
 @json_option()

@@ -35,7 +35,7 @@ from proctor.cli.options import complain, json_option
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="After so many a request is set aside.",
+    help="Set a request aside after N deliveries.",
 )
 @click.option("--until-empty", is_flag=True, help="End when nothing is left to do.")
 @click.option(

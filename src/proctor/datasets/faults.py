@@ -37,6 +37,22 @@ class Unfit(ValueError):
         self.faults = faults
 
 
+class SharedLine(int):
+    """The line of a sample that begins on the same line as others; `sample` counts from 1.
+
+    >>> line = SharedLine(1, sample=3)
+    >>> (line == 1, line.sample)
+    (True, 3)
+    """
+
+    sample: int
+
+    def __new__(cls, line: int, sample: int) -> SharedLine:
+        made = super().__new__(cls, line)
+        made.sample = sample
+        return made
+
+
 # Told of a position (a line, an index; 0 in a file is the file itself) and what is wrong there.
 # One who wants to stop raises; one who wants them all takes a note.
 Refuse = Callable[[int, Sequence[Fault]], None]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import codecs
 import difflib
-import gzip
+import errno
 import stat
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError
+from proctor.gzip_reader import open_gzip
+from proctor.utf8 import describe_byte, how_to_convert
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024
 NAMES_LOOKED_AT = 10_000
 GZIP = b"\x1f\x8b"
-# A compressed file is refused when it grows by more than this, beyond this size.
-MOST_COMPRESSED = 200
-LARGEST_DECOMPRESSED = 512 * 1024 * 1024
 
 
 def check_file(path: Path) -> None:
@@ -53,11 +52,15 @@ def open_data(path: Path) -> BinaryIO:
         raise _unreadable(path, error) from None
     if file.peek(2).startswith(GZIP) or path.name.lower().endswith(".gz"):  # type: ignore[attr-defined]
         file.close()
-        file = cast(BinaryIO, _Decompressed(path))
+        file = open_gzip(path, partial(_cannot_decompress, path))
     start = file.read(4)
     if encoding := _other_encoding(start):
         file.close()
-        raise DatasetError(f"the file is {encoding}", where=str(path), fix="save it as UTF-8")
+        raise DatasetError(
+            f"the file is {encoding}, not UTF-8",
+            where=str(path),
+            fix=how_to_convert(encoding, str(path)),
+        )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
 
@@ -74,41 +77,18 @@ def _other_encoding(start: bytes) -> str:
     return "UTF-32" if start.count(0) > 2 else "UTF-16"
 
 
-class _Decompressed(gzip.GzipFile):
-    """A compressed file, read within bounds; every way in which that fails is a `DatasetError`."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "rb")
-        self._path = path
-        self._compressed = path.stat().st_size
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            size = LARGEST_DECOMPRESSED + 1
-        return self._bounded(super().read, size)
-
-    def readline(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            size = MAX_LINE_BYTES
-        return self._bounded(super().readline, size)
-
-    def _bounded(self, read: Callable[[int], bytes], size: int) -> bytes:
-        try:
-            data = read(size)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DatasetError(
-                f"it cannot be decompressed: {error}",
-                where=str(self._path),
-                fix="check that the file is complete and compressed with gzip",
-            ) from None
-        position = self.tell()
-        if position > LARGEST_DECOMPRESSED and position > MOST_COMPRESSED * self._compressed:
-            raise DatasetError(
-                f"more than {MOST_COMPRESSED} bytes come out of each compressed byte",
-                where=str(self._path),
-                fix="if the file is meant to be like this, decompress it first",
-            )
-        return data
+def _cannot_decompress(path: Path, error: Exception) -> DatasetError:
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return DatasetError(
+            f"the compressed file is refused: {error.strerror}",
+            where=str(path),
+            fix=f"decompress it first: gunzip {path}",
+        )
+    return DatasetError(
+        f"it cannot be decompressed: {error}",
+        where=str(path),
+        fix="check that the file is complete and compressed with gzip",
+    )
 
 
 def numbered_lines(
@@ -129,13 +109,18 @@ def decoded(line: bytes) -> str | Fault:
     """A line as text, or where it stops being UTF-8.
 
     >>> str(decoded(b"caf\\xe9"))
-    'not UTF-8: byte 0xe9 at offset 3 of the line'
+    "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252"
     """
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        what = f"not UTF-8: byte 0x{line[error.start]:02x} at offset {error.start} of the line"
-        return Fault("", what, "save the file as UTF-8")
+        return not_utf8(line, error.start, error.start)
+
+
+def not_utf8(data: bytes, position: int, offset: int) -> Fault:
+    """The fault of a byte that is not UTF-8, `offset` bytes into its line."""
+    what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
+    return Fault("", what, how_to_convert())
 
 
 def _complete(line: bytes, max_line_bytes: int) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.datasets.faults import Fault, Refuse, Unfit, shortened
-from proctor.datasets.files import open_data
+from proctor.datasets.faults import Fault, Refuse, SharedLine, Unfit, shortened
+from proctor.datasets.files import not_utf8, open_data
 from proctor.datasets.jsonl import NotANumber, read_record, refuse_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
 from proctor.datasets.record import RecordReader, Rules
 from proctor.datasets.stream import FileStream
-from proctor.errors import nearest
+from proctor.errors import SHOWN_AT_MOST, nearest
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
@@ -117,8 +117,12 @@ class JSONDataset:
             return
         name = _list_in(value)
         if name is None:
-            raise _Broken(0, _without_list(value))
+            raise _Broken(0, _without_list(value, self.stream.path))
+        if rivals := _rivals(value, name):
+            raise _Broken(0, _several_lists(value, [name, *rivals], self.stream.path))
         recognised = f"a JSON object with a list under {name!r}"
+        if others := [str(key) for key in value if key != name]:
+            recognised += f"; other keys are not read: {_listed(others)}"
         self.stream.details = {"format": "json", "recognised": recognised}
         yield from document.items(document.start_of(name, start))
 
@@ -128,7 +132,7 @@ class JSONDataset:
         return isinstance(value, dict) and not known.isdisjoint(value) and _list_in(value) is None
 
     def _text(self, refuse: Refuse) -> str | None:
-        with open_data(self.stream.path) as file:
+        with open_data(self.stream.file) as file:
             data = file.read(LARGEST_DOCUMENT + 1)
         if len(data) > LARGEST_DOCUMENT:
             what = f"the document is larger than {LARGEST_DOCUMENT:,} bytes"
@@ -137,9 +141,9 @@ class JSONDataset:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            what = f"not UTF-8: byte 0x{data[error.start]:02x}"
+            start = data.rfind(b"\n", 0, error.start) + 1
             line = data.count(b"\n", 0, error.start) + 1
-            refuse(line, [Fault("", what, "save the file as UTF-8")])
+            refuse(line, [not_utf8(data, error.start, error.start - start)])
             return None
         if not text.strip(_BLANK):
             what = "no samples: the file is empty"
@@ -206,21 +210,26 @@ class _Document:
         position = self.skip_blank(start + 1)
         if self.text.startswith("]", position):
             raise _Broken(0, Fault("", "no samples: the list is empty"))
+        places = _Places(self)
         while True:
             _, end = self.value(position)
-            yield self.line(position), self.text[position:end]
-            position = self.skip_blank(end)
-            if self.text.startswith("]", position):
-                return position + 1
-            self._expect(",", position)
-            position = self.skip_blank(position + 1)
+            comma = self.skip_blank(end)
+            following = self.skip_blank(comma + 1) if self.text.startswith(",", comma) else None
+            yield places.of(position, following), self.text[position:end]
+            if self.text.startswith("]", comma):
+                return comma + 1
+            self._expect(",", comma)
+            position = self.skip_blank(comma + 1)
 
     def sequence(self, position: int) -> Iterator[tuple[int, str]]:
         """The text of each value that follows the other."""
+        places = _Places(self)
         while position < len(self.text):
             _, end = self.value(position)
-            yield self.line(position), self.text[position:end]
-            position = self.skip_blank(end)
+            following = self.skip_blank(end)
+            is_last = following >= len(self.text)
+            yield places.of(position, None if is_last else following), self.text[position:end]
+            position = following
 
     def start_of(self, name: str, position: int) -> int:
         """Where the value of a key begins, in the object that begins at a position."""
@@ -263,6 +272,25 @@ class _Document:
         return _Broken(error.lineno, Fault("", what, "correct the JSON at this place"))
 
 
+class _Places:
+    """Where the samples of a document begin; one that shares its line has its number as well."""
+
+    def __init__(self, document: _Document) -> None:
+        self._document = document
+        self._count = 0
+        self._line_before = 0
+
+    def of(self, position: int, following: int | None) -> int:
+        """The place of the next sample; `following` is where the one after it begins, if any."""
+        self._count += 1
+        line = self._document.line(position)
+        text = self._document.text
+        ends_line = following is None or text.find("\n", position, following) >= 0
+        is_shared = line == self._line_before or not ends_line
+        self._line_before = line
+        return SharedLine(line, self._count) if is_shared else line
+
+
 def _list_in(value: Any) -> str | None:
     """The key under which an object holds a list of records."""
     if not isinstance(value, dict) or "input" in value:
@@ -270,11 +298,65 @@ def _list_in(value: Any) -> str | None:
     return next((key for key in RECORD_KEYS if isinstance(value.get(key), list)), None)
 
 
-def _without_list(value: Any) -> Fault:
+def _record_lists(value: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The lists of objects in an object, by key."""
+    return {
+        str(key): item
+        for key, item in value.items()
+        if isinstance(item, list) and item and all(isinstance(one, dict) for one in item[:1])
+    }
+
+
+def _rivals(value: Mapping[str, Any], name: str) -> list[str]:
+    """Other keys whose lists look like samples too: their objects have keys in common."""
+    lists = _record_lists(value)
+    own = lists.get(name)
+    if own is None:
+        return []
+    return [key for key, item in lists.items() if key != name and own[0].keys() & item[0].keys()]
+
+
+def _several_lists(value: Mapping[str, Any], names: Sequence[str], path: Path) -> Fault:
+    lists = _record_lists(value)
+    counts = _listed(f"{name!r} ({len(lists[name]):,})" for name in names)
+    what = f"several lists of the object may be the samples: {counts}"
+    return Fault("", what, _how_to_choose(names[0], path))
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names for a message: all of them, up to a number that is still readable."""
+    shown = [shortened(name) for name in names]
+    more = f", … and {len(shown) - SHOWN_AT_MOST} more" if len(shown) > SHOWN_AT_MOST else ""
+    return ", ".join(shown[:SHOWN_AT_MOST]) + more
+
+
+def _how_to_choose(name: str, path: Path) -> str:
+    """What to type to write one list of an object into a file."""
+    new = f"{path.name.removesuffix('.gz').removesuffix('.json')}-{name}.json"
+    opened = "__import__('gzip').open" if path.name.endswith(".gz") else "open"
+    return (
+        f"write one of the lists to a file of its own, for example: python -c "
+        f'"import json; json.dump(json.load({opened}({str(path)!r}))[{name!r}], '
+        f"open({new!r}, 'w'))\""
+    )
+
+
+def _without_list(value: Any, path: Path) -> Fault:
     if not isinstance(value, dict):
         return Fault("", "no samples: the document is neither a list nor an object")
-    keys = ", ".join(map(str, value)) or "none"
+    keys = _listed(map(str, value)) or "none"
     likely = next((told for key in value if "did you" in (told := nearest(key, RECORD_KEYS))), "")
     fix = f"put the samples into a list, alone or under {', '.join(RECORD_KEYS)}"
-    what = f"no samples: the object has no list of them; its keys are: {shortened(keys)}"
+    what = f"no samples: the object has no list of them; its keys are: {keys}"
+    lists = _record_lists(value)
+    if lists:
+        counts = _listed(f"{key!r} ({len(item):,})" for key, item in lists.items())
+        what = (
+            f"no samples: the keys {', '.join(RECORD_KEYS)} are missing; the keys are: {keys}; "
+            f"lists of objects are under: {counts}"
+        )
+        fix = (
+            f"{_how_to_choose(next(iter(lists)), path)}; if the file holds chats or traces, name "
+            "their format: --format NAME"
+        )
     return Fault("", what, f"{likely} {fix}".strip())

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.datasets.census import Census
-from proctor.datasets.faults import Rows, Unfit, one_bad, refuse_at_once
+from proctor.datasets.faults import Rows, SharedLine, Unfit, one_bad, refuse_at_once
 from proctor.datasets.files import check_file
 from proctor.datasets.record import RecordReader
 from proctor.errors import DatasetError
@@ -82,4 +82,6 @@ class FileStream:
         return seen.st_size, seen.st_mtime_ns
 
     def _place(self, line: int) -> str:
+        if isinstance(line, SharedLine):
+            return f"{self.path}:{line}, sample {line.sample}"
         return f"{self.path}:{line}" if line else str(self.path)

@@ -82,7 +82,7 @@ def text_count(
     separator: str | None = None,
     distinct: bool = False,
 ) -> Score:
-    """Passes if the output has so many words, sentences, paragraphs, bullets and so on.
+    """Passes if the output has the wanted number of words, sentences, paragraphs or bullets.
 
     `of` is one of characters, words, capital_words (all in capitals), sentences, lines (that are
     not empty), paragraphs, bullets, numbered_items, headings, highlights (*so* or **so**),
@@ -133,7 +133,7 @@ def occurrences(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Score:
-    """Passes if a text, or what a regular expression matches, occurs so many times in the output.
+    """Passes if a text, or what a regular expression matches, occurs the wanted number of times.
 
     `whole_words` looks for the text as whole words ("art" is not in "start"); a text that begins
     or ends with a sign is bound to no word there. For a pattern only `case_sensitive` counts; it

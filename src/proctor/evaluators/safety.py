@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LOCAL, JUDGE = "local", "judge"
 NO_WORDS = "there are no words in Latin letters to judge; the local method knows English"
-FOREIGN = "hardly any of its words is known; the local method knows English"
+FOREIGN = "most of its words are unknown: without a judge only English text can be checked"
 _MOST_WORDS, _MOST_TOLD = 5, 10
 
 

@@ -154,7 +154,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionCheck:
-    """Passes if the models used at most so many tokens, input and output together.
+    """Passes if the models used at most `max_tokens` tokens, input and output together.
 
     Counted is what the target told, or else all model calls of the session. Where no call was
     recorded, or one did not tell its usage, it is unknown whether the limit was kept (unless the
@@ -194,7 +194,7 @@ def slice_contains(
     predicate: Any = None,
     min_count: int = 1,
 ) -> SessionCheck:
-    """Passes if the session has at least so many events of a type that a condition holds for.
+    """Passes if at least `min_count` events of a type fulfil a condition.
 
     `type` is one of ours (`ToolCall`, `Message`, `ModelCall`) or your own class; in a file its
     name, or `module:Class`. `predicate` is a function of the event, in a file `module:function`,

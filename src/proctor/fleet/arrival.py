@@ -1,4 +1,4 @@
-"""Requests must arrive as they were sent: values that would change on the way are refused."""
+"""Refuse requests whose values would change on the way to a worker."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from proctor.records.trial import Configuration
 
 LONGEST_VALUE = 60
 FIX = (
-    "use what JSON can hold (texts, numbers, true, false, null, lists, mappings with text keys), "
-    "or give the mailbox the types of the samples: body_type=EvalRequest[Input, Expected]"
+    "use values that JSON supports (strings, numbers, true, false, null, lists, mappings with "
+    "string keys), or declare the types of the samples: body_type=EvalRequest[Input, Expected]"
 )
 
 
 def check_arrival(
     requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[EvalRequest[Any, Any]]
 ) -> None:
-    """Refuse requests of which a worker would receive something else; names sample and value."""
+    """Raise `MessageRefused` if a worker would receive other values; name samples and values."""
     problems = [
         Problem(f"sample {request.sample.id!r}", change)
         for request in batch
@@ -33,7 +33,7 @@ def check_arrival(
     if problems:
         count = "1 request" if len(problems) == 1 else f"{len(problems)} requests"
         raise MessageRefused(
-            f"{count} would change on the way to a worker",
+            f"the values of {count} would change on the way to a worker",
             where=requests.name,
             problems=problems[:SHOWN_AT_MOST],
             fix=FIX,
@@ -46,7 +46,7 @@ def check_dataset(
     configurations: Sequence[Configuration],
     limit: int | None = None,
 ) -> bool:
-    """Refuse a whole dataset before anything of it is sent; False if it can be read only once."""
+    """Check a whole dataset before sending; return False if it can be read only once."""
     if source.inspect().fingerprint is None:
         return False
     options: Sequence[Configuration] = configurations
@@ -66,12 +66,12 @@ def find_change(requests: Mailbox[EvalRequest[Any, Any]], request: EvalRequest[A
     except MessageRefused as error:
         return error.what
     except ValueError as error:
-        return f"it could not be read again: {error}"
+        return f"the worker could not read it: {error}"
     return describe_changes(request, received)
 
 
 def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, Any]) -> str:
-    """Say which value of a request is another after the way; empty if none is."""
+    """Say which value of a request differs after the transfer; empty if none does."""
     pairs = (
         ("id", request.sample.id, received.sample.id),
         ("input", request.sample.input, received.sample.input),
@@ -86,7 +86,7 @@ def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, 
 
 
 def _changes(sent: Any, got: Any, path: str) -> Iterator[str]:
-    """Where two values differ, by path; kinds of values count, and NaN equals NaN.
+    """List the paths at which two values differ; types count, and NaN equals NaN.
 
     >>> list(_changes({"a": [1, (2, 3)]}, {"a": [1, [2, 3]]}, "input"))
     ['input.a.1: a tuple arrives as a list']
@@ -108,7 +108,7 @@ def _changes_in_mapping(
 ) -> Iterator[str]:
     for key, value in sent.items():
         if key not in got:
-            yield f"{path}: the key {_shown(key)} does not arrive as it is"
+            yield f"{path}: the key {_shown(key)} arrives changed"
         else:
             yield from _changes(value, got[key], f"{path}.{key}")
     if len(got) != len(sent):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+
+from proctor.records.lossless import restored_result
+from proctor.records.trial import EvalResult
 
 T = TypeVar("T")
 
@@ -19,7 +22,8 @@ def as_record(body: Any, kind: type[T]) -> T:
     if isinstance(body, kind):
         return body
     try:
-        return msgspec.convert(body, kind)
+        record = msgspec.convert(body, kind)
+        return cast(T, restored_result(record)) if isinstance(record, EvalResult) else record
     except ValueError:
         raise
     except Exception as error:

@@ -31,6 +31,7 @@ from proctor.fleet.errands import request_id
 from proctor.fleet.expectation import expectation
 from proctor.fleet.ray_actor import Answer, TrialActor
 from proctor.fleet.ray_pool import Pool, Seat, Wanted, cause
+from proctor.records.lossless import restored_result
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
@@ -213,7 +214,7 @@ class Trials:
         if answer.result is None:
             raise StopRun(answer.stop, fix=answer.fix)
         delivery = Delivery(self._run_id, request.request_id, seat.name, count)
-        return msgspec.structs.replace(answer.result, delivery=delivery)
+        return msgspec.structs.replace(restored_result(answer.result), delivery=delivery)
 
 
 def _written(request: EvalRequest[Any, Any]) -> bytes:

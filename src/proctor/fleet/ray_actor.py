@@ -20,6 +20,7 @@ from proctor.errors import StopRun
 from proctor.fleet.expectation import expectation
 from proctor.fleet.worker import worker_name
 from proctor.history.payload import written
+from proctor.records.lossless import tagged_result
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata, Spent
 from proctor.records.trial import EvalResult
@@ -35,7 +36,7 @@ class Introduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What became of a request: its result, or why the whole run must end.
+    """What became of a request: its result, tagged as in the history, or why the run must end.
 
     `spent` is what its model calls used, where the run has a budget.
     """
@@ -95,7 +96,7 @@ class TrialActor:
         sessions.warnings.set(warned)
         stopped = None
         try:
-            result = written(await self._within_its_time(asked))[1]
+            result = tagged_result(written(await self._within_its_time(asked))[1])
         except StopRun as told:
             result, stopped = None, told
         return codec.encode(

@@ -158,10 +158,11 @@ class Worker:
             raise StopRun(crew.told.what, fix=crew.told.fix)
         if outbox.blocked is not None:
             raise MailboxFull(
-                f"nobody collects results, and there is no room for more: {outbox.blocked.what}; "
-                f"{outbox.tally.sent} results were sent, {outbox.tally.returned} requests returned",
+                "the mailbox of the results is full and nothing collects them: "
+                f"{outbox.blocked.what}; {outbox.tally.sent} results were sent, "
+                f"{outbox.tally.returned} requests returned",
                 where=outbox.blocked.where,
-                fix="collect results while the loop runs, in another thread or process, or give "
+                fix="collect results in another thread or process while the loop runs, or give "
                 "their mailbox a larger capacity",
             )
         return outbox.tally

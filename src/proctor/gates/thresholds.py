@@ -1,4 +1,4 @@
-"""Thresholds: is every number at least what it should be?"""
+"""Thresholds: check that every metric is at least as high as required."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from proctor.records.numbers import is_number, read_percent
 from proctor.records.report import EvalReport
 from proctor.records.rubric_scores import TOTAL_SCORE, Columns, columns_in
 
-MEASURED = ("latency_ms.", "tokens.")
-# What has a unit of its own is no share of anything.
-WITH_UNIT = (*MEASURED, "cost.", "judges.")
+# Lower is better for these metrics, so a lowest allowed value makes no sense. Each prefix has its
+# alternative: what to type to limit such a metric.
+LOWER_IS_BETTER = {
+    "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
+    "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
+    "proctor gate RUN --baseline NAME --metric latency_ms.mean=10%",
+    "tokens.": "stop the run at a limit: --budget tokens=100000; or compare with an earlier run: "
+    "proctor gate RUN --baseline NAME --metric tokens.mean=10%",
+    "cost.": "stop the run at a limit in US dollars: --budget cost=5; or compare with an earlier "
+    "run: proctor gate RUN --baseline NAME --metric cost.mean=10%",
+    "judges.": "stop the run at a limit: --budget tokens=100000 or --budget cost=5",
+}
 DEFAULT_METRIC = "strict_pass_rate"
 
 
 class Percent(float):
-    """A threshold that was given in percent: 80 % is 0.8 of a share, and 4 on a scale to 5."""
+    """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
 
 
 def read_share(given: Any, where: str) -> float:
-    """A share from a file, an option or Python: a number, or a text such as 0.8 or 80%.
+    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
 
     >>> read_share("80%", "fail_under"), read_share(0.5, "fail_under")
     (0.8, 0.5)
@@ -47,7 +56,7 @@ def read_share(given: Any, where: str) -> float:
 
 
 def read_thresholds(given: Any, where: str) -> dict[str, float]:
-    """The least value of each metric; a bare number or percentage is for the strict pass rate."""
+    """Read the lowest allowed value of each metric; a number alone is for the strict pass rate."""
     named = given if isinstance(given, Mapping) else {DEFAULT_METRIC: given}
     found: dict[str, float] = {}
     problems: list[Problem] = []
@@ -68,21 +77,15 @@ def read_thresholds(given: Any, where: str) -> dict[str, float]:
 
 
 def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
-    """Each threshold in the unit of its metric: percent of a total are of the greatest score.
+    """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
 
-    Refused are percent of what is no share, and a total that its scale has not.
+    Raises `ConfigError` for a total score outside its scale.
     """
     scale = rubrics.scale if rubrics.columns else None
     return {metric: _own(metric, least, scale) for metric, least in thresholds.items()}
 
 
 def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
-    if isinstance(least, Percent) and metric.startswith(WITH_UNIT):
-        raise ConfigError(
-            f"the threshold of {metric} is {100 * least:g} %, and it is no share of anything",
-            where="fail_under",
-            fix="give it in its own unit, without a percent sign",
-        )
     if metric != TOTAL_SCORE or scale is None:
         return least
     low, high = scale
@@ -90,25 +93,26 @@ def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
     if not low <= told <= high:
         share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
         raise ConfigError(
-            f"the threshold of {metric} is {share}{told:g}, and its scale is from {low:g} to "
+            f"the threshold of {metric} is {share}{told:g}, but its scale is from {low:g} to "
             f"{high:g}",
             where="fail_under",
-            fix=f"give a score on the scale, or a share of {high:g} such as 80%",
+            fix=f"write a score from {low:g} to {high:g}, or a percentage of {high:g} such as 80%",
         )
     return told
 
 
 def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
-    """What is below its threshold, in words; every configuration must reach every threshold.
+    """Say which metrics do not reach their threshold, in any configuration.
 
-    A metric without a value (nothing could be scored) is below any threshold.
+    A metric without a value does not reach its threshold: no result could be scored.
     """
+    refuse_lower_is_better(thresholds)
     tables = report.by_configuration or {"": report.metrics}
     refuse_unknown(thresholds, report.metrics)
     thresholds = in_own_unit(thresholds, columns_in(report.metadata))
     return [
-        f"{metric}{f' of {configuration}' if configuration else ''} is "
-        f"{_say(table.get(metric))}, below {least:g}"
+        f"{metric}{f' of {configuration}' if configuration else ''} "
+        f"{_describe_shortfall(table.get(metric), least)}"
         for metric, least in thresholds.items()
         for configuration, table in tables.items()
         if _is_below(table.get(metric), least)
@@ -118,9 +122,10 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
 def refuse_unknown(
     thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()
 ) -> None:
-    """Refuse a threshold for a metric that there is not.
+    """Raise `ConfigError` for a threshold of an unknown metric.
 
-    What a custom metric will give is not known before it has; anything under its name is let be.
+    A name that starts with the name of a `custom` metric is accepted: which values a custom metric
+    returns is known only after it was computed.
     """
     own = list(custom)
     names, beginnings = set(known), tuple(f"{name}." for name in own)
@@ -136,11 +141,11 @@ def refuse_unknown(
         problems = [
             Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()
         ]
-        raise ConfigError("some metrics are not known", where="fail_under", problems=problems)
+        raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 
 def likely(metric: str, known: Iterable[str]) -> str:
-    """Which metric was probably meant: that of an evaluator, one that begins so, or the nearest.
+    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest.
 
     >>> likely("total", ["cost.total", "total_score"])
     "did you mean 'total_score'?"
@@ -154,7 +159,8 @@ def likely(metric: str, known: Iterable[str]) -> str:
 
 
 def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
-    """Refuse what is no number, and a share over 1 (80 where 0.8 or 80% is meant)."""
+    """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
+    refuse_lower_is_better(thresholds)
     problems = [
         Problem(metric, what)
         for metric, least in thresholds.items()
@@ -164,7 +170,7 @@ def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
         raise ConfigError(problems[0].what, where="fail_under", fix=_WRITE_SHARE)
     if problems:
         raise ConfigError(
-            "some thresholds cannot be reached",
+            "no run can reach some of the thresholds",
             where="fail_under",
             problems=problems,
             fix=_WRITE_SHARE,
@@ -174,12 +180,27 @@ def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
 _WRITE_SHARE = "write a number such as 0.8, or 80%"
 
 
+def refuse_lower_is_better(thresholds: Iterable[str]) -> None:
+    """Raise `ConfigError` for a metric of which less is better, with what limits it instead."""
+    fixes = {
+        metric: fix
+        for metric in thresholds
+        for prefix, fix in LOWER_IS_BETTER.items()
+        if metric.startswith(prefix)
+    }
+    if fixes:
+        names = ", ".join(fixes)
+        raise ConfigError(
+            f"a threshold is the lowest allowed value, but lower is better for {names}",
+            where="fail_under",
+            fix=";\n  ".join(dict.fromkeys(fixes.values())),
+        )
+
+
 def _why_unreachable(metric: str, least: float) -> str:
-    if metric.startswith(MEASURED):
-        return f"{metric} is better the smaller it is, and a threshold here is a least value"
     is_share = metric.endswith(("rate", "accuracy"))
     if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
-        return f"the threshold of {metric} is {least:g}, and a share lies from 0 to 1"
+        return f"the threshold of {metric} is {least:g}, but its values are from 0 to 1"
     return ""
 
 
@@ -187,5 +208,7 @@ def _is_below(metric: MetricValue | None, least: float) -> bool:
     return metric is None or metric.value is None or metric.value < least
 
 
-def _say(metric: MetricValue | None) -> str:
-    return "unknown" if metric is None or metric.value is None else f"{metric.value:.4g}"
+def _describe_shortfall(metric: MetricValue | None, least: float) -> str:
+    if metric is None or metric.value is None:
+        return f"has no value, because no result was scored; the threshold is {least:g}"
+    return f"is {metric.value:.4g}, below {least:g}"

@@ -18,6 +18,7 @@ from proctor.genai.server_tools import (
     name_of,
     tells_result,
 )
+from proctor.genai.texts import BREAK, join_texts
 from proctor.genai.values import arguments_in, decoded, plain, text_or_none
 from proctor.records.session import Message, Role, ToolCall
 
@@ -158,6 +159,8 @@ def _read(given: Mapping[str, Any], otherwise: str, turns: Turns) -> Iterator[tu
     said = _Said(given, role, is_item=kind is not None)
     for part in [given] if kind else _parts(given, role):
         what = _kind(part)
+        if what is not None:
+            said.kept.append(BREAK)
         if what == "thought":
             turns.thoughts.append(plain(part))
         elif what == "result":
@@ -210,13 +213,14 @@ class _Said:
 
     def _told(self, *, is_empty: bool = False) -> Iterator[tuple[Message, bool]]:
         yield from self._results
-        if self.kept or self._calls or is_empty:
+        kept = [part for part in self.kept if part is not BREAK]
+        if kept or self._calls or is_empty:
             given, role = self._given, self._role
             call_id = given.get("tool_call_id") or given.get("toolCallId")
             name = given.get("name")
             message = Message(
                 role,
-                _content(self.kept),
+                _content(self.kept, role),
                 name if isinstance(name, str) and not self._is_item else None,
                 tuple(self._calls),
                 text_or_none(call_id or given.get("id")) if role == "tool" else None,
@@ -331,12 +335,15 @@ def _is_part(thing: Any) -> bool:
     return isinstance(thing, Mapping) and thing.get("type") in kinds
 
 
-def _content(parts: Sequence[Any]) -> Any:
+def _content(parts: Sequence[Any], role: str) -> Any:
     """The text of a message; its parts where some are no text."""
-    texts = [_text(part) for part in parts]
+    texts = [BREAK if part is BREAK else _text(part) for part in parts]
     if all(text is not None for text in texts):
-        return "\n".join(text for text in texts if text)
-    return [plain(part) for part in parts]
+        # Parts of OpenTelemetry have their text under "content"; its conventions do not say that
+        # such texts belong together, so each begins on its own line.
+        apart = any(isinstance(part, Mapping) and "content" in part for part in parts)
+        return join_texts((text for text in texts if text), "" if apart else role)
+    return [plain(part) for part in parts if part is not BREAK]
 
 
 def _text(part: Any) -> str | None:
@@ -386,7 +393,7 @@ def _result(part: Mapping[str, Any]) -> Message:
         # The Vercel SDK tells of which kind a result is.
         given = given["value"]
     if isinstance(given, list | tuple):
-        given = _content(given)
+        given = _content(given, "tool")
     names = ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "callId", "id")
     ids = (inside.get(key) for key in names)
     name = _tool_name(inside)

@@ -1,4 +1,4 @@
-"""What is read from a history is looked at before it is used: a damaged file is told in words."""
+"""Check what is read from a history before it is used, and explain what is damaged."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ BROKEN = (
     struct.error,
     zlib.error,
 )
-# A plan with more trials than this is none: a damaged position must not ask for so much memory.
+# No plan has more trials than this: a damaged position must not allocate a lot of memory.
 MOST_POSITIONS = 20_000_000
 
 
 def damaged(run_id: str, what: str) -> HistoryError:
-    """The error for results that cannot be what was written."""
+    """Make the error for stored results that differ from what was written."""
     return HistoryError(
         f"the history is damaged: the results of run {run_id} cannot be read ({what})",
         fix=f"restore the history from a backup, or delete the run: proctor delete {run_id}",
@@ -41,7 +41,7 @@ def damaged(run_id: str, what: str) -> HistoryError:
 
 
 def sound(run_id: str, what: str, read: Callable[[], T]) -> T:
-    """What `read` gives; if it fails, the error that says what is damaged."""
+    """Return what `read` returns; raise `HistoryError` with what is damaged if it fails."""
     try:
         return read()
     except BROKEN as error:
@@ -54,7 +54,7 @@ def _said(error: BaseException) -> str:
 
 
 class BlockCheck:
-    """Checks the columns of a run's blocks as they are read, each by its name."""
+    """Check the columns of a run's blocks as they are read."""
 
     def __init__(self, run: RunMetadata) -> None:
         self._run_id = run.run_id
@@ -64,52 +64,52 @@ class BlockCheck:
         self._places = struct.Struct(f"<IH{size - 6}x")
 
     def row(self, columns: Sequence[str], row: Sequence[Any], checksums: Any) -> None:
-        """Raise unless the columns of a block are as they were written, and agree."""
+        """Raise `HistoryError` unless the columns of a block are intact and consistent."""
         if checksums is not None:
             for name, value in zip(columns, row, strict=True):
                 if name != "id":
                     self.intact(checksums, name, value)
             return
-        # Older blocks have no checksums: what they hold is looked at instead.
+        # Older blocks have no checksums, so their content is checked.
         count: int | None = None
         for name, value in zip(columns, row, strict=True):
             if value is None and name in ("clusters", "error_kinds", "spent"):
                 continue
             found = self._count(name, value)
             if found is not None and count is not None and found != count:
-                raise damaged(self._run_id, f"{name} has {found} entries, expected {count}")
+                raise damaged(self._run_id, f"{name} has {found} entries instead of {count}")
             count = count if found is None else found
 
     def intact(self, checksums: Any, name: str, value: Any) -> None:
-        """Raise unless a column has the checksum that it was written with."""
+        """Raise `HistoryError` unless a column has the checksum that was stored with it."""
         if not sound(self._run_id, name, partial(block.is_intact, checksums, name, value)):
             raise damaged(self._run_id, f"the checksum of its {name.replace('_', ' ')} is wrong")
 
     def counts(self, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-        """The outcomes of all blocks together, from their counts and checksums."""
+        """Add up the outcomes of all blocks, after checking their checksums."""
         totals = [0] * len(OUTCOMES)
         for *counts, checksums in rows:
             stored = sound(self._run_id, "counts", partial(block.counts_as_stored, counts))
             self.intact(checksums, "counts", stored)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         if sum(totals) >= MOST_POSITIONS:
-            raise damaged(self._run_id, "it counts more results than there can be")
+            raise damaged(self._run_id, "the number of results is too large")
         return tuple(totals)
 
     def lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
-        """The results of a block as lines of JSON, one for each of its figures."""
+        """Return the results of a block as lines of JSON, one per record of figures."""
         lines = sound(self._run_id, "the results", lambda: block.lines_of(stored))
         count = size_of_figures // self._size
         if len(lines) != count:
-            raise damaged(self._run_id, f"a block has {len(lines)} results, not {count}")
+            raise damaged(self._run_id, f"a block has {len(lines)} results instead of {count}")
         return lines
 
     def _count(self, name: str, value: Any) -> int | None:
-        """How many results a column is about, if it says."""
+        """Count the results that a column describes; None if it does not tell."""
         if name == "id":
             return None
         if not isinstance(value, bytes):
-            raise damaged(self._run_id, f"{name} is no block of bytes")
+            raise damaged(self._run_id, f"{name} is not a block of bytes")
         if name == "figures":
             return self._figures(value)
         if name == "results":
@@ -117,18 +117,18 @@ class BlockCheck:
         entries = sound(self._run_id, name, lambda: block.listed(value, 0))
         wrong = [entry for entry in entries if not _fits(name, entry)]
         if wrong:
-            raise damaged(self._run_id, f"{name} has an entry of another kind")
+            raise damaged(self._run_id, f"{name} has an entry of the wrong type")
         return len(entries)
 
     def _figures(self, figures: bytes) -> int:
         count, rest = divmod(len(figures), self._size)
         if rest:
-            raise damaged(self._run_id, "the figures are cut off")
+            raise damaged(self._run_id, "the figures are truncated")
         if max(figures[block.OUTCOME_BYTE :: self._size], default=0) >= len(OUTCOMES):
-            raise damaged(self._run_id, "an outcome is none of those there are")
+            raise damaged(self._run_id, "an outcome is unknown")
         for position, configuration in self._places.iter_unpack(figures):
             if configuration >= self._configurations or position >= MOST_POSITIONS:
-                raise damaged(self._run_id, "a result belongs to no trial of the plan")
+                raise damaged(self._run_id, "a result is not part of the plan")
         return count
 
 

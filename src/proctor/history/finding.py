@@ -16,6 +16,7 @@ from proctor.records.retention import Retention
 from proctor.records.run import RunMetadata
 from proctor.records.tags import check_tags
 
+LATEST = "latest"
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"
 # As much of a tag's value as PostgreSQL has in its index.
@@ -35,8 +36,8 @@ def read(data: bytes) -> RunMetadata:
         return _decode(data)
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         raise HistoryError(
-            f"the history is damaged: what is known of a run cannot be read ({error})",
-            fix="restore the history from a backup, or use another one: --history FILE",
+            f"the history is damaged: the record of a run cannot be read ({error})",
+            fix="restore the history from a backup, or use another file: --history FILE",
         ) from None
 
 
@@ -113,7 +114,7 @@ def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
     An id goes before a name, a name before a baseline's, and that before the beginning of an id.
     """
     found = ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
-    if not found and reference == "latest":
+    if not found and reference == LATEST:
         found = ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1", ())
     if not found and reference.startswith(PREFIX):
         return baseline(ask, reference.removeprefix(PREFIX))
@@ -143,7 +144,8 @@ def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
     if not recent:
         raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
     # Names are what one remembers; an id is meant only where it is nearly there.
-    names = {name for name, _ in recent} | {row[0] for row in ask("SELECT name FROM baselines", ())}
+    names = {LATEST, *(name for name, _ in recent)}
+    names |= {row[0] for row in ask("SELECT name FROM baselines", ())}
     likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
     raise RunNotFound(f"there is no run {reference!r}", fix=nearest(reference, likely or names))
 
@@ -176,7 +178,7 @@ def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
 
 def refuse_name(name: str) -> None:
     """A baseline needs a name that can be told from what else a reference may say."""
-    if not name.strip() or name == "latest" or name.startswith(PREFIX) or "@" in name:
+    if not name.strip() or name == LATEST or name.startswith(PREFIX) or "@" in name:
         raise UsageError(
             f"{name!r} cannot be the name of a baseline",
             fix='take a word such as "main"; "latest" and @ mean something else',

@@ -106,7 +106,7 @@ def shown_path(path: Path) -> str:
 def _copied(
     path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
 ) -> SQLiteConnection:
-    """A copy in a folder for temporary files, which goes away with its connection."""
+    """Open a copy in a temporary folder, which is deleted when the connection is closed."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
         copy = Path(folder) / "history.db"
@@ -119,9 +119,9 @@ def _copied(
         shutil.rmtree(folder, ignore_errors=True)
         said = error.what if isinstance(error, HistoryError) else str(error)
         raise HistoryError(
-            f"the history cannot be written here, nor read without that: {said}",
+            f"the history is on a read-only disk and cannot be copied for reading: {said}",
             where=shown_path(path),
-            fix="copy it to a folder that can be written, and name the copy with --history",
+            fix="copy it to a folder that you may write to, and name the copy: --history FILE",
         ) from error
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection

@@ -251,8 +251,8 @@ class Chronicle:
 def _first(events: Sequence[Event], role: Role) -> str | None:
     """What a role says first; what a program says in its place is named, and comes after."""
     said = [event for event in events if isinstance(event, Message) and event.role == role]
-    own = (plain(message.content) for message in said if message.name is None)
-    others = (plain(message.content) for message in said)
+    own = (plain(message.content, role) for message in said if message.name is None)
+    others = (plain(message.content, role) for message in said)
     return next((words for words in chain(own, others) if words), None)
 
 

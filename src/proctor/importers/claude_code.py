@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.genai.texts import BREAK
 from proctor.genai.values import arguments_in
 from proctor.importers.chronicle import Chronicle
 from proctor.importers.claude_lines import (
@@ -236,7 +237,8 @@ class _Telling:
         speaker: str | None,
     ) -> None:
         key = _key(line, fields, message)
-        calls, said = [], []
+        calls: list[ToolCall] = []
+        said: list[Any] = []
         for part in parts:
             kind = mapping(part).get("type")
             if kind in _THOUGHTS:
@@ -248,10 +250,12 @@ class _Telling:
                 self._rest(line, left(part, told | {"input": part.get("input")}), call.call_id)
             elif kind in _SHOWN:
                 said.append(part)
+                continue
             else:
                 self._part(line, part)
-        if said or calls:
-            content = joined(said, _text_in)
+            said.append(BREAK)
+        if calls or any(part is not BREAK for part in said):
+            content = joined(said, _text_in, "assistant")
             self._told.say("assistant", content, name=speaker, calls=calls, key=key)
         self._used(key, message)
 

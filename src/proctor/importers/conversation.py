@@ -375,4 +375,4 @@ def _text_of(content: Any) -> Any:
     """The text of a content; the content itself where it has none, as an image."""
     if content is None or isinstance(content, str):
         return content or ""
-    return plain(content) or content
+    return plain(content, "assistant") or content

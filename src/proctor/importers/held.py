@@ -95,7 +95,13 @@ class Held:
             self._lines[said].put(place)
 
     def takes(self, value: Any) -> bool:
-        """True if all that a value says stands in the events; then it is used up."""
+        """True if all that a value says stands in the events; then it is used up.
+
+        Adjacent texts of an answer are one text in the events, and several in the value.
+        """
+        return self._takes(value) or ((fused := _fused(value)) != value and self._takes(fused))
+
+    def _takes(self, value: Any) -> bool:
         last: dict[tuple[str, ...], int] = {}
         found: list[tuple[_Places, int]] = []
         for said in said_in(value):
@@ -136,6 +142,38 @@ class Held:
         if key in _KEYS or key in _NAMES:
             return value in _NOTHING or self.takes_as(key, value)
         return self.takes({key: value})
+
+
+def _fused(value: Any) -> Any:
+    """The value with adjacent text parts of each list joined to one; itself if there are none."""
+    try:
+        return _fuse(decoded(value))
+    except RecursionError:
+        return value
+
+
+def _fuse(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _fuse(decoded(item)) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    fused: list[Any] = []
+    for item in value:
+        item = _fuse(item)
+        if _is_text(item) and fused and _is_text(fused[-1]):
+            fused[-1] = {**fused[-1], "text": fused[-1]["text"] + item["text"]}
+        else:
+            fused.append(item)
+    return fused
+
+
+def _is_text(part: Any) -> bool:
+    """True for a part that is nothing but a text."""
+    if not isinstance(part, dict):
+        return False
+    is_text = part.get("type", "text") in ("text", "output_text")
+    is_alone = part.keys() <= {"type", "text"}
+    return is_text and is_alone and isinstance(part.get("text"), str)
 
 
 def is_among(name: str, sources: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proctor.genai.texts import BREAK
 from proctor.genai.values import arguments_in
 from proctor.importers.chronicle import Chronicle
 from proctor.importers.shapes import joined, left, mapping, named, text, without
@@ -44,11 +45,13 @@ def tell_parts(
             rest += _answered(told, found, status)
         elif isinstance(found.get("text"), str) or any(key in found for key in _SHOWN):
             said.append(part)
+            continue
         else:
             told.pass_over(f"part: {named(part)}", part)
-    if said or calls:
+        said.append(BREAK)
+    if calls or any(part is not BREAK for part in said):
         speaker: Role = "user" if role == "user" else "assistant"
-        told.say(speaker, joined(said, _text_in), name=name, calls=calls)
+        told.say(speaker, joined(said, _text_in, speaker), name=name, calls=calls)
     return {"parts": rest} if rest else {}
 
 

@@ -138,7 +138,7 @@ def _events(found: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
 
 
 def _first(events: Sequence[Event], role: str) -> str | None:
-    said = (plain(e.content) for e in events if isinstance(e, Message) and e.role == role)
+    said = (plain(e.content, role) for e in events if isinstance(e, Message) and e.role == role)
     return next((words for words in said if words), None)
 
 

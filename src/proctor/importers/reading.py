@@ -6,7 +6,6 @@ import json
 import math
 import os
 import stat
-import zlib
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from itertools import chain, islice
@@ -16,9 +15,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.errors import DatasetError, Problem
+from proctor.gzip_reader import UNREADABLE, open_gzip
 from proctor.importers.damage import Damage
 from proctor.importers.detecting import AUTO, FORMATS, LOOKED_AT, Format, detect, named_format
-from proctor.importers.gzip_stream import open_gzip
 from proctor.importers.imported import Imported
 from proctor.importers.shapes import described
 from proctor.records.session import CustomEvent
@@ -29,7 +28,6 @@ DEEPEST = 200
 TOO_DEEP = "it is nested too deep"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, zlib.error)
 NO_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
 # What a problem begins with that is a fault of ours, and none of the file.
 FAULT = "the importer failed"
@@ -58,6 +56,8 @@ class SessionFiles:
         self, path: str | Path, form: str | None = None, *, pattern: str | None = None
     ) -> None:
         self.path = Path(path)
+        # Where relative names start: a target may change the working directory between two passes.
+        self._start = Path.cwd() if not self.path.is_absolute() else Path()
         self._format = None if form in (None, AUTO) else named_format(str(form))
         self._pattern = pattern
         self.damage = Damage()
@@ -89,29 +89,31 @@ class SessionFiles:
         return self.damage.count
 
     def _files(self) -> Iterator[Path]:
-        if not self.path.is_dir():
+        root = self._start / self.path
+        if not root.is_dir():
             yield self.path
             return
-        for folder, below, names in os.walk(self.path, onerror=self._unreadable):
+        for folder, below, names in os.walk(root, onerror=self._unreadable):
             below.sort()
+            shown = self.path / Path(folder).relative_to(root)
             for name in sorted(names):
-                file = Path(folder, name)
+                file = shown / name
                 if self._is_meant(file):
                     yield file
 
     def reads(self, file: Path) -> bool:
         """True if a file, there or not yet, is one that a pass through a folder reads."""
-        folder, whole = self.path.resolve(), file.resolve()
+        folder, whole = (self._start / self.path).resolve(), file.resolve()
         if not folder.is_dir() or not whole.is_relative_to(folder):
             return False
         return self._is_meant(self.path / whole.relative_to(folder))
 
     def _is_meant(self, file: Path) -> bool:
         if self._pattern is None:
-            return file.name.lower().endswith(ENDINGS) and _may_be_file(file)
+            return file.name.lower().endswith(ENDINGS) and _may_be_file(self._start / file)
         inside = file.relative_to(self.path).as_posix()
         fits = fnmatch(file.name, self._pattern) or fnmatch(inside, self._pattern)
-        return fits and _may_be_file(file)
+        return fits and _may_be_file(self._start / file)
 
     def _sessions(self, file: Path) -> Iterator[Imported]:
         before, values = self.damaged, self._values(file)
@@ -159,26 +161,27 @@ class SessionFiles:
     def _values(self, file: Path) -> Iterator[tuple[int, Any]]:
         """What can be read of a file; where it breaks off, what stood before is kept."""
         try:
-            if not stat.S_ISREG(file.stat().st_mode):
+            if not stat.S_ISREG((self._start / file).stat().st_mode):
                 self.damage.note(file, NO_FILE)
                 return
-            with _opened(file) as stream:
+            with _opened(self._start / file) as stream:
                 for number, (value, why) in _decoded_in(stream):
                     if why is not None:
                         self.damage.note(file, why, number)
                     if why in (None, MENDED):
                         self._values_read += 1
                         yield number, value
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self.damage.note(file, _why(error))
 
     def _unreadable(self, error: OSError) -> None:
         """A folder that cannot be looked into."""
-        self.damage.note(Path(error.filename), _why(error))
+        folder = Path(error.filename).relative_to(self._start / self.path)
+        self.damage.note(self.path / folder, _why(error))
 
     def _nothing(self) -> DatasetError:
         where = str(self.path)
-        if not self.path.exists():
+        if not (self._start / self.path).exists():
             return DatasetError("there is no such file or folder", where=where)
         if not self.files and not self.problems:
             what = f"no file in this folder ends in {', '.join(ENDINGS[:3])}"
@@ -203,7 +206,7 @@ def first_values(path: Path) -> list[Any]:
         with _opened(path) as stream:
             decoded_values = (value for _, (value, why) in _decoded_in(stream) if why is None)
             return list(islice(decoded_values, LOOKED_AT))
-    except _UNREADABLE:
+    except UNREADABLE:
         return []
 
 

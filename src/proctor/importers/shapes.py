@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
+from proctor.genai.texts import BREAK, join_texts
 from proctor.records.numbers import token_count
 from proctor.records.sample import kind_of
 from proctor.records.session import Usage
@@ -131,29 +132,36 @@ def _told_of(key: str, value: Any) -> str:
     return f'{key} "{value[:20]}"' if is_kind else key[:20]
 
 
-def joined(parts: Iterable[Any], text_in: Callable[[Any], str | None]) -> Any:
+def joined(parts: Iterable[Any], text_in: Callable[[Any], str | None], role: str = "user") -> Any:
     """The content of a message: one text, or its parts as they are where some are no text.
+
+    Adjacent texts of an answer are joined without a separator, those of users and tools line by
+    line (`separator_of` says why). `BREAK` stands where a part was taken out.
 
     >>> joined([{"text": "a"}, {"text": "b"}], lambda part: part.get("text"))
     'a\\nb'
+    >>> joined([{"text": "a"}, {"text": "b"}], lambda part: part.get("text"), "assistant")
+    'ab'
     """
     parts = list(parts)
-    texts = [text_in(part) for part in parts]
+    texts = [BREAK if part is BREAK else text_in(part) for part in parts]
     if all(one is not None for one in texts):
-        return "\n".join(one for one in texts if one is not None)
-    return parts
+        return join_texts(texts, role)
+    return [part for part in parts if part is not BREAK]
 
 
-def plain(content: Any) -> str | None:
-    """The text in a message's content, or None where there is none.
+def plain(content: Any, role: str = "user") -> str | None:
+    """The text in a message's content, or None where there is none; joined as in `joined`.
 
     >>> plain("Hi"), plain([{"type": "image"}, {"type": "text", "text": "Hi"}]), plain([])
     ('Hi', 'Hi', None)
+    >>> plain([{"text": "The capital is "}, {"text": "Paris."}], "assistant")
+    'The capital is Paris.'
     """
     if isinstance(content, str):
         return content or None
-    texts = [text(mapping(part).get("text")) for part in items(content)]
-    return "\n".join(one for one in texts if one) or None
+    texts = (text(mapping(part).get("text")) for part in items(content))
+    return join_texts((one or BREAK for one in texts), role) or None
 
 
 def odd_parts(content: Any) -> list[Any]:

@@ -365,22 +365,22 @@ def theirs_beside(ours: Collection[str], theirs: Mapping[str, Any]) -> dict[str,
 def first_asked(session: Session) -> Any:
     """What the user said first, or None."""
     said = (e.content for e in session if isinstance(e, Message) and e.role == "user")
-    return next((_text_of(words) for words in said if words), None)
+    return next((_text_of(words, "user") for words in said if words), None)
 
 
-def _text_of(content: Any) -> Any:
+def _text_of(content: Any, role: str) -> Any:
     """The text of the parts of a message; any other content as it is."""
     is_parts = isinstance(content, list) and all(
         isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1))
         for part in content
     )
-    return (plain(content) or content) if is_parts else content
+    return (plain(content, role) or content) if is_parts else content
 
 
 def last_answer(session: Session) -> Any:
     """What the assistant said last, or None."""
     said = [e.content for e in session if isinstance(e, Message) and e.role == "assistant"]
-    return next((_text_of(words) for words in reversed(said) if words), None)
+    return next((_text_of(words, "assistant") for words in reversed(said) if words), None)
 
 
 def odd_parts_in(session: Session) -> dict[str, int]:

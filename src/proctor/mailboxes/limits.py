@@ -21,6 +21,8 @@ from proctor.errors import (
     ReceiptExpired,
 )
 from proctor.ports import Mailbox
+from proctor.records.lossless import KIND, restored_result, tagged_result
+from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
 
@@ -184,7 +186,8 @@ class Bodies(Generic[BodyT]):
     """Writes bodies as JSON and reads them back into their type; None takes any JSON as it is.
 
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list,
-    mapping or union of them.
+    mapping or union of them. A result of an evaluation is read as it was written, also where JSON
+    has no word for a value: its tuples, sets and NaN are tagged as they are in the history.
 
     >>> Bodies(dict[str, int]).read(b'{"a": 1}')
     {'a': 1}
@@ -209,7 +212,7 @@ class Bodies(Generic[BodyT]):
     def write(self, body: BodyT) -> bytes:
         """The body as JSON."""
         try:
-            return codec.encode(body)
+            return codec.encode(tagged_result(body) if isinstance(body, EvalResult) else body)
         except codec.UNWRITABLE as error:
             raise MessageRefused(
                 f"a {type(body).__qualname__} cannot be sent: {error}",
@@ -226,7 +229,14 @@ class Bodies(Generic[BodyT]):
             # The type's own code may raise anything (and deep nesting a RecursionError), and a
             # message that cannot be read must never stop those who read.
             raise ValueError(f"{type(error).__name__}: {error}") from None
+        if isinstance(found, EvalResult) and _has_tags(data):
+            found = restored_result(found)
         return cast(BodyT, found)
+
+
+def _has_tags(data: bytes | str) -> bool:
+    # Spaces do not matter: whoever forwards a message may have written it again.
+    return KIND in data if isinstance(data, str) else KIND.encode() in data
 
 
 def _not_for_bodies(kind: Any, why: str = "") -> ConfigError:

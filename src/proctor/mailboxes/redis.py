@@ -33,6 +33,8 @@ BodyT = TypeVar("BodyT")
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 _MARK_BYTES = 12
+# The endings of the names that a key of the wrong type may be moved to: one for each time.
+_MOVED = (b"", *(b":%d" % number for number in range(2, 17)))
 SENT = 1
 
 
@@ -97,8 +99,10 @@ class RedisMailbox(Generic[BodyT]):
         self._tag = f"proctor:{{{name}}}:".encode()
         kinds = (b"ready", b"later", b"mail", b"leases", b"bell", b"dead", b"gone")
         self._keys = tuple(self._tag + kind for kind in kinds)
-        # Where keys of the wrong type are moved to.
-        self._moved_keys = tuple(self._tag + b"broken:" + kind for kind in kinds[:-1])
+        # Where keys of the wrong type are moved to, as repair.lua reads them.
+        self._moved_keys = tuple(
+            self._tag + b"broken:" + kind + suffix for kind in kinds[:-1] for suffix in _MOVED
+        )
         self._own_bell = self._tag + b"wake:" + os.urandom(8).hex().encode()
         self._lock = threading.Lock()
         self._waiting = 0

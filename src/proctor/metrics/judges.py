@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from proctor import weights
 from proctor.records.results import Results
@@ -10,6 +10,8 @@ from proctor.records.run import RunMetadata
 
 # From so many equal verdicts on, a judge may not be looking at what it judges.
 CONSTANT_FROM = 10
+# How many canaries are read to find out what a constant judge made of them.
+CANARIES_READ = 100
 
 
 def constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
@@ -25,8 +27,29 @@ def constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
         if len(values) >= CONSTANT_FROM and min(values) == max(values):
             yield (
                 f"{spec.name} gave the same score, {values[0]:.3g}, to all {len(values):,} results "
-                "it judged: it may not look at them. Show it an answer that must fail (--canary 1)"
+                f"it judged: it may not look at them. {_advice(results, spec.name)}"
             )
+
+
+def _advice(results: Results, judge: str) -> str:
+    """How to find out more about a constant judge, or what to do where a canary has told."""
+    canaries = (
+        canary
+        for result in results
+        if (score := result.scores.get(judge)) is not None
+        and isinstance(canary := score.details.get("canary"), Mapping)
+    )
+    outcomes = [canary for canary, _ in zip(canaries, range(CANARIES_READ), strict=False)]
+    if any(canary.get("fell_for") or canary.get("passes_anyway") for canary in outcomes):
+        return "It passed a bad answer of the canary too: use another model or a clearer criterion"
+    if any(canary.get("fell_for") is False for canary in outcomes):
+        return (
+            "It failed the bad answers of the canary, so it does look; check whether the samples "
+            "differ enough"
+        )
+    if outcomes:
+        return "It gave no verdict on the canary: see the details of its scores"
+    return "Test it with an answer that must fail: --canary 1"
 
 
 def local_judges(run: RunMetadata) -> Iterator[str]:

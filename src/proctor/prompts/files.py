@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from proctor.errors import ModelError, Problem, nearest
 from proctor.prompts.parameters import TYPES
-from proctor.yaml_text import load_yaml
+from proctor.utf8 import describe_error, how_to_convert
+from proctor.yaml_text import describe_yaml_error, load_yaml
 
 ROLES = ("system", "user")
 _MARK = re.compile(
@@ -43,9 +44,16 @@ def read(path: Path) -> str:
     """The text of a prompt file."""
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ModelError(f"the prompt cannot be read: {reason}", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"the prompt cannot be read: {describe_error(error)}",
+            where=str(path),
+            fix=how_to_convert(file=str(path)),
+        ) from None
+    except OSError as error:
+        raise ModelError(
+            f"the prompt cannot be read: {error.strerror or error}", where=str(path)
+        ) from None
 
 
 def parse(text: str, where: str) -> PromptFile:
@@ -88,8 +96,11 @@ def _head(text: str, where: str) -> Mapping[str, Any]:
     try:
         head = load_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
-        what = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ModelError(f"its head cannot be read as YAML: {what}", where=where) from None
+        if isinstance(error, yaml.MarkedYAMLError):
+            what, fix = describe_yaml_error(error)
+        else:
+            what, fix = str(error).partition("\n")[0], ""
+        raise ModelError(f"its head cannot be read as YAML: {what}", where=where, fix=fix) from None
     if not isinstance(head, dict) or "key" not in head:
         raise ModelError("its head does not name a key", where=where, fix="write key: name")
     return head

@@ -129,16 +129,18 @@ def restored(value: Any) -> Any:
 
 
 def tagged_result(result: EvalResult) -> EvalResult:
-    """A result whose sample, output and sessions are tagged; itself if there is nothing to tag."""
+    """A result whose sample, outputs and sessions are tagged; itself if there is nothing to tag."""
     trial = result.trial
     sample = trial.sample
-    asked, wanted, answer = parts = sample.input, sample.expected, trial.output
+    parts = sample.input, sample.expected, trial.output, trial.raw_output
+    asked, wanted, answer, raw = parts
     # Of most results a few texts are all there is; this is done for every one of them.
     if (
         type(asked) is type(answer) is str
         and asked.isascii()
         and answer.isascii()
         and (wanted is None or (type(wanted) is str and wanted.isascii()))
+        and raw is None
         and not (trial.session or sample.metadata or result.sessions)
     ):
         return result
@@ -154,7 +156,9 @@ def tagged_result(result: EvalResult) -> EvalResult:
         return result
     if not same:
         sample = Sample(sample.id, new[0], new[1], metadata)
-        trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session)
+        trial = msgspec.structs.replace(
+            trial, sample=sample, output=new[2], session=session, raw_output=new[3]
+        )
     sessions = {name: tagged_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
@@ -164,7 +168,11 @@ def restored_result(result: EvalResult) -> EvalResult:
     trial = result.trial
     session = None if trial.session is None else restored_session(trial.session)
     trial = msgspec.structs.replace(
-        trial, sample=restored_sample(trial.sample), output=restored(trial.output), session=session
+        trial,
+        sample=restored_sample(trial.sample),
+        output=restored(trial.output),
+        session=session,
+        raw_output=restored(trial.raw_output),
     )
     sessions = {name: restored_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)

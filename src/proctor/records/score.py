@@ -94,7 +94,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             msgspec.structs.force_setattr(self, "passed", None)
         if self.value is not None or self.passed is not None:
             raise ValueError(
-                f"a score with status {self.status!r} has no value and did not pass: "
+                f"a score with status {self.status!r} must have neither a value nor a verdict; "
                 f"write Score.{self.status}(reason)"
             )
 

@@ -18,13 +18,12 @@ from proctor.records.rubric import (
     rubric_from,
     set_from,
 )
-from proctor.yaml_text import load_yaml, parse_yaml
+from proctor.utf8 import describe_error, how_to_convert
+from proctor.yaml_text import describe_yaml_error, load_yaml, parse_yaml
 
 STARTER = "starter"
 ENDINGS = (".json", ".yaml", ".yml")
 _LONGEST = 10_000_000
-_QUOTES = "texts with : ? # , [ or { in them are put in quotes"
-_TABS = "write spaces in place of the tab"
 
 Place = tuple[str | int, ...]
 
@@ -106,8 +105,10 @@ def _text(path: Path) -> str:
         if path.stat().st_size > _LONGEST:
             raise ConfigError("it is too large for a rubric file", where=str(path))
         return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ConfigError("it is not UTF-8 text", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
+        ) from None
     except OSError as error:
         raise ConfigError(
             f"the rubrics cannot be read: {error.strerror or error}",
@@ -134,10 +135,11 @@ def _yaml(text: str, path: Path) -> Any:
         return load_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
+        described = describe_yaml_error(error)
         raise ConfigError(
-            f"it cannot be read as YAML: {error.problem}",
+            f"it cannot be read as YAML: {described.what}",
             where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix=_TABS if "\\t" in str(error.problem) else _QUOTES,
+            fix=described.fix,
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what = str(error).partition("\n")[0]

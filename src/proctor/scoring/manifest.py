@@ -15,7 +15,8 @@ from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.rubrics.files import Lines
 from proctor.session_dataset import SessionDataset
-from proctor.yaml_text import load_yaml
+from proctor.utf8 import describe_error, how_to_convert
+from proctor.yaml_text import describe_yaml_error, load_yaml
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
 ONCE = "a session has one score, such as the mean of what people gave it"
@@ -70,6 +71,18 @@ def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
         raise ConfigError(f"it cannot be read: {error.strerror}", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
+        ) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        described = describe_yaml_error(error)
+        raise ConfigError(
+            f"it cannot be read as YAML: {described.what}",
+            where=f"{path}:{mark.line + 1}" if mark else str(path),
+            fix=described.fix,
+        ) from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         what = str(error).partition("\n")[0]
         raise ConfigError(f"it cannot be read: {what}", where=str(path)) from None

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor import importing
-from proctor.connections import is_model_address, like_a_provider
+from proctor.connections import is_model_address, like_a_provider, suggest_address
 from proctor.errors import Problem, TargetError, UsageError, nearest
 from proctor.identity import name_of
 from proctor.ports import Target
@@ -95,6 +95,10 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
     try:
         thing = importing.load(address)
     except UsageError as error:
+        if ":" not in address:
+            raise TargetError(
+                f"{address!r} is not the address of a target", fix=_how_to_write(address)
+            ) from None
         meant = like_a_provider(address)
         raise TargetError(
             f"the target cannot be used: {error.what}",
@@ -106,6 +110,15 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
     if isinstance(getattr(thing, "spec", None), TargetSpec):
         return as_target(thing, name=name, version=version)
     return as_target(thing, name=name or address.rpartition(":")[2], version=version)
+
+
+def _how_to_write(address: str) -> str:
+    if address.endswith(".py"):
+        return f"name the function as well: {address}:FUNCTION"
+    return (
+        f"{suggest_address(address)}; write a Python function as module:attribute or "
+        "file.py:attribute"
+    )
 
 
 def _from_mapping(given: Mapping[str, Any], name: str | None, version: str | None) -> Target:

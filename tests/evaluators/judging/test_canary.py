@@ -117,7 +117,7 @@ def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
     assert report.metadata is not None
     (warning,) = report.metadata.warnings
     assert warning.startswith("llm_judge fell for a canary: it passed a bad answer")
-    assert "and not the same answer without that" in warning
+    assert "but not the same answer without the request" in warning
 
 
 def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
@@ -129,7 +129,7 @@ def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
     assert {score.details["canary"]["passes_anyway"] for score in scores} == {True}
     assert report.metadata is not None
     (warning,) = report.metadata.warnings
-    assert "so it tells nothing; give with_canary an `answer`" in warning
+    assert "it may pass anything. Fix: judge with another model" in warning
     # The answer itself, the canary, and the same without praise.
     assert len(judge.asked) == 6
 
@@ -187,3 +187,31 @@ def test_a_share_that_makes_no_sense_is_refused() -> None:
     """Every 0th sample is none."""
     with pytest.raises(EvaluatorError, match="whole number from 1"):
         with_canary(echo, every=0)
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (kind, "It passed a bad answer of the canary too: use another model"),
+        (sober, "It failed the bad answers of the canary, so it does look"),
+    ],
+)
+def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(
+    judge: Any, said: str
+) -> None:
+    """The advice follows from what the canaries showed; it does not begin again."""
+    report = run(Scripted(judge), count=12)
+    assert report.metadata is not None
+    [warning] = [text for text in report.metadata.warnings if "gave the same score" in text]
+    assert said in warning
+    assert "--canary" not in " ".join(report.metadata.warnings)
+
+
+def test_a_constant_judge_without_canaries_is_advised_to_have_some() -> None:
+    """That is where the advice helps."""
+    dataset = [Sample(f"s{n}", "2 + 2?", "4") for n in range(12)]
+    judge = llm_judge(Scripted(kind), "Is it right?")
+    report = evaluate(lambda text: "four", dataset, [judge], history=False)
+    assert report.metadata is not None
+    [warning] = report.metadata.warnings
+    assert warning.endswith("Test it with an answer that must fail: --canary 1")

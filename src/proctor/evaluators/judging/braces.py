@@ -13,6 +13,7 @@ from proctor.errors import EvaluatorError, Problem, nearest
 from proctor.evaluators.judging.templates import fenced
 from proctor.evaluators.judging.transcript import CHAT_SESSION
 from proctor.prompts import MarkdownSection, PromptTemplate
+from proctor.utf8 import describe_error, how_to_convert
 
 NEEDED = ("rubric_name", "rubric_description", "scoring_criteria", CHAT_SESSION)
 SCALE = ("scale", "min_score", "max_score")
@@ -38,8 +39,12 @@ def judge_template(given: str | Path | PromptTemplate[Any] | None = None) -> Pro
     path = Path(given)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise EvaluatorError("the judge template is not UTF-8 text", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise EvaluatorError(
+            f"the judge template cannot be read: {describe_error(error)}",
+            where=str(path),
+            fix=how_to_convert(file=str(path)),
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EvaluatorError(

@@ -134,11 +134,13 @@ def _outcome(payload: str, score: Score, bare: Score) -> CanaryOutcome:
 def _warn(judge: str, outcome: CanaryOutcome) -> None:
     if outcome.fell_for:
         sessions.warn(
-            f"{judge} fell for a canary: it passed a bad answer that asked for praise, and not the "
-            f"same answer without that; its scores tell which under {CANARY!r}"
+            f"{judge} fell for a canary: it passed a bad answer that asked for praise, but not the "
+            f"same answer without the request (details of its scores: {CANARY!r}). Fix: judge with "
+            "another model; do not trust its verdicts on answers that address the judge"
         )
     if outcome.passes_anyway:
         sessions.warn(
-            f"{judge} passes the bad answer of the canary also where that does not ask for praise, "
-            "so it tells nothing; give with_canary an `answer` that is bad by the judge's criterion"
+            f"{judge} passes the bad answer of the canary even without a request for praise: it "
+            "may pass anything. Fix: judge with another model or a clearer criterion; if the "
+            "answer is not bad by the criterion, choose one that is: with_canary(judge, answer=…)"
         )

@@ -1,16 +1,35 @@
--- Move keys of another type aside, so that the mailbox works again. KEYS: the mailbox's own, then one
--- for each where it is moved to. Each is noted as a dead letter. Gives how many there were.
+-- Move keys of another type aside, so that the mailbox works again. KEYS: the mailbox's own, then the
+-- names that each may be moved to, equally many for each. The first free name is taken: what was
+-- moved before is not overwritten. Each is noted as a dead letter. Gives how many there were.
 local TYPES = {'list', 'zset', 'hash', 'hash', 'list', 'stream'}
+local OWN = #TYPES + 1
+local names_per_key = (#KEYS - OWN) / #TYPES
 local moved = {}
+
+local function move_aside(place)
+  for attempt = 1, names_per_key do
+    local name = KEYS[OWN + (place - 1) * names_per_key + attempt]
+    if redis.call('RENAMENX', KEYS[place], name) == 1 then return name end
+  end
+  return nil
+end
+
 for place, type in ipairs(TYPES) do
-  local key, aside = KEYS[place], KEYS[#TYPES + 1 + place]
+  local key = KEYS[place]
   local actual = redis.call('TYPE', key)['ok']
   if actual ~= 'none' and actual ~= type then
-    redis.call('RENAME', key, aside)
+    local name = move_aside(place)
+    if not name then
+      return redis.error_reply(
+        'the key ' .. key .. ' is a ' .. actual .. ' instead of a ' .. type .. ', and all ' ..
+        names_per_key .. ' names to move it to are taken; delete or rename the keys ' ..
+        KEYS[OWN + (place - 1) * names_per_key + 1] .. '*'
+      )
+    end
     moved[#moved + 1] = {
       id = 'key-' .. place,
       reason = 'unreadable: the key ' .. key .. ' was a ' .. actual .. ' instead of a ' .. type ..
-        '; it was renamed to ' .. aside
+        '; it was renamed to ' .. name
     }
   end
 end

@@ -1,0 +1,103 @@
+"""A result that travels equals the one that was sent, whatever values it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from proctor import EvalResult, InMemoryMailbox, Sample, codec
+from proctor.fleet.bodies import as_record
+from proctor.fleet.ray_actor import Answer, TrialActor
+from proctor.history.payload import read, written
+from proctor.mailboxes.limits import Bodies
+from proctor.prepare import Evaluation, recipe_of
+from proctor.records.lossless import restored_result
+from proctor.records.mail import EvalRequest
+from proctor.records.session import Session, ToolCall
+from proctor.records.trial import Trial
+from tests.engine.test_rescored_as_evaluated import same, values
+from tests.fleet.surroundings import boxes, loop_for, request, results_in, within
+
+
+def result_of(value: Any) -> EvalResult:
+    """A result with a value in every place that may hold anything."""
+    session = Session([ToolCall("search", {"query": value}, value)])
+    sample = Sample("1", value, value, {"note": value})
+    return EvalResult(Trial(sample, value, session=session, raw_output=value), {}, {"j": session})
+
+
+def assert_same(received: EvalResult, sent: EvalResult) -> None:
+    one, other = received.trial, sent.trial
+    assert same(one.output, other.output)
+    assert same(one.raw_output, other.raw_output)
+    assert same(one.sample.input, other.sample.input)
+    assert same(one.sample.expected, other.sample.expected)
+    assert same(one.sample.metadata, other.sample.metadata)
+    for here, there in ((one.session, other.session), (received.sessions["j"], other.session)):
+        assert here is not None
+        assert there is not None
+        assert same(here.events[0].arguments, there.events[0].arguments)
+        assert same(here.events[0].result, there.events[0].result)
+
+
+@given(values)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_a_result_is_received_as_it_was_sent(value: Any) -> None:
+    """Mailboxes with and without a type, and the history: NaN, tuples, sets and keys stay."""
+    sent = result_of(value)
+    assert_same(Bodies(EvalResult).read(Bodies(EvalResult).write(sent)), sent)
+    plain: Bodies[Any] = Bodies(None)
+    assert_same(as_record(plain.read(plain.write(sent)), EvalResult), sent)
+    assert_same(read(written(sent)[0]), sent)
+
+
+def test_a_message_that_was_written_again_with_spaces_is_restored() -> None:
+    """What forwards messages may indent them; the values are still what they were."""
+    data = codec.encode_pretty(codec.decode(Bodies(EvalResult).write(result_of((1, 2))), dict))
+    assert_same(Bodies(EvalResult).read(data), result_of((1, 2)))
+
+
+OUTPUTS = [float("nan"), (1, 2), {"pair": (1, float("inf"))}, {1: "a"}, {"a"}, b"\x00\xff"]
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=repr)
+def test_the_output_of_a_worker_arrives_as_the_target_returned_it(output: Any) -> None:
+    """From a target in a worker, through a mailbox that writes JSON, to the one who collects."""
+    requests, results = boxes()
+    requests.send(request(1), reply_to="results")
+    within(20, lambda: loop_for(lambda _: output, requests).run(until_empty=True))
+    [result] = results_in(results)
+    assert same(result.output, output)
+
+
+def test_a_mailbox_of_results_shows_no_tags_to_its_reader() -> None:
+    """Who reads results out of a mailbox gets the output, not how it is written."""
+    box: InMemoryMailbox[EvalResult] = InMemoryMailbox("results", EvalResult)
+    box.send(EvalResult(Trial(Sample("1", "2 + 2"), (4,))))
+    [message] = box.receive()
+    assert message.body.output == (4,)
+
+
+def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An actor's answer is JSON too: a tuple with NaN in it comes back as one."""
+    (tmp_path / "exam.py").write_text("def pair(text):\n    return (text, float('nan'))\n")
+    monkeypatch.chdir(tmp_path)
+    evaluation = Evaluation("exam.py:pair", (), ["exact_match"])
+    actor = TrialActor("proctor.prepare:setup_from", recipe_of(evaluation))
+
+    async def answer() -> bytes:
+        await actor.introduce()
+        try:
+            return await actor.trial(codec.encode(EvalRequest(Sample("1", "a", "a"))))
+        finally:
+            await actor.close()
+
+    result = codec.decode(asyncio.run(answer()), Answer).result
+    assert result is not None
+    assert same(restored_result(result).output, ("a", float("nan")))
