@@ -15,10 +15,11 @@ UNKNOWN_WORDS = "words of which not one is known to be English"
 # Endings of forms, and endings that only words of English, Latin and Greek descent have.
 _FORMS = ("'s", "ing", "ers", "er", "est", "ed", "es", "ly", "s")
 _ENGLISH_ENDINGS = (
-    "tion", "tions", "sion", "ology", "ologist", "ness", "ful", "less", "able", "ship", "hood", "ward", "wards", "wise", "ism", "isms", "ists", "ize", "ized", "izing",
-    "ise", "ised", "ings", "ously", "ous", "ically", "ility", "ivity", "ography", "graph", "phobia",
-    "osis", "esis", "itis", "ium", "oxide", "phone", "scope", "sphere", "berry", "fish", "bird",
-    "wood", "work", "works", "house", "board", "book", "light", "th",
+    "tion", "tions", "sion", "ology", "ologist", "ness", "ful", "less", "able", "ship", "hood",
+    "ward", "wards", "wise", "ism", "isms", "ists", "ize", "ized", "izing", "ise", "ised", "ings",
+    "ously", "ous", "ically", "ility", "ivity", "ography", "graph", "phobia", "osis", "esis",
+    "itis", "ium", "oxide", "phone", "scope", "sphere", "berry", "fish", "bird", "wood", "work",
+    "works", "house", "board", "book", "light", "th",
 )  # fmt: skip
 _FEWEST_LETTERS = 6
 # Codes, names of files and of variables: GPT-4o, user_id, e.g., src/main.py.
@@ -46,7 +47,7 @@ def short_text_language(text: str, words: Sequence[str]) -> str:
     if not everyday and all(map(str.istitle, _content(words))):
         return ""
     shared = _lists().shared.union(everyday) if everyday else frozenset[str]()
-    if any(_is_english(word) for word in small if word not in shared):
+    if any(is_english_word(word) for word in small if word not in shared):
         return ""
     if everyday:
         return next(iter(everyday.values()))
@@ -60,7 +61,12 @@ def _content(words: Sequence[str]) -> list[str]:
     return capital or list(words)
 
 
-def _is_english(word: str) -> bool:
+def is_english_word(word: str) -> bool:
+    """True if a word in small letters is known in English, or looks like a form of such a word.
+
+    >>> is_english_word("shipped"), is_english_word("lyon")
+    (True, False)
+    """
     word = _without_accents(word)
     if _is_known(word):
         return True
