@@ -68,9 +68,11 @@ def numeric_answer(
     replaces the number before it.
 
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
-    fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, and English
-    number words. A percent sign is dropped, but where only one side has one, 12% is 0.12 too. What
-    is expected is read in the same way; of a list of expected numbers any one will do. The
+    fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and
+    English number words ("three quarters", "two point five"). A calculation without its result
+    ("2+2") is skipped if its value or one of its terms is expected. A percent
+    sign is dropped, but where only one side has one, 12% is 0.12 too. What is expected is read in
+    the same way; of a list of expected numbers any one will do. The
     difference may be `tolerance`, with `relative` that share of the expected number; 0 compares
     exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
