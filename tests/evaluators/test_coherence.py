@@ -211,3 +211,48 @@ def test_the_value_is_sound_whatever_the_text(text: str) -> None:
     found = score(text)
     assert found.status == "skipped" or 0.0 <= (found.value or 0.0) <= 1.0
     assert found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The bridge was built in the",
+        "The bridge was built in spring and",
+        "She wanted to leave because",
+        "The main cause of the war was a",
+        "He walked along the river, past the mill,",
+        "The recipe needs two cups of",
+        "The bridge is old. It was the",
+        "The bridge is old. It stands **between",
+        "There are three reasons:\n1. It is cheap.\n2. It is made of",
+    ],
+)
+def test_a_text_that_is_cut_off_in_a_clause_fails(text: str) -> None:
+    """An article, a preposition, a conjunction or a comma is no end, even of one sentence."""
+    score = coherence(embedder="lexical")(text)
+    assert (score.passed, score.value) == (False, 0.75), score
+    assert "it breaks off in the last sentence" in score.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The bridge was built in the spring",
+        "This is what it is made of",
+        "Nobody knows where she is from",
+        "The answer is a",
+        "The right option is a",
+        "# The history of the",
+        "The Old Man and the Sea",
+        "How to get there from here",
+        "We need:\n- milk for the tea,\n- sugar for the cake,",
+        "It works as it should. Thank you and best wishes,",
+        "I would like to leave in the morning\n\nWith kind regards,",
+        "The lights are on",
+        "It is neither here nor there...",
+    ],
+)
+def test_a_text_without_an_end_mark_is_not_cut_off(text: str) -> None:
+    """Titles, lists, closings and words that can end a sentence."""
+    score = coherence(embedder="lexical")(text)
+    assert score.status == "skipped" or score.details["signs"]["completeness"] == 1.0, score

@@ -206,3 +206,37 @@ def test_the_benchmark_says_what_is_missing(tmp_path: Path) -> None:
     """A data folder that is not there is an error that names it."""
     with pytest.raises(FileNotFoundError):
         list(grounding.measure(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("context", "output", "name"),
+    [
+        ("Paris is in France.", "Lyon is in France.", "Lyon"),
+        ("Paris is in France.", "London is in France.", "London"),
+        ("Einstein wrote it in Bern.", "Newton wrote it in Bern.", "Newton"),
+        ("The Alps are high. Oslo is a port.", "The Alps are high. Bergen is a port.", "Bergen"),
+        ("French is spoken in Quebec.", "German is spoken in Quebec.", "German"),
+    ],
+)
+def test_a_name_that_begins_a_sentence_is_a_name(context: str, output: str, name: str) -> None:
+    """A swapped name fails there too, though every word has a capital at that place."""
+    assert score(context, {"context": context}).passed is True
+    found = score(output, {"context": context})
+    assert found.passed is False
+    assert found.details["sentences"][-1]["wrong"] is True
+    assert name in found.details["sentences"][-1]["unsupported"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Felines eat fish.",
+        "Overall, cats eat fish.",
+        "Apparently cats eat fish.",
+        "Munching fish, cats sit there.",
+    ],
+)
+def test_an_ordinary_word_that_begins_a_sentence_is_no_name(output: str) -> None:
+    """What is not in the context there is missing, but does not make the sentence wrong."""
+    found = score(output, {"context": "Cats eat fish. Cats sit there."})
+    assert found.details["sentences"][0]["wrong"] is False

@@ -84,6 +84,8 @@ _UNIT_NAMES = {
 _UNIT_BETWEEN = re.compile(r"\s?((?!and\b)[a-zA-Z]{1,11})?,?\s+(?:and\s+)?\Z")
 _UNIT_AFTER = re.compile(r"\s?([a-zA-Z]{1,11}\b|¢)")
 _SHARE = re.compile(r"\s+(?:in|out of)\s+(?:every\s+|each\s+|a\s+)?\Z", re.IGNORECASE)
+# A range or a subtraction.
+_MINUS = re.compile(r"[ \t]*-[ \t]*")
 _PART_OF = re.compile(r"\s+(?:of|times)\s+(?:the\s+)?\$?\Z", re.IGNORECASE)
 _RESTATED = re.compile(
     r",\s+(?:or|i\.e\.,?|that is,?|which is|which equals|so|meaning|namely)\b[^\d,;.!?\n]{0,30}\Z",
@@ -184,6 +186,9 @@ def combined(text: str, numbers: Sequence[Found]) -> Iterator[Combined]:
         elif _PART_OF.fullmatch(between) and (first.percent or "/" in first.written):
             share = first.value / 100 if first.percent else first.value
             yield Combined((first, second), Found(share * second.value, written), is_rival=True)
+        elif _MINUS.fullmatch(between):
+            value = first.value - second.value
+            yield Combined((first, second), Found(value, written), is_rival=True)
         elif factor := _unit_factor(text, first, second, between):
             small = first.value * factor + second.value
             for value in (small / factor, small):

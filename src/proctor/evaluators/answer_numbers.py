@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,6 +25,20 @@ _JOINED = re.compile(
 # Of a longer chain of = signs the end decides.
 _MOST_PARTS = 8
 _UNKNOWN = re.compile(r"(?<![\w\\])([a-zA-Z])\s*=\s*\$?\s*\Z")
+
+
+# What joins two terms of a calculation: "2 + 2", "3 cm × 4 cm", "two plus two".
+_OPERATOR = re.compile(
+    r"(?P<unit>[)%]|[ ]?(?!(?:times|plus|minus|x)\b)[a-zA-Z°]{1,12})?"
+    r"(?P<sign>[ \t]*(?:[+×·÷-]|(?<!\*)\*(?!\*)|\\(?:times|cdot|div))[ \t]*|[xX]|[ \t]+(?:[xX/]"
+    r"|plus|minus|times|multiplied by|divided by)[ \t]+)(?P<bracket>[(]*)",
+    re.IGNORECASE,
+)
+_SIGNS = {
+    "+": "+", "plus": "+", "-": "-", "minus": "-", "÷": "/", "/": "/", "\\div": "/",
+    "divided by": "/",
+}  # fmt: skip
+_MOST_TERMS = 20
 
 
 _ONE_IN = re.compile(r"\bone\s(?:in|out of)\s(?:every\s)?", re.IGNORECASE)
@@ -96,6 +111,60 @@ def doubtful(text: str, decimal: Decimal) -> list[Found]:
 def combinations(text: str, chosen: Found, numbers: Sequence[Found]) -> list[Combined]:
     """The values that the chosen number has together with a neighbour: "5 dollars and 20 cents"."""
     return [one for one in combined(text, numbers) if chosen in one.parts]
+
+
+def calculation(text: str, chosen: Found, numbers: Sequence[Found]) -> tuple[Found, ...]:
+    """The calculation without its result that a number is a term of, and its terms; else nothing.
+
+    A lone minus is left out, since it may also make a range.
+
+    >>> text = "It is 2 + 3 * 4."
+    >>> terms = numbers_in(text, ".")
+    >>> [str(one.value) for one in calculation(text, terms[0], terms)]
+    ['14', '2', '3', '4']
+    """
+    if chosen.kind != "number" or chosen not in numbers:
+        return ()
+    first = last = numbers.index(chosen)
+    while first and last - first < _MOST_TERMS and _sign(text, *numbers[first - 1 : first + 1]):
+        first -= 1
+    while last + 1 < len(numbers) and last - first < _MOST_TERMS:
+        if not _sign(text, *numbers[last : last + 2]):
+            break
+        last += 1
+    terms = numbers[first : last + 1]
+    joints = [_sign(text, *pair) for pair in pairwise(terms)]
+    signs = [_SIGNS.get(joint["sign"].strip().lower(), "*") for joint in joints if joint]
+    if not signs or (len(signs) == 1 and joints[0] and joints[0]["sign"].strip() == "-"):
+        return ()
+    written = text[terms[0].start : terms[-1].end]
+    value = _computed([one.value for one in terms], signs)
+    is_plain = all(one.kind == "number" and not one.percent for one in terms) and not any(
+        joint["bracket"] or joint["unit"] == ")" for joint in joints if joint
+    )
+    if value is None or not is_plain:
+        return (chosen._replace(kind="expression", written=written),)
+    return (Found(value, written, False, (), "calculation", chosen.start, chosen.end), *terms)
+
+
+def _sign(text: str, before: Found, after: Found) -> re.Match[str] | None:
+    between = text[before.end : after.start]
+    return _OPERATOR.fullmatch(between) if 0 < len(between) < 40 else None
+
+
+def _computed(values: Sequence[Fraction], signs: Sequence[str]) -> Fraction | None:
+    """The value of terms and signs, products first; None where it divides by zero."""
+    total, product = Fraction(0), values[0]
+    for sign, value in zip(signs, values[1:], strict=True):
+        if sign == "*":
+            product *= value
+        elif sign == "/":
+            if not value:
+                return None
+            product /= value
+        else:
+            total, product = total + product, value if sign == "+" else -value
+    return total + product
 
 
 def without_dates(numbers: list[Found]) -> list[Found]:

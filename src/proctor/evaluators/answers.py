@@ -25,6 +25,7 @@ from proctor.evaluators.answer_numbers import (
     assigned,
     behind_equals,
     blank,
+    calculation,
     combinations,
     countable,
     denied,
@@ -228,7 +229,8 @@ def _before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
     if not numbers:
         return None
     rivals = [one for one in numbers[:-1] if are_joined(sentence, one, numbers[-1])]
-    return Answer(numbers[-1], tuple(rivals), tuple(numbers[:-1]))
+    answer = Answer(numbers[-1], tuple(rivals), tuple(numbers[:-1]))
+    return _with_combinations(answer, sentence, numbers)
 
 
 def _announced(text: str, decimal: Decimal) -> Answer | None:
@@ -247,13 +249,15 @@ def _announced(text: str, decimal: Decimal) -> Answer | None:
             answer = Answer(chosen, rivals_of(line, chosen, every), tuple(others))
             return _with_combinations(answer, line, every)
     word = leading_word_number(line) or next(_words(clause), None)
-    return None if word is None else Answer(word)
+    return None if word is None else _with_combinations(Answer(word), line, list(_words(line)))
 
 
 def _with_combinations(answer: Answer, text: str, numbers: Sequence[Found]) -> Answer:
     """An answer with the values that its number has together with a neighbour."""
     if answer.number is None:
         return answer
+    if terms := calculation(text, answer.number, numbers):
+        return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
     found = combinations(text, answer.number, numbers)
     rivals = [one.number for one in found if one.is_rival]
     others = [one.number for one in found if not one.is_rival]
@@ -330,15 +334,17 @@ class _Statements:
 
 def _only(text: str, decimal: Decimal) -> Answer:
     numbers = countable(text, decimal)
-    return Answer(numbers[-1], tuple(numbers[:-1]))
+    return _with_combinations(Answer(numbers[-1], tuple(numbers[:-1])), text, numbers)
 
 
 def _in_words(text: str) -> Answer:
     words = list(_words(text))
+    lone = leading_word_number(text)
+    if lone is not None and (lone.end == len(text) or not words):
+        return Answer(lone if lone.end == len(text) or len(text.split()) <= 2 else None)
     if not words:
-        lone = leading_word_number(text)
-        return Answer(lone if lone and len(text.split()) <= 2 else None)
-    return Answer(words[-1], tuple(words[:-1]))
+        return Answer(None)
+    return _with_combinations(Answer(words[-1], tuple(words[:-1])), text, words)
 
 
 def _on_its_own(stated: _Statements, last: int, *, concludes: bool) -> Answer | None:

@@ -37,7 +37,15 @@ MOST_COMPARED = 300
 FEWEST_LITTLE_WORDS, FEWEST_FOREIGN = 0.05, 0.02
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
 _LIST_POINT = re.compile(r"[-*•#>|+]|[0-9A-Za-z]{1,3}[.)]\s")
-_HASHTAG = re.compile(r"#\w+\W*$")
+# "Thank you and best wishes," ends a letter.
+_FEWEST_BEFORE_COMMA = 6
+_NAMES_A_LETTER = re.compile(
+    r"\b(?:answer|option|choice|letter|grade|vitamin|variable|column|point|case)\b", re.IGNORECASE
+)
+# A hashtag, and what closes a letter.
+_UNENDED = re.compile(
+    r"#\w+\W*$|\b(?:regards|wishes|sincerely|faithfully|yours|thanks|cheers|love),$", re.IGNORECASE
+)
 
 
 MEANING = {
@@ -233,13 +241,39 @@ def _begins(sentence: str, phrases: Sequence[str]) -> bool:
 
 
 def _completeness(parts: Sequence[str]) -> float:
-    """Less than 1 if the last sentence has no end although others of its kind have one."""
-    if len(parts) < 2 or len(words(parts[-1])) < _SHORTEST or _HASHTAG.search(parts[-1]):
+    """Less than 1 if the last sentence breaks off, or has no end although others have one."""
+    if parts and _is_cut_off(parts[-1]):
+        return BROKEN_OFF
+    if len(parts) < 2 or len(words(parts[-1])) < _SHORTEST or _UNENDED.search(parts[-1]):
         return 1.0
     last = bool(_LIST_POINT.match(parts[-1]))
     others = [one for one in parts[:-1] if bool(_LIST_POINT.match(one)) == last]
     usual = sum(map(ends_well, others)) > len(others) / 2
     return BROKEN_OFF if usual and not ends_well(parts[-1]) else 1.0
+
+
+def _is_cut_off(sentence: str) -> bool:
+    """True if a sentence ends after a word that must be followed by another, or after a comma.
+
+    Headings end as they like, points of a list and closings of letters with a comma.
+
+    >>> _is_cut_off("The bridge was built in the"), _is_cut_off("This is what it is made of")
+    (True, False)
+    """
+    bare = sentence.rstrip("*_ \t")
+    found = words(bare)
+    if ends_well(bare) or bare.startswith("#") or len(found) < 2:
+        return False
+    if bare.endswith(","):
+        return len(found) >= _FEWEST_BEFORE_COMMA and not _LIST_POINT.match(bare)
+    last, known = found[-1], english()
+    if not last.written.islower() or not bare.endswith(last.written):
+        return False
+    if last.text == "a" and _NAMES_A_LETTER.search(bare):
+        return False
+    if last.text in known.goes_on_but_in_clauses:
+        return known.begins_clauses.isdisjoint(word.text for word in found)
+    return last.text in known.goes_on
 
 
 def _falling(found: float, from_: float, to: float) -> float:

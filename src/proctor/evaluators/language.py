@@ -2,7 +2,8 @@
 
 Scripts are told by their characters, languages in Latin letters by their little words and by the
 share of words that are known in English. Names, typos, numbers and single foreign words do not make
-a text foreign; text that is too short to tell is taken for English.
+a text foreign. Of one to three words at least one must be known in English, unless they are
+names or codes; see `short_texts`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor import resources
+from proctor.evaluators.short_texts import short_text_language
 from proctor.evaluators.toxicity import english
 from proctor.evaluators.toxicity.english import function_words, known_words
 from proctor.evaluators.wording import texts_in
@@ -196,7 +198,11 @@ def _read(text: str) -> Reading | None:
         elif language := _foreign_language(words):
             latin[language] += len(words)
     # What is too short by itself is seen together.
-    if language := _foreign_language(fragments):
+    if 0 < total < _FEWEST_WORDS and not other:
+        language = short_text_language(text, fragments)
+    else:
+        language = _foreign_language(fragments)
+    if language:
         latin[language] += len(fragments)
     total += sum(other.values())
     foreign = sum(latin.values()) + sum(other.values())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, nearest
 from proctor.evaluators.evidence import SESSION_MARK, shape_of
 from proctor.evaluators.options import ParameterInfo, options_of_factory, options_of_function
 from proctor.evaluators.verdict import shown
@@ -20,6 +21,9 @@ from proctor.records.run import EvaluatorSpec
 MARK = "__evaluator__"
 # Where a function that can be called anywhere has the async one.
 ASYNC = "__async_evaluator__"
+# Where a built-in evaluator that checks how it is called has the function itself.
+UNCHECKED = "__unchecked_evaluator__"
+_BUILT_IN = "proctor.evaluators."
 
 F = TypeVar("F", bound=Callable[..., Any])
 CheckOptions = Callable[[Mapping[str, Any]], None]
@@ -45,6 +49,10 @@ class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     parts: str = ""
     threshold: float = 0.5
     field: str = "output"
+
+
+class CallError(EvaluatorError, TypeError):
+    """A built-in evaluator was called with arguments that it does not take."""
 
 
 class Marking(NamedTuple):
@@ -103,10 +111,68 @@ def evaluator(
     """
 
     def mark(function: F) -> F:
-        setattr(function, MARK, Marking(describe(function, **terms), check, spread=spread))
+        marking = Marking(describe(function, **terms), check, spread=spread)
+        # On the function itself too: the mark is part of the identity of what a run calls.
+        setattr(function, MARK, marking)
+        if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
+            return _with_checked_call(function, marking.info)  # type: ignore[return-value]
         return function
 
     return mark if function is None else mark(function)
+
+
+def _with_checked_call(function: Callable[..., Any], info: EvaluatorInfo) -> Callable[..., Any]:
+    """A built-in evaluator that explains a call with wrong arguments; runs call it directly."""
+    explain = functools.partial(_raise_call_error, info, function)
+
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except TypeError:
+            explain(args, options)
+            raise
+
+    # With the globals of its module, or doctest would not find it there.
+    found = types.FunctionType(
+        call.__code__, function.__globals__, function.__name__, None, call.__closure__
+    )
+    setattr(found, UNCHECKED, function)
+    return functools.wraps(function)(found)
+
+
+def _raise_call_error(
+    info: EvaluatorInfo,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Raise a `CallError` if the arguments do not fit; a TypeError from inside is left alone."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        raise _call_error(info, signature, args, options, str(error)) from None
+
+
+def _call_error(
+    info: EvaluatorInfo,
+    signature: inspect.Signature,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    fault: str,
+) -> CallError:
+    """What is wrong with a call, and how the evaluator is called."""
+    names = [parameter.name for parameter in info.parameters]
+    unknown = [name for name in options if name not in signature.parameters]
+    if unknown:
+        listed = ", ".join(names) or "none"
+        fix = f"{nearest(unknown[0], names)} Its parameters are: {listed}"
+        return CallError(f"there is no parameter {unknown[0]!r}", where=info.name, fix=fix)
+    if not info.factory and not args:
+        given = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
+        fix = f"set its parameters with functools.partial({given})"
+        return CallError("it is called without an output to judge", where=info.name, fix=fix)
+    return CallError(f"{fault}", where=info.name, fix=f"call {info.name}{signature}")
 
 
 def needs_session(function: F) -> F:
@@ -245,7 +311,7 @@ def call_of(thing: Any, label: str) -> Callable[..., Any]:
     method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
     if callable(method):
         return method  # type: ignore[no-any-return]
-    thing = getattr(thing, ASYNC, thing)
+    thing = getattr(thing, ASYNC, None) or getattr(thing, UNCHECKED, thing)
     if callable(thing):
         return thing  # type: ignore[no-any-return]
     if isinstance(thing, str):

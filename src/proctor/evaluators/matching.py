@@ -15,7 +15,7 @@ from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.plain_values import exact, number_of, plain_value, same_number
+from proctor.evaluators.plain_values import composed, exact, number_of, plain_value, same_number
 from proctor.evaluators.references import best_score, items_of, text_references
 from proctor.evaluators.verdict import shown
 from proctor.records.numbers import is_number
@@ -45,7 +45,8 @@ def exact_match(
     texts passes if it equals any of them. `match="any"` passes if any item of the output equals
     any expected item: for a list of generated questions, say.
 
-    True is not 1, and NaN equals nothing. A list equals a tuple, or an array, of the same items.
+    Texts are compared in Unicode's composed form (NFC): "é" is "é", however it was typed. True is
+    not 1, and NaN equals nothing. A list equals a tuple, or an array, of the same items.
     NumPy scalars, Decimal and Fraction are compared as numbers; dataclasses, structs and models
     by what they look like in JSON.
 
@@ -86,7 +87,7 @@ def contains(
     A single text against a list of expected texts passes if it contains any of them. With
     `match="all"` it must contain all, and the value is the share that was found. A list contains
     its items, and the texts in them; of several expected items it must contain all, or with
-    `match="any"` one.
+    `match="any"` one. Texts are compared in Unicode's composed form (NFC).
 
     >>> contains("The answer is 42.", "42").passed
     True
@@ -141,7 +142,8 @@ def regex_match(
 
     Without `pattern` the sample's expected value is the pattern; of a list of patterns any one
     must match. `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches
-    newlines), x (verbose), a (ASCII only). A pattern that takes more than two seconds of
+    newlines), x (verbose), a (ASCII only). The output is searched as it is, without Unicode
+    normalisation. A pattern that takes more than two seconds of
     CPU time on an output is an error.
 
     >>> regex_match("order 66", pattern=r"[0-9]+").passed
@@ -283,11 +285,15 @@ SameText = Callable[[str, str], bool]
 
 
 def _same_text(left: str, right: str) -> bool:
-    return left == right
+    return left == right or composed(left) == composed(right)
 
 
 def _same_folded(left: str, right: str) -> bool:
-    return left.casefold() == right.casefold()
+    return _folded(left) == _folded(right)
+
+
+def _folded(text: str) -> str:
+    return composed(composed(text).casefold())
 
 
 def _equal(left: Any, right: Any, same: SameText) -> bool:
@@ -303,6 +309,7 @@ def _equal(left: Any, right: Any, same: SameText) -> bool:
     if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
         return same_number(left, right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
+        left, right = _with_composed_keys(left), _with_composed_keys(right)
         return left.keys() == right.keys() and all(
             _equal(item, right[key], same) for key, item in left.items()
         )
@@ -313,6 +320,15 @@ def _equal(left: Any, right: Any, same: SameText) -> bool:
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
     return _is_true(left == right) or _equal_as_data(left, right, same)
+
+
+def _with_composed_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """A mapping whose keys are comparable, whichever way their accents were typed."""
+    if all(not isinstance(key, str) or key.isascii() for key in mapping):
+        return mapping
+    found = {composed(key) if isinstance(key, str) else key: mapping[key] for key in mapping}
+    # Two keys that differ in nothing else stay two.
+    return found if len(found) == len(mapping) else mapping
 
 
 def _is_true(compared: Any) -> bool:
@@ -351,8 +367,8 @@ def _holds(place: Any, item: Any, same: SameText) -> bool:
     """True if one place is, or as a text contains, the item."""
     if isinstance(place, str) and isinstance(item, str):
         if same is _same_folded:
-            return item.casefold() in place.casefold()
-        return item in place
+            return _folded(item) in _folded(place)
+        return composed(item) in composed(place)
     return _equal(place, item, same)
 
 
@@ -390,6 +406,7 @@ def _differences(
 ) -> list[str]:
     """Each key that is missing or wrong, by its path."""
     faults: list[str] = []
+    found, wanted = _with_composed_keys(found), _with_composed_keys(wanted)
     for key, item in wanted.items():
         here = ".".join([*path, str(key)])
         if key not in found:

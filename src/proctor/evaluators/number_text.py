@@ -3,6 +3,7 @@ r"""Numbers in texts: every number with its value, in the notations that people 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 Decimal = Literal[".", ","]
-Kind = Literal["number", "date", "year", "bound", "expression"]
+Kind = Literal["number", "date", "year", "bound", "expression", "calculation"]
 
 _DIGIT = re.compile(r"\d")
 _LONGEST = 300
@@ -44,7 +45,22 @@ _DATE = re.compile(
 # A time, a ratio, a version: several numbers that are none together.
 _COMPOSITE = re.compile(
     r"(?<![\d.:])\d+(?::\d+)+|(?<![\d.,])\d+(?:\.\d+){2,}(?![\d,])|(?<![\d/])\d+(?:/\d+){2,}"
+    # 2h30, 5ft6, 1_00: digits that letters or underscores join, but not 1e5, 3x4 and 1_000.
+    r"|(?<![\w.,])(?!\d+(?:\.\d+)?[eE]\d+\b|\d{1,3}(?:_\d{3})+\b|0[xX][\da-fA-F]+\b|0[bB][01]+\b|0[oO][0-7]+\b)"
+    r"\d+(?:[.,]\d+)?(?!(?:[xX]|[kKMBm][-/])\d)(?:_|[a-zA-Z]{1,3})\d+\w*"
 )
+# Numbers to another base, as programs write them: 0x1F, 0b101, 0o17.
+_PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
+_RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+# A greater number in an exclamation is no factorial: "It's 42!".
+_GREATEST_FACTORIAL = 20
+_PARTS_BEHIND = re.compile(
+    r"\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b", re.IGNORECASE
+)
+_PART_SIZES = {
+    "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
+    "ninth": 9, "tenth": 10,
+}  # fmt: skip
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _MAGNITUDES = {
     "dozen": 12, "hundred": 100, "thousand": 10**3, "lakh": 10**5, "million": 10**6,
@@ -88,7 +104,8 @@ class Found(NamedTuple):
 
     `alternatives` are further values that the same characters may stand for. `kind` says whether
     it is a plain number, part of a date, a possible year ("in 1945"), a
-    bound ("more than 5") or part of an expression ("5π").
+    bound ("more than 5"), part of an expression ("5π") or a calculation without its result
+    ("2 + 2").
     """
 
     value: Fraction
@@ -108,7 +125,7 @@ def numbers_in(text: str, decimal: Decimal) -> list[Found]:
     """
     if not _DIGIT.search(text):
         return []
-    found = sorted([*_dates(text), *_composites(text)], key=lambda one: one.start)
+    found = sorted([*_dates(text), *_composites(text), *_prefixed(text)], key=lambda one: one.start)
     taken = [one.start for one in found]
     for match in _pattern(decimal).finditer(text):
         before = bisect_left(taken, match.end()) - 1
@@ -146,32 +163,45 @@ def _composites(text: str) -> Iterator[Found]:
         yield Found(parts[0], match[0], False, parts, "expression", match.start(), match.end())
 
 
+def _prefixed(text: str) -> Iterator[Found]:
+    """The numbers to base 16, 2 and 8; 0x5 may also be a product."""
+    for match in _PREFIXED.finditer(text):
+        if len(match[0]) <= _LONGEST:
+            product = (Fraction(0),) if match[0][1:].lower().startswith("x") else ()
+            value = Fraction(int(match[0], 0))
+            yield Found(value, match[0], False, product, "number", match.start(), match.end())
+
+
 @functools.cache
 def _pattern(decimal: Decimal) -> re.Pattern[str]:
     point, comma = (r"\.", ",") if decimal == "." else (",", r"\.")
     groups = rf"\d{{1,3}}(?:{comma}\d{{3}})+(?!\d)"
     spaced = rf"\d{{1,3}}(?:{_SPACES}\d{{3}})+(?!\d)"
+    underscored = r"\d{1,3}(?:_\d{3})+(?![\d_])"
     apostrophes = rf"\d{{1,3}}(?:{_APOSTROPHES}\d{{3}})+(?!\d)"
     indian = rf"\d{{1,2}}(?:{comma}\d{{2}})+{comma}\d{{3}}(?!\d)"
     # Groups by the sign that is usually the decimal one: 1.234.567 and 1.234,50 leave no doubt.
     other = (
         rf"\d{{1,3}}(?:{point}\d{{3}})+{comma}\d+(?![\d.,]\d)"
         rf"|\d{{1,3}}(?:{point}\d{{3}}){{2,}}(?!\d)"
+        # Groups by spaces or apostrophes, and the other sign before decimals: 1 234,56.
+        rf"|\d{{1,3}}(?:(?:{_SPACES}|{_APOSTROPHES})\d{{3}})+{comma}\d+(?![\d.,]\d)"
     )
     # A comma that does not part three digits is a decimal one.
     lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
-    whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|\d+)"
+    whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|{underscored}|\d+)"
     return re.compile(
         # A minus behind a digit or a word subtracts or joins; it is no sign.
         rf"(?P<sign>(?<![\w)\]}}%])[-+](?={_CURRENCY}?\s?[.\d]))?"
         rf"(?:(?P<currency>(?<![A-Za-z]){_CURRENCY})\s?(?P<late>-(?=[.\d]))?)?"
-        rf"(?:(?P<mixed>(?<![\d/.,])\d+)\s+(?=\d+/\d))?"
-        # Digits behind a letter are part of a name: CO2, x1; behind ^ an exponent.
-        rf"(?:(?<![A-Za-z_^])|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=CHF)|(?<=INR)|(?<=Rs))(?<!\^\{{)"
+        rf"(?:(?P<mixed>(?<![\d/.,])\d+)\s+(?P<and>and\s+)?(?=\d+/\d))?"
+        # Digits behind a letter are part of a name: CO2, x12, v1.5; behind ^ an exponent.
+        rf"(?:(?<![A-Za-z_^\d])(?<![A-Za-z_]\d[.,])(?<![A-Za-z_]\d\d[.,])|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=CHF)|(?<=INR)|(?<=Rs))(?<!\^\{{)"
         rf"(?P<number>(?:{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
         rf"(?:/(?P<below>\d+(?![\d/]|\.\d))|(?P<power>[eE][+-]?\d+(?!\w)"
         rf"|\s?(?:[x×*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{{?[+-]?\d+\}}?)"
-        rf"|\s?(?:\^|\*\*)\s?\{{?(?P<exponent>-?\d{{1,3}})(?!\d)\}}?)?"
+        rf"|\s?(?:\^|\*\*)\s?\{{?(?P<exponent>-?\d{{1,3}})(?!\d)\}}?"
+        rf"|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]{{1,3}})(?![⁰¹²³⁴-⁹]))?"
         rf"(?P<percent>\s?\\?%|\s(?:percent|per cent)\b)?"
     )
 
@@ -187,7 +217,7 @@ def _read(match: re.Match[str], decimal: Decimal) -> Found | None:
     text, end = match.string, match.end()
     sign = -1 if "-" in (match["sign"], match["late"]) else 1
     if scaled != value:
-        alternatives = ()
+        alternatives = _other_readings(match, value, scaled)
     if part := _AND_PART.match(text, end):
         scaled += _AND_PARTS[re.sub("-", " ", part[1])]
         end = part.end()
@@ -195,13 +225,10 @@ def _read(match: re.Match[str], decimal: Decimal) -> Found | None:
         alternatives = (scaled,)
         scaled *= magnitude[0]
         end = magnitude[1]
+    doubts, end = _doubts_behind(text, end, scaled)
+    alternatives += doubts
     if below := _BELOW_ZERO.match(text, end):
         sign, end = -1, below.end()
-    kind: Kind = "number"
-    if _SYMBOL.match(text, end) or text[max(0, match.start() - 6) : match.start()].endswith(_ROOTS):
-        kind = "expression"
-    elif _BOUND.search(text[max(0, match.start() - 40) : match.start()]):
-        kind = "bound"
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-one for one in alternatives)
     return Found(
@@ -209,21 +236,61 @@ def _read(match: re.Match[str], decimal: Decimal) -> Found | None:
         text[match.start() : end].strip(),
         match["percent"] is not None,
         alternatives,
-        kind,
+        _kind(text, match.start(), end),
         match.start(),
         end,
     )
+
+
+def _kind(text: str, start: int, end: int) -> Kind:
+    if _SYMBOL.match(text, end) or text[max(0, start - 6) : start].endswith(_ROOTS):
+        return "expression"
+    return "bound" if _BOUND.search(text[max(0, start - 40) : start]) else "number"
+
+
+def _doubts_behind(text: str, end: int, value: Fraction) -> tuple[tuple[Fraction, ...], int]:
+    """What else a number may be because of what follows it, and where it ends."""
+    if text.startswith("!", end) and (product := _factorial(value)) is not None:
+        # "It's 4!" is an exclamation, "n = 4!" a factorial.
+        return (product,), end + 1
+    if parts := _PARTS_BEHIND.match(text, end):
+        return (value / (_PART_SIZES[parts[1].lower()] if parts[1] else 2),), end
+    return (), end
+
+
+def _other_readings(
+    match: re.Match[str], value: Fraction, scaled: Fraction
+) -> tuple[Fraction, ...]:
+    """What a number may also be: 7² a 7 with a footnote, "3 and 3/4" two numbers."""
+    if match["raised"] is not None:
+        return (value,)
+    if match["and"] is not None:
+        whole = Fraction(int(match["mixed"]))
+        return (whole, scaled - whole)
+    return ()
+
+
+def _factorial(value: Fraction) -> Fraction | None:
+    """The factorial of a small whole number, unless it is the number itself."""
+    if value.denominator != 1 or not 2 < value <= _GREATEST_FACTORIAL:
+        return None
+    return Fraction(math.factorial(int(value)))
 
 
 def _digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
     """The value of digits and separators, and what it is under the other reading of one sign."""
     if written.isdigit():
         return Fraction(int(written)), ()
-    digits = re.sub(rf"{_SPACES}|{_APOSTROPHES}", "", written)
+    digits = re.sub(rf"{_SPACES}|{_APOSTROPHES}|_", "", written)
+    comma = "," if decimal == "." else "."
+    if digits != written and comma in digits:
+        # Groups by another sign leave the comma only one meaning: it stands before decimals.
+        parts = written.split(" ") if " " in written else []
+        value = Fraction(digits.replace(comma, "."))
+        return value, tuple(_digits(part, decimal)[0] for part in parts)
     if " " in written:
         value, _ = _digits(digits, decimal)
         return value, tuple(_digits(part, decimal)[0] for part in written.split(" "))
-    comma = "," if decimal == "." else "."
     if decimal in digits and comma in digits and digits.rindex(comma) > digits.rindex(decimal):
         # Groups by the decimal sign: the last sign is the one before decimals.
         return Fraction(digits.replace(decimal, "").replace(comma, ".")), ()
@@ -252,8 +319,8 @@ def _scaled(value: Fraction, match: re.Match[str]) -> Fraction | None:
         if abs(exponent) > _GREATEST_EXPONENT:
             return None
         value *= Fraction(10) ** exponent
-    if match["exponent"] is not None:
-        power = int(match["exponent"])
+    if match["exponent"] is not None or match["raised"] is not None:
+        power = int(match["exponent"] or match["raised"].translate(_RAISED_DIGITS))
         if abs(power) > _GREATEST_POWER or value > _GREATEST_BASE or not value:
             return None
         value = value**power
@@ -287,7 +354,6 @@ _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,50}>")
 _TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
 _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
-_RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _NEGATIVE_WORD = re.compile(
     r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE
 )

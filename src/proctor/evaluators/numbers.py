@@ -25,6 +25,14 @@ FLOAT_ROUNDING = Fraction(1, 10**12)
 NAMES_IT = "ask for a last line such as “Answer: 42”"
 # What may stand for zero or for a part of one where there is no digit.
 _ZERO_WORD = re.compile(r"\b(?:no|none|nothing|nobody|nil|neither|empty|nowhere)\b", re.IGNORECASE)
+_WORDS_FOR = {
+    1: "once|single|first|lone", 2: "twice|double|couple|pair|both|second|half",
+    3: "thrice|triple|trio|third", 4: "fourth|quadruple", 5: "fifth", 6: "sixth", 7: "seventh",
+    8: "eighth", 9: "ninth", 10: "tenth",
+}  # fmt: skip
+_ROMAN = re.compile(r"\b[IVXLCDM]{2,}\b")
+# A part of a count that is not named: "half of them", "two of the quarters".
+_PART_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
 _PART_WORD = re.compile(
     r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b",
     re.IGNORECASE,
@@ -60,9 +68,11 @@ def numeric_answer(
     replaces the number before it.
 
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
-    fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, and English
-    number words. A percent sign is dropped, but where only one side has one, 12% is 0.12 too. What
-    is expected is read in the same way; of a list of expected numbers any one will do. The
+    fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and
+    English number words ("three quarters", "two point five"). A calculation without its result
+    ("2+2") is skipped if its value or one of its terms is expected. A percent
+    sign is dropped, but where only one side has one, 12% is 0.12 too. What is expected is read in
+    the same way; of a list of expected numbers any one will do. The
     difference may be `tolerance`, with `relative` that share of the expected number; 0 compares
     exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
@@ -111,6 +121,9 @@ def _verdict(
     if got.kind in ("bound", "expression"):
         what = "a bound" if got.kind == "bound" else "no plain number"
         return Score.skipped(f"the answer is {what}: {shown(got.written)}", details)
+    if got.kind == "calculation" and (is_right(got) or any(map(is_right, answer.rivals))):
+        reason = f"the answer is a calculation without its result: {shown(got.written)}"
+        return Score.skipped(f"{reason}; {NAMES_IT}", details)
     right = is_right(got)
     rivals = [one for one in answer.rivals if is_right(one) is not right]
     doubts = [] if right else [one for one in answer.others if is_right(one)]
@@ -158,7 +171,7 @@ def _expected_number(expected: Any, decimal: Decimal) -> Found | Score:
     if answer.number is None:
         return Score.error(f"the expected value has no number: {shown(expected)}")
     wrong = [one for one in answer.rivals if one.value != answer.number.value]
-    if wrong or answer.number.kind in ("bound", "expression"):
+    if wrong or answer.number.kind in ("bound", "expression", "calculation"):
         return Score.error(
             f"what is expected is not a single number: {shown(expected)}. "
             "Fix: give one number, or a list of numbers of which any is right"
@@ -174,15 +187,22 @@ def _no_number(output: Any, withheld: str, wanted: Fraction, details: dict[str, 
     if problem := foreign_reason(text):
         reason = f"there are no digits in {shown(text)}, and {problem}"
         return Score.skipped(reason, details)
-    word = None
-    if not wanted:
-        word = _ZERO_WORD.search(text)
-    elif wanted.denominator != 1:
-        word = _PART_WORD.search(text)
+    word = _word_for(text, wanted)
     if word is not None:
         reason = f"there are no digits in {shown(text)}, but {word[0]!r} may stand for a number"
         return Score.skipped(f"{reason}; {NAMES_IT}", details)
     return Score(0.0, False, f"there is no number in {shown(text)}", details)
+
+
+def _word_for(text: str, wanted: Fraction) -> re.Match[str] | None:
+    """A word that may stand for the expected number though it is none: "none", "twice", "XIV"."""
+    if not wanted:
+        return _ZERO_WORD.search(text)
+    if wanted.denominator != 1:
+        return _PART_WORD.search(text)
+    named = _WORDS_FOR.get(int(wanted))
+    word = re.search(rf"\b(?:{named})\b", text, re.IGNORECASE) if named else None
+    return word or _PART_OF_COUNT.search(text) or _ROMAN.search(text)
 
 
 def _readings(got: Found, wanted: Found) -> Iterator[tuple[Fraction, Fraction]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -44,6 +45,15 @@ def plain_value(value: Any) -> Any:
     if callable(getattr(kind, "to_dict", None)) and hasattr(value, "columns"):
         return value.to_dict(orient="records")
     return value
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's composed form (NFC), in which "é" is one character however it was typed.
+
+    >>> composed("e\u0301") == "\u00e9"
+    True
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def number_of(value: Any) -> Number | None:

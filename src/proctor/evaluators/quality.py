@@ -105,11 +105,12 @@ def coherence(
     each sentence is in meaning to the next. Freshness: the same words do not come again and
     again. Order: articles stand before what they can belong to (English only). Sequence:
     numbered points do not run back, a text of several sentences does not begin with what refers
-    back ("however"). Completeness: the last sentence does not break off where others end. A text
-    of one sentence has no connection to show, and is judged by the other signs. Of texts of more
-    than 300 sentences the connection of the first 300 is seen, and the details say so. What is no
-    prose (a number, a name, a list of words, mere letters, program code) is skipped. So is every
-    language but English, unless an embedder is named that reads it.
+    back ("however"). Completeness: the last sentence does not end after an article, a conjunction,
+    a preposition or a comma, nor without a mark where others have one. A text of one sentence has
+    no connection to show, and is judged by the other signs. Of texts of more than 300 sentences the
+    connection of the first 300 is seen, and the details say so. What is no prose (a number, a name,
+    a list of words, mere letters, program code) is skipped. So is every language but English,
+    unless an embedder is named that reads it.
 
     It finds texts that were mixed up, shuffled word by word, cut off or stuck in a loop. It does
     not read: sentences in a wrong order, contradictions and subtle leaps pass. With `judge`, a
@@ -158,9 +159,10 @@ def hallucination_detection(
     courtesies state nothing. The details list the sentences and what is unsupported in them.
 
     It finds what is added or changed, not what is wrongly put together from words that are all
-    there. Names are known by their capitals inside a sentence; a rounded number counts as changed;
-    other languages than English are skipped. With `judge`, a model takes the output apart into
-    claims and checks each one; all must be supported, by evidence that is in the context.
+    there. Names are known by their capitals; at the beginning of a sentence, where every word has
+    one, what is no ordinary English word is a name. A rounded number counts as changed; other
+    languages than English are skipped. With `judge`, a model takes the output apart into claims and
+    checks each one; all must be supported, by evidence that is in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection(embedder="lexical")

@@ -11,6 +11,7 @@ from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.language import is_unspaced
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.pieces import Piece, paragraphs, pieces, words
+from proctor.evaluators.plain_values import composed
 from proctor.evaluators.verdict import shown
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
@@ -99,6 +100,7 @@ def text_count(
     if not isinstance(output, str):
         return _not_text(output)
     limits = _Limits(at_least, at_most, exactly, "text_count")
+    output = composed(output)
     if of in _SPACED_PIECES and is_unspaced(output):
         return Score.skipped(f"it is written without spaces: its {of} cannot be counted")
     if of == "paragraphs":
@@ -149,7 +151,9 @@ def occurrences(
     limits = _Limits(at_least, at_most, exactly, "occurrences")
     sought = _compiled(text, pattern, whole_words, case_sensitive)
     try:
-        count = len(sought.findall(output) if pattern is None else find_all(sought, output))
+        count = len(
+            sought.findall(composed(output)) if pattern is None else find_all(sought, output)
+        )
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
     return limits.score(count, "time", f" {shown(pattern if text is None else text)}")
@@ -186,8 +190,10 @@ def keywords(
     if not isinstance(output, str):
         return _not_text(output)
 
+    text = composed(output)
+
     def there(word: str) -> bool:
-        return _compiled(word, None, whole_words, case_sensitive).search(output) is not None
+        return _compiled(word, None, whole_words, case_sensitive).search(text) is not None
 
     missing = [word for word in include if not there(word)]
     unwanted = [word for word in exclude if there(word)]
@@ -328,14 +334,14 @@ def _edge(
             "paragraph is 1 for the first or -1 for the last; separator goes with it",
             where=f"{side}s_with",
         )
-    held = [_Held(one.strip(), side, options) for one in wanted]
+    held = [_Held(composed(one.strip()), side, options) for one in wanted]
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
             return _not_text(output)
-        text, details = output, {"method": "search"}
+        text, details = composed(output), {"method": "search"}
         if place is not None:
-            parts = paragraphs(output, options["separator"])
+            parts = paragraphs(text, options["separator"])
             if abs(place) > len(parts):
                 told = _counted(len(parts), "paragraph")
                 return Score(0.0, False, f"it has {told}, no paragraph {place}", details)
@@ -370,6 +376,7 @@ def _compiled(
     text: str | None, pattern: str | None, whole_words: bool, case_sensitive: bool
 ) -> re.Pattern[str]:
     if text is not None:
+        text = composed(text)
         pattern = r"\s+".join(map(re.escape, text.split())) if text.split() else re.escape(text)
         if whole_words:
             pattern = r"(?<!\w)" * _is_word(text[0]) + pattern + r"(?!\w)" * _is_word(text[-1])

@@ -179,7 +179,8 @@ def _sentence_around(text: str, start: int, end: int) -> str:
 
 
 def _toxicity(text: str, threshold: float) -> Score:
-    from proctor.evaluators.language import is_foreign
+    from proctor.evaluators.language import foreign_reason, is_foreign
+    from proctor.evaluators.short_texts import UNKNOWN_WORDS
     from proctor.evaluators.toxicity.model import NAME, toxicity_of
     from proctor.evaluators.toxicity.passages import is_suspect_text
 
@@ -191,7 +192,10 @@ def _toxicity(text: str, threshold: float) -> Score:
         # Abuse in English is abuse, whatever stands around it.
         passage = text[found.start : found.end]
         sentence = _sentence_around(text, found.start, found.end)
-        if value >= threshold or not is_suspect_text(sentence) or is_foreign(passage):
+        # Misspelt abuse ("fuuuck youuu") has no known words as it is written.
+        is_misspelt = bool(found.words) and UNKNOWN_WORDS in foreign_reason(text)
+        is_english = is_misspelt or (is_suspect_text(sentence) and not is_foreign(passage))
+        if value >= threshold or not is_english:
             return Score.skipped(FOREIGN, {"method": LOCAL})
     weighed = [{"word": word, "weight": weight} for word, weight in found.words[:_MOST_WORDS]]
     details: dict[str, Any] = {"method": LOCAL, "model": NAME, "words": weighed}

@@ -67,6 +67,10 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never_after_an_article: frozenset[str]
     refer_back: tuple[str, ...]
     conclude: tuple[str, ...]
+    proper_names: frozenset[str]
+    goes_on: frozenset[str]
+    goes_on_but_in_clauses: frozenset[str]
+    begins_clauses: frozenset[str]
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+from proctor.evaluators.short_texts import is_english_word
 from proctor.evaluators.wording import Word, english, folded, words
 
 # [1], [2, 3], [4-6], [^1], 【1】, and small raised figures.
@@ -15,6 +16,8 @@ _HEADING = re.compile(r"^\s*#")
 _LONGEST_COURTESY = 14
 # "Yes, it is", "I do".
 _SAYS_NOTHING = ("function", "speaker")
+_SHORTEST_NAME = 3
+_ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
 _GOES_ON = frozenset({"but", "that", "because", "however"})
 
 
@@ -34,7 +37,17 @@ def stated(sentence: str) -> list[Word]:
     if _HEADING.match(sentence) or sentence.isupper():
         # They have capitals where there are no names.
         return [word._replace(kind="content") if word.kind == "name" else word for word in found]
-    return found
+    return [word._replace(kind="name") if _is_name(word) else word for word in found]
+
+
+def _is_name(word: Word) -> bool:
+    """True for a capitalised word at the beginning that is no ordinary English word."""
+    if word.kind != "content" or not word.written[0].isupper() or len(word.text) < _SHORTEST_NAME:
+        return False
+    if word.text in english().proper_names:
+        return True
+    # A rare word in the plural or with the ending of a verb is no name: "Felines", "Ferreting".
+    return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
 
 
 def _is_courtesy(sentence: str, found: list[Word]) -> bool:

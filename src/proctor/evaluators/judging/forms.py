@@ -16,7 +16,15 @@ _REASON_LINE = re.compile(r"^[^\w\n]*reason(?:ing)?[^\w\n]*?[:=]", re.IGNORECASE
 _BLANK = re.compile(
     r"[*_` \t]*(?:[\[<{(]|[0-9.]+[ \t]*(?:-|–|to)[ \t]*[0-9]|(?:a|the|your)\b)", re.I
 )
+# The same heading behind a verdict, on its line: "SCORE: 4 / REASONING: …".
+_REASON_BEHIND = re.compile(r"[\s/|;,*_–—-]+reason(?:ing)?[*_ \t]*[:=]", re.IGNORECASE)
+_WHOLE_BLOCK = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+_JSON_BEGINS = re.compile(r"\s*(?:```[\w-]*\s*)?\{")
 _REASON_KEY = "reason"
+# From this end on, a fraction on a scale from 0 is as likely meant as a share of the scale.
+_LEAST_WIDE_SCALE = 3
+# Half a point is a usual grade.
+_HALF = 0.5
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 # How people and models dress up a word; it is not part of the word.
 _DRESS = "*_`'\"<>[](). \t\r"
@@ -87,8 +95,13 @@ class Allowed:
         if isinstance(said, str):
             match = _number_of(high).fullmatch(_undressed(said))
             found = match[1] if match else "nan"
-        if not low <= float(found) <= high:
+        number = float(found)
+        if not low <= number <= high:
             raise self._refusal()
+        if low <= 0 < number < 1 and number != _HALF and high >= _LEAST_WIDE_SCALE:
+            raise ValueError(
+                f"the verdict is not clearly {self}: a number between 0 and 1 may be a share of it"
+            )
         return found
 
     def _refusal(self) -> ValueError:
@@ -150,8 +163,10 @@ class VerdictForm:
             return Verdict(self._allowed.pick(self._member(found).value), str(reason).strip())
         last = self._last(text)
         choice = self._allowed.pick(last.said)
-        around = (text[: last.start].strip(), text[last.end :].strip())
-        return Verdict(choice, without_heading("\n".join(part for part in around if part)))
+        before, after = text[: last.start].strip(), text[last.end :].strip(" \t/|;,").strip()
+        if before.startswith("```") and after.endswith("```"):
+            before, after = before.partition("\n")[2], after.removesuffix("```").rstrip()
+        return Verdict(choice, without_heading("\n".join(part for part in (before, after) if part)))
 
     def place(self, text: str, *, structured: bool) -> int:
         """Where in an answer that can be read the choice begins."""
@@ -173,12 +188,16 @@ class VerdictForm:
         except ValueError:
             found = None if self._unmarked is None else self._unmarked.last(text)
             if found is None:
+                if self._unmarked is not None and self._unmarked.has_only_refused(text):
+                    raise ValueError(
+                        f"its line {self.field.upper()}: … has no verdict that is {self._allowed}"
+                    ) from None
                 raise
             return found
 
     def _is_unmarked(self, text: str) -> bool:
         """True if a model that should answer in JSON did so in lines."""
-        is_json = text.lstrip().startswith(("{", "```"))
+        is_json = _JSON_BEGINS.match(text) is not None
         return not is_json and self._unmarked is not None and self._unmarked.last(text) is not None
 
     def _member(self, found: dict[str, Member], name: str = "") -> Member:
@@ -195,6 +214,14 @@ class VerdictLine(NamedTuple):
     place: int
     start: int
     end: int
+
+
+def _verdict_line(match: re.Match[str], group: int) -> VerdictLine:
+    """The line of a match; a reasoning behind the verdict is no part of it."""
+    said, end = match[group], match.end()
+    if (behind := _REASON_BEHIND.search(said)) is not None:
+        said, end = said[: behind.start()], match.start(group) + behind.start()
+    return VerdictLine(said, match.start(group), match.start(), end)
 
 
 class VerdictLines:
@@ -215,8 +242,7 @@ class VerdictLines:
         ]
         if not found:
             raise ValueError(f"it has no line that begins with {self.shape}:")
-        last, group = found[-1], len(self._words) + 1
-        return VerdictLine(last[group], last.start(group), last.start(), last.end())
+        return _verdict_line(found[-1], len(self._words) + 1)
 
 
 class UnmarkedLines:
@@ -235,18 +261,28 @@ class UnmarkedLines:
     def last(self, text: str) -> VerdictLine | None:
         """The line that counts, or None."""
         found = [
-            (VerdictLine(match[2], match.start(2), match.start(), match.end()), choice)
-            for match in _line_of(1).finditer(text)
-            if match[1].casefold() == self._field and (choice := self._picked(match[2])) is not None
+            (line, choice)
+            for line in self._lines(text)
+            if (choice := self._picked(line.said)) is not None
         ]
         if not found:
             return None
         choices = {choice for _, choice in found}
-        alone = len(text.split("\n")) == 1 or bool(_REASON_LINE.search(text))
+        has_reason = _REASON_LINE.search(text) or _REASON_BEHIND.match(text, found[-1][0].end)
+        alone = len(_unblocked(text).split("\n")) == 1 or bool(has_reason)
         if not self.asked_for and not (len(choices) == 1 and alone):
             return None
         line, choice = found[-1]
         return None if self._is_in_texts(choice) else line
+
+    def has_only_refused(self, text: str) -> bool:
+        """True if there are lines of this field, and none has a verdict that is allowed."""
+        lines = self._lines(text)
+        return bool(lines) and all(self._picked(line.said) is None for line in lines)
+
+    def _lines(self, text: str) -> list[VerdictLine]:
+        matches = _line_of(1).finditer(text)
+        return [_verdict_line(one, 2) for one in matches if one[1].casefold() == self._field]
 
     def _picked(self, said: str) -> str | None:
         try:
@@ -273,6 +309,12 @@ def asks_without_mark(text: str, field: str) -> bool:
     """
     lines = _line_of(1).finditer(text)
     return any(match[1].casefold() == field and bool(_BLANK.match(match[2])) for match in lines)
+
+
+def _unblocked(text: str) -> str:
+    """What stands in a block of code that is all of a text; any other text as it is."""
+    block = _WHOLE_BLOCK.fullmatch(text)
+    return text if block is None else block[1]
 
 
 @functools.cache

@@ -1,0 +1,148 @@
+"""Texts of one to three words: those that cannot be read get no verdict, answers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.evaluators.language import unreadable_reason
+from proctor.evaluators.quality import (
+    coherence,
+    hallucination_detection,
+    relevance,
+    semantic_similarity,
+)
+from proctor.evaluators.safety import bias_detection, toxicity_detection
+from tests.evaluators.test_unreadable_texts import READER, asked
+
+FOREIGN = [
+    "Guten Tag",
+    "guten tag",
+    "GUTEN TAG",
+    "Guten Abend!",
+    "Danke",
+    "Vielen Dank",
+    "Auf Wiedersehen",
+    "du Arschloch",
+    "Du Hurensohn!",
+    "Halt die Fresse",
+    "merci beaucoup",
+    "Merci",
+    "Bonjour",
+    "très bien",
+    "ferme ta gueule",
+    "fils de pute",
+    "Buenos días",
+    "muchas gracias",
+    "hijo de puta",
+    "buongiorno signora",
+    "vaffanculo",
+    "obrigado",
+    "dziękuję bardzo",
+    "spierdalaj kurwa",
+    "terima kasih",
+    "teşekkür ederim",
+    "köszönöm szépen",
+    "Привет",
+    "спасибо большое",
+    "你好",
+    "ありがとう",
+    "감사합니다",
+    "สวัสดี",
+    "مرحبا",
+    "नमस्ते",
+]
+
+ENGLISH = [
+    "Paris",
+    "paris",
+    "42",
+    "42 km",
+    "Yes.",
+    "no",
+    "N/A",
+    "OK",
+    "Blue whale",
+    "blue whale",
+    "Giraffe",
+    "giraffe",
+    "sodium chloride",
+    "photosynthesis",
+    "Oslo",
+    "Buenos Aires",
+    "Rio de Janeiro",
+    "São Paulo",
+    "Leonardo da Vinci",
+    "Vincent van Gogh",
+    "Ludwig van Beethoven",
+    "Angela Merkel",
+    "Nguyen Van Thieu",
+    "Łódź",
+    "El Paso",
+    "Los Angeles",
+    "Le Monde",
+    "Die Zeit",
+    "Das Boot",
+    "SKU-4411-B",
+    "gpt-4o-mini",
+    "iPhone 15",
+    "macOS",
+    "user_id",
+    "NASA",
+    "BMW",
+    "shipped",
+    "Refunded.",
+    "Thank you!",
+    "you idiot",
+    "shut up",
+    "Tag",
+    "pain",
+    "gift",
+    "chat",
+    "boa",
+    "café",
+    "crème brûlée",
+    "naïve",
+    "Kubernetes",
+    "quicksort",
+    "sir",
+    "thx",
+    "lol",
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
+    """No local method pretends to have read it."""
+    english = "The bridge was built in spring and is still in use."
+    for score in (
+        asked(toxicity_detection(), text),
+        asked(bias_detection(), text),
+        asked(semantic_similarity(READER), text, english),
+        asked(semantic_similarity(READER), english, text),
+        asked(coherence(embedder="lexical"), text),
+        asked(relevance(embedder="lexical"), text, input=english),
+        asked(hallucination_detection(embedder="lexical"), text, context=english),
+    ):
+        assert (score.status, score.value) == ("skipped", None), score
+        assert score.reason
+
+
+@pytest.mark.parametrize("text", ENGLISH)
+def test_a_short_english_answer_a_name_or_a_code_is_read(text: str) -> None:
+    """Names may be of any language, codes of none."""
+    assert unreadable_reason(text) == ""
+
+
+def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
+    """A user sees what made the evaluator refuse."""
+    assert unreadable_reason("Guten Tag") == "it is written in German"
+    assert (
+        unreadable_reason("qualcosa bellissima")
+        == "it is written in words of which not one is known to be English"
+    )
+
+
+@pytest.mark.parametrize("text", ["you idiot", "fuuuuck youuu", "stupid asshole", "b1tch"])
+def test_short_english_abuse_is_still_found(text: str) -> None:
+    """Spelt as people spell it."""
+    assert asked(toxicity_detection(), text).passed is False

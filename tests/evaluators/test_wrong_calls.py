@@ -1,0 +1,78 @@
+"""A built-in evaluator that is called with wrong arguments says which ones it takes."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor.errors import EvaluatorError
+from proctor.evaluators.attach import attach
+from proctor.evaluators.marking import is_factory, marking_of
+from proctor.records.sample import Sample
+from proctor.records.trial import Trial
+
+BUILT_IN = {
+    name: found
+    for name in proctor.__all__
+    if (found := getattr(proctor, name, None)) is not None and marking_of(found) is not None
+}
+
+
+def test_the_built_in_evaluators_are_found() -> None:
+    """The tests below have something to look at."""
+    assert {"contains", "exact_match", "coherence", "llm_judge"} <= BUILT_IN.keys()
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_an_unknown_parameter_is_named_with_those_there_are(name: str) -> None:
+    """For every built-in evaluator, as an error of ours that is also a TypeError."""
+    function = BUILT_IN[name]
+    evidence = () if is_factory(function) else ("a", "b")
+    with pytest.raises(EvaluatorError) as caught:
+        function(*evidence[:1], no_such_parameter=1)
+    assert isinstance(caught.value, TypeError)
+    assert "there is no parameter 'no_such_parameter'" in str(caught.value)
+    for parameter in marking_of(function).info.parameters:  # type: ignore[union-attr]
+        assert parameter.name in str(caught.value)
+
+
+def test_a_misspelt_parameter_gets_a_suggestion() -> None:
+    """The name that was meant."""
+    with pytest.raises(EvaluatorError, match="did you mean 'case_sensitive'"):
+        proctor.contains("a", "b", case_sensitve=False)  # type: ignore[call-arg]
+    with pytest.raises(EvaluatorError, match="did you mean 'min_score'"):
+        proctor.coherence(min_scor=0.5)
+
+
+def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
+    """As many people try who know factories; what the advice says works."""
+    with pytest.raises(
+        EvaluatorError, match=r"functools\.partial\(contains, case_sensitive=False\)"
+    ):
+        proctor.contains(case_sensitive=False)  # type: ignore[call-arg]
+    configured: Any = functools.partial(proctor.contains, case_sensitive=False)
+    assert configured("PARIS", "paris").passed is True
+
+
+def test_a_run_calls_the_evaluator_itself() -> None:
+    """The check costs a run nothing, and the function is found by its name as before."""
+    trial = Trial(Sample("1", "?", "paris"), "paris")
+    assert attach(proctor.exact_match).score(trial).passed is True  # type: ignore[union-attr]
+    assert pickle.loads(pickle.dumps(proctor.exact_match)) is proctor.exact_match
+
+
+def test_a_type_error_inside_an_evaluator_is_left_alone() -> None:
+    """Only a call that does not fit is explained."""
+
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise TypeError("odd")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match="odd"):
+        proctor.exact_match(Odd(), Odd())
