@@ -248,7 +248,7 @@ def test_the_number_of_a_sample_is_found_in_linear_time() -> None:
     class Counting(str):
         searched = 0
 
-        def find(self, sub: str, start: Any = 0, end: Any = None) -> int:  # type: ignore[override]
+        def find(self, sub: str, start: Any = 0, end: Any = None) -> int:
             Counting.searched += (len(self) if end is None else end) - start
             return super().find(sub, start, end)
 

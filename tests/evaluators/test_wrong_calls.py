@@ -45,7 +45,7 @@ def test_a_misspelt_parameter_gets_a_suggestion() -> None:
     with pytest.raises(EvaluatorError, match="did you mean 'case_sensitive'"):
         proctor.contains("a", "b", case_sensitve=False)  # type: ignore[call-arg]
     with pytest.raises(EvaluatorError, match="did you mean 'min_score'"):
-        proctor.coherence(min_scor=0.5)
+        proctor.coherence(min_scor=0.5)  # type: ignore[call-arg]
 
 
 def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
@@ -61,7 +61,7 @@ def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
 def test_a_run_calls_the_evaluator_itself() -> None:
     """The check costs a run nothing, and the function is found by its name as before."""
     trial = Trial(Sample("1", "?", "paris"), "paris")
-    assert attach(proctor.exact_match).score(trial).passed is True  # type: ignore[union-attr]
+    assert attach(proctor.exact_match).score(trial).passed is True
     assert pickle.loads(pickle.dumps(proctor.exact_match)) is proctor.exact_match
 
 

@@ -40,8 +40,9 @@ def assert_same(received: EvalResult, sent: EvalResult) -> None:
     for here, there in ((one.session, other.session), (received.sessions["j"], other.session)):
         assert here is not None
         assert there is not None
-        assert same(here.events[0].arguments, there.events[0].arguments)
-        assert same(here.events[0].result, there.events[0].result)
+        (sent,), (arrived,) = there[ToolCall], here[ToolCall]
+        assert same(arrived.arguments, sent.arguments)
+        assert same(arrived.result, sent.result)
 
 
 @given(values)

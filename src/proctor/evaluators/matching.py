@@ -96,12 +96,16 @@ def contains(
     >>> contains("red and green", ["red", "green", "blue", "white"], match="all").value
     0.5
     """
+    same = _same_text if case_sensitive else _same_folded
     if type(output) is type(expected) is str and expected:
-        # The usual case.
-        if expected in output if case_sensitive else expected.casefold() in output.casefold():
+        # The usual case. ASCII has one Unicode form only.
+        if case_sensitive and output.isascii() and expected.isascii():
+            found = expected in output
+        else:
+            found = _holds(output, expected, same)
+        if found:
             return Score(1.0, True)
         return Score(0.0, False, f"missing: {shown(expected)}")
-    same = _same_text if case_sensitive else _same_folded
     items, places = items_of(expected), items_of(output)
     wanted = [plain_value(expected)] if items is None else items
     if not wanted:

@@ -22,6 +22,8 @@ _ESCAPED = {
 BACKSLASH = "\\"
 # JSON within JSON, as often as this.
 MOST_DOUBLINGS = 6
+# An escape of another character just before the secret: its digits are no part of the secret.
+_OTHER_ESCAPE = r"(\\[uU](?:0000)?[0-9a-fA-F]{4})?"
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
@@ -69,7 +71,7 @@ class _Secret:
     def __init__(self, secret: str) -> None:
         before = secret.rstrip(BACKSLASH)
         end = _backslashes_at_the_end(len(secret) - len(before))
-        self._pattern = re.compile("".join(map(_written, before)) + end)
+        self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_written, before)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
         forms = dict.fromkeys(_encoded(secret)) if len(secret) >= SHORTEST_ENCODED else ()
         self._encoded = tuple((form[:8], form) for form in forms)
@@ -82,8 +84,12 @@ class _Secret:
         # The pattern is slow. Letters and digits are hardly ever escaped, so that without a run of
         # them there is nothing to find, unless something is escaped that need not be.
         if self._longest_run in text or _has_escapes(text):
-            text = self._pattern.sub(HIDDEN, text)
+            text = self._pattern.sub(_hide_match, text)
         return text
+
+
+def _hide_match(match: re.Match[str]) -> str:
+    return (match[1] or "") + HIDDEN
 
 
 def _has_escapes(text: str) -> bool:
