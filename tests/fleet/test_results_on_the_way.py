@@ -40,9 +40,9 @@ def assert_same(received: EvalResult, sent: EvalResult) -> None:
     for here, there in ((one.session, other.session), (received.sessions["j"], other.session)):
         assert here is not None
         assert there is not None
-        (sent,), (arrived,) = there[ToolCall], here[ToolCall]
-        assert same(arrived.arguments, sent.arguments)
-        assert same(arrived.result, sent.result)
+        (first,), (second,) = there[ToolCall], here[ToolCall]
+        assert same(second.arguments, first.arguments)
+        assert same(second.result, first.result)
 
 
 @given(values)
