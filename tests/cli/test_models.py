@@ -31,8 +31,8 @@ def test_the_list_says_what_is_here_and_how_to_get_the_rest(
     """Sizes, licences, the command that pulls, and the variables that hold keys."""
     told = project.proctor("models")
     assert told.code == 0
-    assert told.out.startswith(f"local weights, in {tmp_path / 'models'}\n")
-    assert "minilm            91 MB  proctor models pull minilm" in told.out
+    assert told.out.startswith(f"Local models in {tmp_path / 'models'}\n")
+    assert "minilm            91 MB  not downloaded; run: proctor models pull minilm" in told.out
     assert "set ANTHROPIC_API_KEY to use it" in told.out
     assert "set GEMINI_API_KEY or GOOGLE_API_KEY to use it" in told.out
 
@@ -46,7 +46,7 @@ def test_what_has_been_pulled_is_here(project: Project, tmp_path: Path) -> None:
     found = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
     assert found["smollm2"]["path"] == str(home / "SmolLM2-135M-Instruct.Q4_1.gguf")
     assert found["minilm"]["path"] is None
-    assert "smollm2           98 MB  here" in project.proctor("models").out
+    assert "smollm2           98 MB  downloaded\n" in project.proctor("models").out
 
 
 def test_a_key_is_told_by_its_name_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_an_endpoint_that_cannot_be_asked_is_trouble_but_no_other_ones(
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         told = project.proctor("models", "--check")
     assert told.code == 3
-    assert "cannot be asked: " in told.out
+    assert "error: " in told.out
     assert "small" in told.out
     assert KEY not in told.out + told.err
 
@@ -104,7 +104,7 @@ def test_an_endpoint_that_is_not_there_is_trouble(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     told = project.proctor("models", "--check")
     assert told.code == 3
-    assert "cannot be asked: anthropic could not be asked" in told.out
+    assert "error: anthropic could not be asked" in told.out
     assert "exit 3" in " ".join(project.proctor("models", "--help").out.split())
 
 
@@ -118,7 +118,8 @@ def test_weights_without_the_package_that_runs_them_say_what_is_missing(
         file.truncate(98_362_432)
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     told = project.proctor("models")
-    assert 'smollm2           98 MB  here, but needs pip install "proctor[local]"' in told.out
+    line = 'smollm2           98 MB  downloaded; to use it, run: pip install "proctor[local]"'
+    assert line in told.out
     data = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
     assert data["smollm2"]["install"] == 'pip install "proctor[local]"'
 
@@ -160,13 +161,13 @@ def test_pull_of_what_is_there_prints_the_path(
     assert Path(path).name == "model.safetensors"
     again = project.proctor("models", "pull", "minilm", "--json")
     assert json.loads(again.out) == {"minilm": path}
-    assert "already there, checked" in again.err
+    assert "already downloaded, sha256 matches" in again.err
 
 
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["pull"], "pull which? Known: minilm, smollm2, qwen-judge"),
+        (["pull"], "no model named; choose from: minilm, smollm2, qwen-judge"),
         (["pull", "minilm", "smolm2"], "did you mean 'smollm2'?"),
         (["list", "minilm"], "did you mean `proctor models pull minilm`?"),
         (["fetch"], "'fetch' is not one of 'list', 'pull'"),

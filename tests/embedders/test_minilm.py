@@ -113,7 +113,7 @@ def test_the_address_gives_one_model_to_all(minilm_path: Path) -> None:
 
 def test_another_local_name_is_refused() -> None:
     """Chat models are not embedders."""
-    with pytest.raises(ModelError, match="there is no local embedder 'smollm2'"):
+    with pytest.raises(ModelError, match="unknown local embedder 'smollm2'"):
         connections.embedder("local:smollm2")
 
 

@@ -13,6 +13,7 @@ from proctor.cli.main import outcome
 from proctor.comparison.report import FieldReport
 from proctor.errors import ConfigError
 from proctor.gates.decision import Demand, decide
+from proctor.metrics.judge_quality import MEASUREMENTS
 from proctor.metrics.judges import local_judges
 from proctor.prepare import Evaluation, prepare
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -77,7 +78,8 @@ def test_local_models_that_judge_say_what_they_are_worth() -> None:
     )
     found = list(local_judges(RunMetadata("r", "r", datetime.now(UTC), evaluators=specs)))
     assert [sentence.partition(" is judged by ")[0] for sentence in found] == ["polite", "both"]
-    assert all("local:smollm2: how far it agrees with people" in sentence for sentence in found)
+    measured = MEASUREMENTS["smollm2"].summary
+    assert all(sentence.endswith(f"local:smollm2, which {measured}") for sentence in found)
 
 
 def test_canaries_are_shown_to_the_judges_of_a_run() -> None:

@@ -47,7 +47,7 @@ def test_wrong_options_are_told_together(tmp_path: Path) -> None:
     """Room for no token, for nobody, and for no answer."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"")
-    with pytest.raises(ModelError, match="context, parallel, max_tokens"):
+    with pytest.raises(ModelError, match="context, parallel, max_tokens must be 1 or more"):
         provider(f"local:{file}", context=0, parallel=0, max_tokens=0)
     with pytest.raises(ModelError, match="it takes context, parallel, max_tokens, timeout"):
         provider(f"local:{file}", threads=3)
@@ -96,7 +96,7 @@ def test_the_server_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
 
 def test_an_embedder_cannot_be_asked() -> None:
     """Whether its weights are here or not, it is told when it is connected."""
-    with pytest.raises(ModelError, match="it is no language model") as caught:
+    with pytest.raises(ModelError, match="an embedding model, not a language model") as caught:
         provider("local:minilm")
     assert "embedder" in caught.value.fix
 

