@@ -316,7 +316,10 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
         (["eval.yaml", "--baseline", "main", "--metric", "exact"], "no metric 'exact'"),
         (["latest", "--baseline", "main", "--better", "x=up"], "higher or lower, not 'up'"),
-        (["latest", "--baseline", "main", "--fail-under", "80"], "a share lies from 0 to 1"),
+        (
+            ["latest", "--baseline", "main", "--fail-under", "80"],
+            "write a number such as 0.8, or 80%",
+        ),
         (["latest", "--baseline", "main", "--until-decided"], "a stored run is over"),
         (["latest", "--baseline", "main", "--junit", "."], "no file that can be written"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "no file that can be written"),

@@ -49,9 +49,9 @@ To mend it: give more of the id: abc2, abc1\
         ("abc12", "did you mean 'abc1'?"),
         ("exan", "did you mean 'exam'?"),
         ("mian", "did you mean 'main'?"),
-        ("zz", "known: exam, main"),
-        ("", "known: exam, main"),
-        ("%", "known: exam, main"),
+        ("zz", "known: exam, latest, main"),
+        ("", "known: exam, latest, main"),
+        ("%", "known: exam, latest, main"),
     ],
 )
 def test_a_run_that_is_not_there_comes_with_the_nearest(

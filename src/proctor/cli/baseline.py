@@ -58,7 +58,9 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         click.echo(codec.encode_pretty(told))
         return
     click.echo(f"the baseline {shown(name)} is run {found.run_id} ({shown(found.name)})")
-    if gap.missing:
+    if gap.evaluator:
+        click.echo(shown(gap.told("it")))
+    elif gap.missing:
         lacking = f"{gap.missing:,} of {gap.of:,} values of {shown(metric)}"
         click.echo(f"missing in it: {lacking}, for something failed")
     if before is not None and before.run_id != found.run_id:

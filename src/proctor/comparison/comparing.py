@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from proctor.comparison.contents import can_tell, told_apart
+from proctor.comparison.coverage import coverage_of
 from proctor.comparison.deltas import Compared, Pair, all_deltas
 from proctor.comparison.failures import partial_totals
 from proctor.comparison.flips import flips
@@ -80,6 +81,11 @@ def compare_all(
 def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bool) -> Comparison:
     (a, b), (some_a, some_b) = whole, narrowed
     changes = Changes() if accept_changes else _changes(a, b)
+    coverage = coverage_of(a, b)
+    uneven = tuple(one.describe(a.name, b.name) for one in coverage if one.is_uneven)
+    # Where one evaluator is all there is, samples that it skipped are in no pair.
+    if len(coverage) > 1 and not accept_changes:
+        changes = changes._replace(uneven=uneven)
     theirs, mine, apart = set(b.samples), set(a.samples), a.apart or frozenset()
     scales = scale_in(a.run), scale_in(b.run)
     metrics = {name: on_scale(one, *scales) for name, one in compared.metrics.items()}
@@ -98,8 +104,9 @@ def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bo
         only_b=tuple(name for name in b.samples if name not in mine),
         missing_a=_lacking(some_a, some_b),
         missing_b=_lacking(some_b, some_a),
-        notes=tuple(_notes(a, b)),
+        notes=(*_notes(a, b), *uneven),
         unlike=tuple(changes.told(a.name, b.name)),
+        uneven=changes.uneven,
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in apart),
         unpaired=a.unpaired,
     )

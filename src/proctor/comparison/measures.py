@@ -38,11 +38,13 @@ class Changes(NamedTuple):
     code: Mapping[str, str] = MappingProxyType({})
     # What a skipped check means in each run, where that differs.
     skipped: tuple[Skipped, Skipped] | None = None
+    # Which evaluators judged far fewer samples in one run than in the other, a sentence each.
+    uneven: tuple[str, ...] = ()
 
     @property
     def matter(self) -> bool:
         """True if a metric that combines all evaluators means something else in each run."""
-        return bool(self.only_a or self.only_b or self.changed or self.skipped)
+        return bool(self.only_a or self.only_b or self.changed or self.skipped or self.uneven)
 
     def touch(self, metric: str) -> bool:
         """True if a metric, by the name a comparison has for it, is another measure in each."""

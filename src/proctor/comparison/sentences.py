@@ -15,9 +15,10 @@ NAMED = 4
 def answer(found: Comparison) -> str:
     """What is to be known first: which is better, by how much, how sure; then what else moved.
 
-    Of sides that other evaluators judged, that is the first thing to be known.
+    Of sides that other evaluators judged, or of which one judged far fewer samples, that is the
+    first thing to be known.
     """
-    if found.unlike:
+    if found.unlike or found.uneven:
         return " ".join([_unlike(found), *_moved(found.essential())])
     headline = _headline(found)
     if headline is None or headline.absolute is None:
@@ -74,9 +75,10 @@ def _sure(delta: MetricDelta, tests: int) -> Iterator[str]:
 def _unlike(found: Comparison) -> str:
     lost = [one.name for one in found.essential() if one.verdict == NOT_COMPARABLE]
     so = f", so that {' and '.join(lost)} {'do' if len(lost) > 1 else 'does'} not compare"
+    how = "by the same evaluators" if found.unlike else "equally often by the same evaluators"
     return (
-        f"{found.a} and {found.b} were not scored by the same evaluators"
-        f"{so if lost else ''}: {'; '.join(found.unlike)}."
+        f"{found.a} and {found.b} were not scored {how}"
+        f"{so if lost else ''}: {'; '.join((*found.unlike, *found.uneven))}."
     )
 
 

@@ -17,6 +17,7 @@ from proctor.comparison.comparing import compare, compare_all
 from proctor.comparison.contents import as_groups, told_apart
 from proctor.comparison.deltas import evidence_of
 from proctor.comparison.evidence import Evidence
+from proctor.comparison.measures import COMBINED
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.comparison.totals import as_share, wider, width
 from proctor.comparison.verdicts import TIMES_APART
@@ -27,6 +28,7 @@ from proctor.gates.gaps import (
     Gaps,
     gaps_between,
     without_gaps,
+    without_silent,
     without_unmatched,
     worst_gap,
 )
@@ -200,6 +202,7 @@ def _metric_checks(
             check = _metric_check(name, delta, evidence, margin, family, comparison.samples)
             gaps = gaps_between(a, b, comparison, delta.name)
             check = without_gaps(check, gaps, demand.max_missing, comparison.b)
+            check = without_silent(check, delta.name, a, b, demand.max_missing)
             if not demand.accept_changes:
                 check = without_unmatched(check, comparison, a)
             where = a.name if several else ""
@@ -228,7 +231,14 @@ def delta_named(found: Comparison, name: str) -> MetricDelta:
 
 def refuse_unlike(found: Comparison, demand: Demand) -> None:
     """Refuse to decide by what all evaluators say together, where they are not the same ones."""
-    asked = [n for n in demand.metrics if delta_named(found, n).verdict == NOT_COMPARABLE]
+    deltas = {name: delta_named(found, name) for name in demand.metrics}
+    asked = [
+        name
+        for name, delta in deltas.items()
+        if delta.verdict == NOT_COMPARABLE
+        # An evaluator that fell silent leaves a check inconclusive; it does not refuse it.
+        and (found.unlike or not found.uneven or delta.name not in COMBINED)
+    ]
     if found.unlike and demand.max_flips is not None:
         asked.append("how many samples were lost")
     if not asked:
@@ -327,7 +337,7 @@ def _flip_checks(
 ) -> Iterator[Check]:
     if (most := demand.max_flips) is None:
         return
-    for (run, _), one in zip(pairs, found, strict=True):
+    for (run, base), one in zip(pairs, found, strict=True):
         lost = len(one.lost)
         check = Check(
             f"at most {most} lost",
@@ -337,6 +347,7 @@ def _flip_checks(
             value=float(lost),
             n=one.samples,
         )
+        check = without_silent(check, STRICT_PASS_RATE, run, base, demand.max_missing)
         yield check if demand.accept_changes else without_unmatched(check, one, run)
 
 

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from proctor.comparison.coverage import coverage_of
 from proctor.comparison.failures import failed_trials
-from proctor.comparison.sides import Numbers, Side
+from proctor.comparison.measures import COMBINED
+from proctor.comparison.sides import MEAN_SCORE, Numbers, Side
 from proctor.metrics.skips import TENTH as TENTH
 from proctor.metrics.skips import Missing, count_skipped, evaluator_of
 from proctor.records.comparison import Comparison
@@ -21,13 +23,15 @@ from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
+from proctor.records.rubric_scores import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 
 
 class Gap(NamedTuple):
     """How many of how many trials have no number, or, if `partial`, only part of it.
 
-    `skipped` of the missing ones were skipped; `reason` is the most frequent reason.
+    `skipped` of the missing ones were skipped; `reason` is the most frequent reason. `evaluator` is
+    named where a number of all evaluators is there, and this one of them judged nothing.
     """
 
     missing: int
@@ -36,6 +40,7 @@ class Gap(NamedTuple):
     unit: str = "samples"
     skipped: int = 0
     reason: str = ""
+    evaluator: str = ""
 
     def exceeds(self, most: float) -> bool:
         """True if more are missing than may be: a share, or so many if it is a whole number.
@@ -52,6 +57,10 @@ class Gap(NamedTuple):
         >>> Gap(4, 30, 3).told("this run")
         '4 of 30 samples have no such number in this run, or only part of it (3: something failed)'
         """
+        if self.evaluator:
+            judged = f"{self.evaluator} judged {self.of - self.missing:,} of {self.of:,}"
+            why = f" (most frequent reason: {self.reason})" if self.reason else ""
+            return f"{judged} {self.unit} in {where}{why}"
         part = f", or only part of it ({self.partial:,}: something failed)"
         told = f"{self.missing:,} of {self.of:,} {self.unit} have no such number in {where}"
         why = f", most often because: {self.reason}" if self.reason else ""
@@ -154,6 +163,8 @@ def _gap(
     known = table.get(metric)
     if known is None:
         return Gap(0, 0)
+    if metric in COMBINED and run is not None and (silent := _silent_evaluator(results, run)):
+        return silent
     skipped = _skipped(known, metric, results, run)
     return Gap(
         known.errors + known.partial + skipped.number,
@@ -162,6 +173,18 @@ def _gap(
         skipped=skipped.number,
         reason=skipped.reason,
     )
+
+
+def _silent_evaluator(results: Results, run: RunMetadata) -> Gap | None:
+    """The first of several evaluators that judged nothing, in a run that ignores skips."""
+    if run.options.skipped != "ignore" or len(run.evaluators) < 2:
+        return None
+    for spec in run.evaluators:
+        missing = count_skipped(results, spec.name, run)
+        if missing.of and missing.number == missing.of:
+            number = missing.number
+            return Gap(number, number, skipped=number, reason=missing.reason, evaluator=spec.name)
+    return None
 
 
 def _skipped(known: MetricValue, metric: str, results: Results, run: RunMetadata | None) -> Missing:
@@ -185,6 +208,32 @@ def without_gaps(check: Check, gaps: Gaps, most: float, baseline: str = "") -> C
     why = (
         f"but {' and '.join(told)}, {allowed} may be without (--max-missing): score them again, or "
         "allow it"
+    )
+    return _undecided(check, why)
+
+
+def without_silent(check: Check, metric: str, a: Side, b: Side, most: float) -> Check:
+    """A check over all evaluators, which does not pass where one of them stopped judging.
+
+    An evaluator stopped judging if more than `most` of its verdicts in the baseline are missing in
+    the run. That also holds for runs that ignore skips: the check was not made. A mean changes as
+    well if an evaluator judges samples that it did not judge in the baseline.
+    """
+    if check.verdict != "pass" or metric not in COMBINED:
+        return check
+    both_ways = metric in (MEAN_SCORE, TOTAL_SCORE)
+    coverage = coverage_of(a, b)
+    told = [
+        one.describe("this run", b.name)
+        for one in coverage
+        if Gap(one.lost, one.b).exceeds(most)
+        or (both_ways and len(coverage) > 1 and Gap(one.gained, one.a).exceeds(most))
+    ]
+    if not told:
+        return check
+    why = (
+        f"but {' and '.join(told)}: find out why it skips (proctor show), or allow it "
+        "(--max-missing)"
     )
     return _undecided(check, why)
 

@@ -17,7 +17,15 @@ from proctor.errors import ConfigError
 from proctor.gates import words
 from proctor.gates.decision import Demand, concluded, delta_named, margin_of, refuse_unlike
 from proctor.gates.early import EarlyGate, numbers_of, reader_of, replayed
-from proctor.gates.gaps import TENTH, Gap, Gaps, gaps_between, without_gaps, without_unmatched
+from proctor.gates.gaps import (
+    TENTH,
+    Gap,
+    Gaps,
+    gaps_between,
+    without_gaps,
+    without_silent,
+    without_unmatched,
+)
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
@@ -105,6 +113,7 @@ def settled(
     lacking = gaps_between(*pair, found, delta.name).baseline
     gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), lacking)
     check = without_gaps(check, gaps, max_missing, found.b)
+    check = without_silent(check, delta.name, *pair, max_missing)
     if not accept_changes:
         check = without_unmatched(check, found, pair[0])
     early = Early(gate.n, found.samples + len(found.only_a), _planned(report.metadata))

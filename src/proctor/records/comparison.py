@@ -118,9 +118,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     and `missing_b` the metrics that one side lacks; `notes` say what else makes the sides unlike.
     `samples` counts those that both have, `tests` for how many tests the probabilities are
     corrected. `a_run` and `b_run` are the runs' ids. `unlike` says which evaluators are not the
-    same: what all of them say together is then "not comparable". `other_content` are the ids under
-    which either side has another sample: these are no pairs. `unpaired` says that the sides were to
-    be compared as two groups, all samples of both.
+    same: what all of them say together is then "not comparable". The same holds where
+    `uneven` says which of several evaluators judged far fewer samples on one side. `other_content`
+    are the ids under which either side has another sample: these are no pairs. `unpaired` says that
+    the sides were to be compared as two groups, all samples of both.
     """
 
     a: str
@@ -140,6 +141,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     missing_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
+    uneven: tuple[str, ...] = ()
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
 
