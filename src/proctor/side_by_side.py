@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison.comparing import compare_all, standing
-from proctor.comparison.measures import changes_between
+from proctor.comparison.coverage import coverage_of
+from proctor.comparison.measures import COMBINED, changes_between
 from proctor.comparison.ranking import Ranked
 from proctor.comparison.ranking import rank as put_in_order
 from proctor.comparison.report import FieldReport
@@ -174,7 +175,8 @@ def rank(
             fix="name several runs, or one that has several configurations",
         )
     ranking = put_in_order(metric, order or best_first(metric), ranked)
-    remarks = "; ".join(_remarks(found))
+    uneven = _uneven(found) if metric in COMBINED else ()
+    remarks = "; ".join((*_remarks(found), *uneven))
     told = [ranking.note, f"Note: {remarks}." if remarks else ""]
     return msgspec.structs.replace(ranking, note=" ".join(one for one in told if one))
 
@@ -195,6 +197,20 @@ def _remarks(found: Sequence[Meant]) -> Iterator[str]:
         first, reference = known[0]
         if run.run_id != reference.run_id:
             yield from changes_between(run, reference).told(name, first)
+
+
+def _uneven(found: Sequence[Meant]) -> Iterator[str]:
+    """Which evaluators judged far fewer samples of one that is ranked than of the first."""
+    alone = len(found) == 1
+    each = [
+        one.report.side(name, _place_name(one, name, alone=alone))
+        for one in found
+        for name in one.configurations
+    ]
+    for side in each[1:]:
+        coverage = coverage_of(side, each[0])
+        if len(coverage) > 1:
+            yield from (one.describe(side.name, each[0].name) for one in coverage if one.is_uneven)
 
 
 def best_first(metric: str) -> str:

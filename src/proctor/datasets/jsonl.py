@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from proctor.datasets.duplicate_keys import find_repeated_keys, may_repeat_keys
 from proctor.datasets.faults import Fault, Refuse, Unfit, found
 from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
 from proctor.datasets.mapping import MappedKeys
@@ -121,6 +122,8 @@ class JSONLDataset:
                 return None
             if sample.input is None or not sample.id.strip():
                 return None
+            if may_repeat_keys(line, sample):
+                return None
             return sample if nothing_to_check(sample.metadata) else _checked(sample)
 
         return quick
@@ -140,7 +143,18 @@ def read_record(line: bytes, fix: str = ONE_ON_A_LINE) -> Mapping[str, Any]:
     if not isinstance(record, dict):
         what = f"expected a mapping (a JSON object), found {found(record)}"
         raise Unfit([Fault("", what, fix)])
+    if may_repeat_keys(line, record) and (faults := _repeated_keys(line)):
+        raise Unfit(faults)
     return record
+
+
+def _repeated_keys(line: bytes) -> list[Fault]:
+    """The repeated keys of a line that could be decoded."""
+    try:
+        return find_repeated_keys(line.decode())
+    except (ValueError, RecursionError):
+        # Python reads fewer levels and digits than msgspec does; what it cannot read stays.
+        return []
 
 
 def _bad_json(line: bytes) -> Fault:

@@ -145,7 +145,7 @@ def _declared(kind: Any) -> tuple[list[_Key], bool]:
             return [], False
         fields = msgspec.structs.fields(kind)
         keys = [_Key(one.encode_name, one.type, one.required) for one in fields]
-        return keys, config.forbid_unknown_fields
+        return keys, True
     hints = _hints(kind)
     if dataclasses.is_dataclass(kind):
         missing = dataclasses.MISSING
@@ -153,11 +153,11 @@ def _declared(kind: Any) -> tuple[list[_Key], bool]:
             _Key(one.name, hints[one.name], one.default is one.default_factory is missing)
             for one in dataclasses.fields(kind)
             if one.init and one.name in hints
-        ], False
+        ], True
     if typing.is_typeddict(kind):
         required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
         return [_Key(name, _unqualified(one), name in required) for name, one in hints.items()], (
-            False
+            True
         )
     return [], False
 

@@ -11,6 +11,7 @@ import msgspec
 from proctor import codec, extras
 from proctor.datasets.faults import Fault, Unfit, found
 from proctor.datasets.type_faults import explain, find_faults, is_union
+from proctor.datasets.unknown_keys import find_unknown_keys
 from proctor.errors import DatasetError
 
 Read = Callable[[Any], Any]
@@ -76,12 +77,22 @@ def part_type(kind: Any, key: str) -> Any:
 def _plain_reader(kind: Any, field: str) -> Read:
     def read(value: Any) -> Any:
         try:
-            return msgspec.convert(value, kind, dec_hook=_foreign)
+            converted = msgspec.convert(value, kind, dec_hook=_foreign)
         except msgspec.ValidationError as error:
             faults = find_faults(kind, value, field, _convert) or explain(error, value, field)
             raise Unfit(faults) from None
+        return _without_unknown_keys(value, converted, kind, field)
 
     return read
+
+
+def _without_unknown_keys(value: Any, converted: Any, kind: Any, field: str) -> Any:
+    """What a value was converted to, unless that dropped keys of the value."""
+    if isinstance(value, Mapping | list | tuple):
+        unknown = list(find_unknown_keys(value, converted, kind, field))
+        if unknown:
+            raise Unfit(unknown)
+    return converted
 
 
 def _union_reader(members: Sequence[Any], field: str) -> Read:
@@ -109,9 +120,10 @@ def _pydantic_reader(kind: Any, field: str) -> Read:
             return value
         try:
             # By way of JSON, where strict means: no guessing, but dates and enums from strings.
-            return adapter.validate_json(codec.encode(value), strict=True)
+            converted = adapter.validate_json(codec.encode(value), strict=True)
         except pydantic.ValidationError as error:
             raise Unfit(_pydantic_faults(error, field)) from None
+        return _without_unknown_keys(value, converted, kind, field)
 
     return read
 
