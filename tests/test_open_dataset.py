@@ -49,7 +49,6 @@ def test_records_are_samples(tmp_path: Path, content: Any) -> None:
         {"data": [TRACE], "meta": {"page": 1}},
         {"resourceSpans": []},
         {"neither": 1},
-        [],
         7,
     ],
 )

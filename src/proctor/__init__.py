@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         regex_match,
         within_tolerance,
     )
+    from proctor.evaluators.numbers import numeric_answer
     from proctor.evaluators.opinions import panel, prefer, with_canary
     from proctor.evaluators.performance import latency, throughput, token_efficiency
     from proctor.evaluators.quality import (
@@ -139,6 +140,7 @@ _HOMES = {
     "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
     "evaluators.rubrics": ("rubric", "rubric_evaluators"),
     "evaluators.marking": ("evaluator",),
+    "evaluators.numbers": ("numeric_answer",),
     "evaluators.matching": (
         "contains",
         "exact_match",
@@ -336,6 +338,7 @@ __all__ = [
     "load_rubrics",
     "negate",
     "no_regression",
+    "numeric_answer",
     "only_events",
     "panel",
     "panel_agreement",

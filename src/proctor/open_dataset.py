@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.datasets.files import GZIP
 from proctor.datasets.formats import FILE_FORMATS, JSON_ENDINGS, TABLE_ENDINGS, ending_of
 from proctor.datasets.json_document import RECORD_KEYS
 from proctor.datasets.source import as_source
@@ -91,6 +92,9 @@ def _holds_samples(where: Path) -> bool:
     """
     values = first_values(where)
     records = [record for value in values for record in _records_in(value)]
+    if not records and (values or _is_not_gzip(where)):
+        # Reading it as samples says so: there are none, or the file is not what its name says.
+        return True
     if not records or not all(isinstance(record, Mapping) for record in records):
         return False
     if all("input" in one for one in records) and any("expected" in one for one in records):
@@ -100,6 +104,17 @@ def _holds_samples(where: Path) -> bool:
     # A single object that nobody knows is neither: reading it as a session lists the formats.
     is_single = records == values and len(values) == 1
     return not is_single or "input" in records[0] or _holds_lists(records[0])
+
+
+def _is_not_gzip(where: Path) -> bool:
+    """True if a file is called .gz and is not compressed with gzip."""
+    if not where.name.lower().endswith(".gz") or not where.is_file():
+        return False
+    try:
+        with where.open("rb") as file:
+            return not file.read(len(GZIP)).startswith(GZIP)
+    except OSError:
+        return False
 
 
 def _holds_lists(value: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import errno
+import gzip
 import stat
 from collections.abc import Iterator
 from functools import partial
@@ -83,6 +84,12 @@ def _cannot_decompress(path: Path, error: Exception) -> DatasetError:
             f"the compressed file is refused: {error.strerror}",
             where=str(path),
             fix=f"decompress it first: gunzip {path}",
+        )
+    if isinstance(error, gzip.BadGzipFile) and str(error).startswith("Not a gzipped file"):
+        return DatasetError(
+            "it is called .gz and is not a gzip file",
+            where=str(path),
+            fix=f"rename it to {path.name[:-3]}, or compress it with gzip",
         )
     return DatasetError(
         f"it cannot be decompressed: {error}",

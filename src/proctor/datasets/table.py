@@ -80,11 +80,20 @@ class CSVDataset:
         return self.inspect()
 
     def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        unreadable: list[int] = []
+
+        def refuse_line(number: int, faults: Sequence[Fault]) -> None:
+            unreadable.append(number)
+            refuse(number, faults)
+
         with open_data(self.stream.file) as file:
             delimiter = self._delimiter or self._recognised_delimiter(file)
-            table = _rows_with_lines(file, delimiter, refuse)
+            table = _rows_with_lines(file, delimiter, refuse_line)
             named = ((n, [name.strip() for name in row]) for n, row in table)
             line, header = next((row for row in named if row[1] != [""]), (0, []))
+            if unreadable:
+                # What follows an unreadable header is not the header.
+                return
             faults = self._header_faults(header)
             if faults:
                 refuse(line, faults)
@@ -99,7 +108,7 @@ class CSVDataset:
                     refuse(number, unfit.faults)
                     continue
                 yield number, sample
-        if empty:
+        if empty and not unreadable:
             refuse(0, [Fault("", "no samples: there is a header and nothing below it")])
 
     def _recognised_delimiter(self, file: BinaryIO) -> str:

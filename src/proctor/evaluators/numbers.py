@@ -76,6 +76,7 @@ def numeric_answer(
     difference may be `tolerance`, with `relative` that share of the expected number; 0 compares
     exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
+    >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
     True
     >>> numeric_answer("The total is 42. I hope this answer is helpful!", 42).passed

@@ -25,6 +25,8 @@ LOWER_IS_BETTER = {
     "judges.": "stop the run at a limit: --budget tokens=100000 or --budget cost=5",
 }
 DEFAULT_METRIC = "strict_pass_rate"
+# A smaller percentage is a number from 0 to 1 with a percent sign too many: 0.9% for 0.9 or 90%.
+LOWEST_PERCENTAGE = 0.01
 
 
 class Percent(float):
@@ -39,6 +41,14 @@ def read_share(given: Any, where: str) -> float:
     """
     percent = read_percent(given)
     if percent is not None:
+        if 0 < percent < LOWEST_PERCENTAGE:
+            raise ConfigError(
+                f"{given} is {percent:.4g}, which nearly every run reaches; did you mean "
+                f"{10_000 * percent:g}% or {100 * percent:g}?",
+                where=where,
+                fix=f"write {10_000 * percent:g}% or {100 * percent:g}; if the threshold is that "
+                f"low, write {percent:.4g}",
+            )
         return Percent(percent)
     if is_number(given):
         return float(given)
