@@ -37,6 +37,8 @@ class Progress:
         self.outcomes: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
         self.slots: list[Slot] = []
         self.warnings: list[str] = []
+        # One entry for each output that was cut off at the token limit.
+        self.cut_off: list[None] = []
         self.stopping = False
         self.notice = ""
         self.started = clock.monotonic()

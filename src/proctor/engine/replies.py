@@ -106,6 +106,13 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
         return returned
 
 
+def _choices_of(output: Any) -> Any:
+    """The choices of a response, as OpenAI calls several answers to one question."""
+    if isinstance(output, Mapping):
+        return output.get("choices")
+    return getattr(output, "choices", None)
+
+
 def _with_conversation(
     returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None
 ) -> Any:
@@ -122,6 +129,14 @@ def _with_conversation(
         usage = session.known_usage()
     # A lone answer says nothing of what came before it: which tools were called is not known.
     is_known = is_recorded or not _is_lone_answer(session)
+    if not is_known and reply.session is None:
+        # The trial has no session then, so this is where the end of the answer is known.
+        sessions.note_cut_off(session)
+    if isinstance(choices := _choices_of(output), list) and len(choices) > 1:
+        sessions.warn(
+            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), "
+            "or return the choice that is meant"
+        )
     reply = msgspec.structs.replace(reply, session=session if is_known else None, usage=usage)
     if not found.has_answer or holds_messages(sample.expected):
         return reply

@@ -125,6 +125,7 @@ class Sitting:
         # Set for what this task starts, and taken back: the caller's context is his own.
         told = conditions.set(Conditions(self.spending, is_stopping=lambda: self.progress.stopping))
         warned = sessions.warnings.set(self.progress.warnings)
+        counted = sessions.cut_off.set(self.progress.cut_off)
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
                 options = self.metadata.options
@@ -145,6 +146,7 @@ class Sitting:
         finally:
             conditions.reset(told)
             sessions.warnings.reset(warned)
+            sessions.cut_off.reset(counted)
             threads.close()
             if threads.abandoned:
                 self.progress.warnings.append(
@@ -156,7 +158,7 @@ class Sitting:
     def _finish(
         self, status: RunStatus, redaction: Redaction | None, crew: Crew | None, missing: str
     ) -> EvalReport:
-        told = [*self.metadata.warnings, *self.progress.warnings, *([missing] if missing else [])]
+        told = [*self._warnings(), *([missing] if missing else [])]
         longer = self.jobs.longer()
         run = msgspec.structs.replace(
             self.metadata,
@@ -171,6 +173,18 @@ class Sitting:
         report = finish(self.history, with_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
+
+    def _warnings(self) -> Iterator[str]:
+        """The warnings of the run so far; outputs that were cut off before it was resumed count."""
+        number = len(self.progress.cut_off)
+        for text in (*self.metadata.warnings, *self.progress.warnings):
+            earlier = sessions.count_cut_off(text)
+            if earlier is None:
+                yield text
+            else:
+                number += earlier
+        if number:
+            yield sessions.describe_cut_off(number)
 
     def _stopped_early(self, crew: Crew | None) -> StoppedEarly | None:
         """Where and why a run ended that was settled, unless nothing was left to run."""

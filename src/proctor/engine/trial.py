@@ -92,6 +92,8 @@ class TrialRunner:
         """Run one sample in one configuration, and score what comes out."""
         if self._others is None:
             trial, stored = await self._trial(slot, sample, configuration, epoch)
+            if trial.session is not None and trial.error is None:
+                sessions.note_cut_off(trial.session)
             if trial is stored and trial.error is None and self._score.is_quick:
                 result = EvalResult(trial, self._score.at_once(trial))
                 if not self._bounds.needs_a_look(result):
@@ -101,6 +103,8 @@ class TrialRunner:
         seat = self._others.seat(sample.id, configuration, epoch)
         try:
             trial, stored = await self._trial(slot, sample, configuration, epoch)
+            if trial.session is not None and trial.error is None:
+                sessions.note_cut_off(trial.session)
             return await self._scored(stored, await seat.joined(trial))
         finally:
             seat.leave()

@@ -105,6 +105,7 @@ def _count(
     if usage != Usage() or (model and answer is not None):
         endings = () if answer is None else answer.endings
         ended = next(iter(endings), None) or text(body.get("stop_reason"))
+        ended = ended or text(mapping(body.get("incomplete_details")).get("reason"))
         told.used("response", model, usage, finish_reason=ended)
 
 
