@@ -122,7 +122,8 @@ class JSONLDataset:
                 return None
             if sample.input is None or not sample.id.strip():
                 return None
-            if may_repeat_keys(line, sample):
+            # Values that a sample leaves out, such as null, are in the plain object.
+            if may_repeat_keys(line, sample) and may_repeat_keys(line, msgspec.json.decode(line)):
                 return None
             return sample if nothing_to_check(sample.metadata) else _checked(sample)
 
