@@ -26,6 +26,7 @@ from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
 from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
+from proctor.process_exit import exit_blocked
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
 from proctor.records.trial import EvalResult, Verdict
@@ -140,7 +141,7 @@ class Sitting:
                 for result in self.known:
                     if crew.stopped != "told":
                         crew.hear(result)
-                with on_interrupt(crew.interrupt):
+                with on_interrupt(crew.interrupt), exit_blocked(self.progress.warnings.append):
                     await crew.work()
         finally:
             conditions.reset(told)
