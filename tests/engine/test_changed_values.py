@@ -72,8 +72,8 @@ EVALUATORS: dict[str, tuple[Callable[..., Any], bool]] = {
 
 @pytest.mark.parametrize("order", list(itertools.permutations(EVALUATORS, 2)))
 def test_verdicts_do_not_depend_on_the_order(order: tuple[str, ...]) -> None:
-    """No two evaluators influence each other, so no number of them does. Each says what it says alone, the stored output is what the target returned, and
-    the caller's dataset is as before."""
+    """No two evaluators influence each other: each says what it says alone, the stored output is
+    what the target returned, and the caller's dataset is as before."""
     mine = row()
     report = evaluate(target, [mine], [EVALUATORS[name][0] for name in order], history=False)
     result = report.results[0]
