@@ -273,6 +273,7 @@ def _settled(thing: Any, terms: Terms) -> Attached:
         "epochs" in needs,
         "session" in shape.kinds and not getattr(call, SESSION_OPTIONAL, False),
         shares,
+        "output" in shape.kinds and "session" not in shape.kinds,
     )
     if _is_async(call):
         return Attached(spec, "async", async_score(call, way), needs)

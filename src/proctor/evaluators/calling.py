@@ -11,6 +11,7 @@ from proctor.errors import StopRun
 from proctor.evaluators.evidence import Evidence
 from proctor.evaluators.verdict import as_error, as_score
 from proctor.fields.context import FieldContext
+from proctor.fields.path import OUTPUT
 from proctor.fields.view import Field, SeenTrial, context_of
 from proctor.isolation import is_interrupt
 from proctor.private_copy import private_copies
@@ -19,6 +20,10 @@ from proctor.records.session import SessionView
 from proctor.records.trial import Trial
 
 NO_EXPECTED = "the sample has no expected value"
+NO_ANSWER = (
+    "the agent ended without an answer: the messages that it returned do not end with one of the "
+    "assistant"
+)
 NO_SESSION = (
     "no session was recorded, so nothing is known of what the target did. Fix: return the agent's "
     "messages, call record(...) in its tools, return Reply(output, session=...), or record spans "
@@ -35,6 +40,7 @@ class Way(NamedTuple):
     once: bool
     needs_session: bool = False
     shares: bool = False
+    needs_answer: bool = False
 
     def arguments(self, trial: Trial) -> Sequence[Any]:
         """What the evaluator is called with.
@@ -49,11 +55,20 @@ class Way(NamedTuple):
         """Why it is not asked about this trial, if it is not."""
         if self.expects and trial.sample.expected is None:
             return Score.skipped(NO_EXPECTED)
+        if self.needs_answer and trial.output is None and lacks_answer(trial):
+            return Score.skipped(NO_ANSWER)
         if self.needs_session and trial.session is None:
             return Score.skipped(NO_SESSION)
         if self.once and isinstance(trial, SeenTrial) and trial.epochs is None:
             return Score.skipped(NOT_LAST)
         return None
+
+
+def lacks_answer(trial: Trial) -> bool:
+    """True if a trial has no output because its messages do not end with an answer."""
+    if isinstance(trial, SeenTrial) and trial.field is not None and trial.field.path != OUTPUT:
+        return False
+    return trial.output is None and trial.raw_output is not None
 
 
 def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
@@ -81,6 +96,8 @@ def score_of_two(
         expected = trial.sample.expected
         if expected is None:
             return Score.skipped(NO_EXPECTED)
+        if trial.output is None and lacks_answer(trial):
+            return Score.skipped(NO_ANSWER)
         try:
             if shares or type(trial.output) is type(expected) is str:
                 return as_score(call(trial.output, expected), threshold)
