@@ -38,6 +38,7 @@ class Progress:
         self.slots: list[Slot] = []
         self.warnings: list[str] = []
         self.stopping = False
+        self.dropping = False
         self.notice = ""
         self.started = clock.monotonic()
         self._clock = clock
