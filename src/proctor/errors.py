@@ -198,11 +198,12 @@ class RunStopped(ProctorError):
 class RunIncomplete(RunStopped):
     """A run ended and some planned trials have no result; `report` holds those that have one."""
 
-    def __init__(self, missing: str, *, run_id: str, report: Any) -> None:
+    def __init__(self, missing: str, *, run_id: str, report: Any, is_stored: bool = True) -> None:
+        resume = f"resume it: --resume {run_id} (resume={run_id!r})"
         super().__init__(
             f"run {run_id} is incomplete: {missing}",
             run_id=run_id,
-            fix=f"resume it: --resume {run_id} (resume={run_id!r})",
+            fix=resume if is_stored else "run it again; nothing was stored (history=False)",
         )
         self.report = report
 
@@ -210,8 +211,10 @@ class RunIncomplete(RunStopped):
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run: what was finished is kept under `run_id` and can be resumed."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"interrupted; resume with run id {run_id}")
+    def __init__(self, run_id: str, *, is_stored: bool = True) -> None:
+        how_to_resume = f"resume with run id {run_id}"
+        lost = "nothing was stored (history=False), so it cannot be resumed"
+        super().__init__(f"interrupted; {how_to_resume if is_stored else lost}")
         self.run_id = run_id
 
 

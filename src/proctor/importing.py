@@ -136,11 +136,11 @@ def _explained(error: SyntaxError) -> Exception:
 
 def _failed(name: str, error: BaseException) -> UsageError:
     """What a module raised while it was imported, and on which line of the user's."""
-    library = str(Path(traceback.__file__).parent)
+    library, proctor = str(Path(traceback.__file__).parent), str(Path(__file__).parent)
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", library)) and frame.filename != __file__
+        if not frame.filename.startswith(("<", library, proctor))
     ]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else name
     what = f"{type(error).__name__}: {error}".rstrip(": ")

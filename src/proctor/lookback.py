@@ -31,7 +31,9 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
     and what is none is a file.
     """
     if where is False:
-        return SQLiteHistory.temporary()
+        history = SQLiteHistory.temporary()
+        history.is_reachable = False
+        return history
     if where is None or where is True:
         where = os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY
     if isinstance(where, str) and where.startswith(SCHEMES):

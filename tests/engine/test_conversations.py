@@ -22,11 +22,14 @@ from proctor import (
     SQLiteHistory,
     ToolCall,
     Usage,
+    all_of,
     all_tools_succeeded,
     collect_results,
+    contains,
     define,
     evaluate,
     exact_match,
+    field,
     json_subset,
     record,
     rescore,
@@ -324,3 +327,73 @@ def test_a_lone_answer_does_not_tell_which_tools_were_called() -> None:
         "all": "skipped",
         "eq": "ok",
     }
+
+
+CALLING = {"role": "assistant", "content": None, "tool_calls": chat()[2]["tool_calls"]}
+UNANSWERED = {
+    "a tool call": [{"role": "user", "content": "Is it Paris?"}, CALLING],
+    "a tool result": chat()[:5],
+    "a user turn": [*chat(), {"role": "user", "content": "Paris, really?"}],
+    "only the user": [{"role": "user", "content": "Is it Paris?"}],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("end", UNANSWERED)
+@pytest.mark.parametrize("cached", [False, True])
+def test_an_agent_without_an_answer_is_not_judged_by_the_words_of_others(
+    end: str, cached: bool, tmp_path: Path
+) -> None:
+    """The user's "Paris" is no answer: evaluators of the output skip, also when rescored; those of
+    the session judge what was done; a warning says so once."""
+    asked: list[Any] = []
+
+    def agent(question: str) -> Any:
+        return {"messages": UNANSWERED[end]}
+
+    def not_rude(output: Any) -> bool:
+        asked.append(output)
+        return True
+
+    data = [{"id": str(n), "input": "Is it Paris?", "expected": "Paris"} for n in range(2)]
+    checks = {
+        "has": contains,
+        "eq": exact_match,
+        "rude": not_rude,
+        "field": field("output", [contains]),
+        "all": all_of(contains, not_rude),
+        "searched": tool_called("search"),
+    }
+    history = SQLiteHistory(tmp_path / "h.db")
+    report = evaluate(agent, data, checks, history=history, cache=cached)
+    run_id = history.runs()[0].run_id
+    again = rescore(run_id, checks, history=history)
+    for result in [*report.results, *again.results]:
+        judged = dict(result.scores)
+        searched = judged.pop("searched")
+        assert {score.status for score in judged.values()} == {"skipped"}, judged
+        assert "the agent ended without an answer" in judged["has"].reason
+        assert result.trial.output is None
+        assert result.trial.raw_output == {"messages": UNANSWERED[end]}
+        if end == "a tool result":
+            assert searched.passed is True
+        assert (result.trial.session is None) == (end == "nothing")
+    assert asked == []
+    assert report.metadata is not None
+    assert len([w for w in report.metadata.warnings if "do not end with an answer" in w]) == 1
+
+
+def test_a_state_is_still_looked_at_by_its_fields() -> None:
+    """Without an answer, other keys of a state can be judged, and a state that is expected."""
+
+    def agent(question: str) -> Any:
+        return {"messages": UNANSWERED["a tool call"], "category": "refund"}
+
+    data = [{"id": "1", "input": "q", "expected": "refund"}]
+    (result,) = evaluate(
+        agent, data, {"kind": field("output.category", [exact_match])}, history=False
+    ).results
+    assert result.scores["kind"].passed is True
+    data = [{"id": "1", "input": "q", "expected": {"category": "refund"}}]
+    (result,) = evaluate(agent, data, {"kind": json_subset}, history=False).results
+    assert result.scores["kind"].passed is True

@@ -88,3 +88,32 @@ def test_ctrl_c_does_not_wait_for_another_attempt(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
     assert "RunInterrupted" in err
     assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 0
+
+
+def test_a_run_without_a_history_does_not_say_how_to_resume(tmp_path: Path) -> None:
+    """With history=False nothing is stored: no run id is offered."""
+    process = start(SCRIPT.replace('history="h.db"', "history=False"), 0.05, cwd=tmp_path)
+    calls(tmp_path, at_least=10)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert "RunInterrupted: interrupted; nothing was stored (history=False)" in err
+    assert "resume with" not in err
+
+
+def test_sigterm_says_that_it_drops_what_is_in_flight(tmp_path: Path) -> None:
+    """The progress display says what happens: samples in flight are not finished."""
+    (tmp_path / "app.py").write_text(
+        "import asyncio\nasync def slow(text):\n    open('calls.log', 'a').write('x\\n')\n"
+        "    await asyncio.sleep(20)\n"
+    )
+    rows = [f'{{"id": "{n}", "input": "a", "expected": "a"}}\n' for n in range(4)]
+    (tmp_path / "data.jsonl").write_text("".join(rows))
+    run = "import sys; from proctor.cli.main import main; main(sys.argv[1:])"
+    options = ("--dataset", "data.jsonl", "--target", "app.py:slow", "-e", "exact_match")
+    process = start(run, "run", *options, cwd=tmp_path)
+    calls(tmp_path, at_least=4)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 130, err
+    assert "finished first" not in err
+    assert "add --resume" in err

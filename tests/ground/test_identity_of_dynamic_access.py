@@ -5,8 +5,12 @@ Each case is one project. Its prompts are edited, and the target is examined bef
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from proctor.identity.examine import examine
+from proctor.importing import load
 from tests.ground.test_identity_of_projects import Files, Look, look_at
 
 # All the places that hold a prompt; every one of them is edited.
@@ -358,3 +362,61 @@ def ordinary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
         for number, code in enumerate(ORDINARY.values())
     ]
     return dict(zip(ORDINARY, look_at(projects), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("body", "phrases"),
+    [
+        ("return sqlite3.connect('p.db')", ("the database p.db (in answer)",)),
+        ("return connect(database='data/p.db')", ("the database p.db (in answer)",)),
+        (
+            "import sqlite3 as driver\n    return driver.connect('p.db')",
+            ("the database p.db (in answer)",),
+        ),
+        ("return sqlite3.connect(q)", ("a database whose name is computed (in answer)",)),
+        ("return sqlite3.connect(':memory:')", ()),
+    ],
+)
+def test_a_database_is_named_as_not_covered(
+    body: str, phrases: tuple[str, ...], tmp_path: Path
+) -> None:
+    """What a database holds can change the answers, and it is not part of the identity."""
+    file = tmp_path / "app_with_database.py"
+    file.write_text(f"import sqlite3\nfrom sqlite3 import connect\ndef answer(q):\n    {body}\n")
+    assert examine([load(f"{file}:answer")])[1] == phrases
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return open(PROMPTS[q]).read()",
+        "return Path(PROMPTS[q]).read_text()",
+        "return FILES[q].read_text()",
+        "return io.open(LISTED[len(q)]).read()",
+    ],
+)
+def test_a_file_picked_from_a_constant_is_covered_without_a_warning(
+    body: str, tmp_path: Path
+) -> None:
+    """Every file that the key may pick is part of the identity, so there is nothing to warn of."""
+    prompt = tmp_path / "picked.txt"
+    prompt.write_text("one")
+    file = tmp_path / "app_that_picks.py"
+    file.write_text(
+        "import io\nfrom pathlib import Path\nPROMPTS = {'a': 'picked.txt'}\n"
+        "FILES = {'a': Path(__file__).parent / 'picked.txt'}\nLISTED = ['picked.txt']\n"
+        f"def answer(q):\n    {body}\n"
+    )
+    before, uncovered = examine([load(f"{file}:answer")])
+    prompt.write_text("two, longer")
+    after, _ = examine([load(f"{file}:answer")])
+    assert uncovered == ()
+    assert before != after
+
+
+def test_a_file_picked_from_a_constant_that_holds_other_things_is_a_warning(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "app_that_may_pick.py"
+    file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
+    assert examine([load(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)

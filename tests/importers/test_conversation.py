@@ -65,7 +65,7 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(
         {},
         ["a", "b"],
         [{"role": "user"}],
-        {"messages": []},
+        {"messages": [], "ok": True},
         {"messages": ["Hello", "there"]},
         {"messages": 3},
         {"role": "admin", "content": "x"},
@@ -97,6 +97,14 @@ def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
     assert [call.name for call in answered.session[ToolCall]] == ["search", "open"]
     empty = read([*chat()[:5], {"role": "assistant", "content": ""}])
     assert (empty.answer, empty.has_answer) == ("", True)
+
+
+@pytest.mark.parametrize("messages", [[], chat()[:1], chat()[:2]], ids=len)
+def test_a_state_in_which_no_agent_spoke_is_a_conversation(messages: list[Any]) -> None:
+    """What is under `messages` is read as messages, although nobody has answered them."""
+    state = read({"messages": messages})
+    assert (state.answer, state.has_answer) == (None, False)
+    assert len(state.session) == len(messages)
 
 
 def test_what_was_called_before_the_input_ended_is_not_called_again() -> None:

@@ -33,6 +33,7 @@ class View:
         self.rate: float | None = None
         self.seconds_left: float | None = None
         self.active: list[tuple[str, float]] = []
+        self.dropping = False
 
     def running(self) -> list[tuple[str, float]]:
         return self.active
@@ -70,6 +71,16 @@ def test_what_takes_long_is_named() -> None:
     assert list(notes(view)) == [
         "stopping: 5 in flight are finished first; Ctrl-C again drops them",
         "still running: a (1 h 6 min), b (1 min 10 s), c (6 s) and 1 more",
+    ]
+
+
+def test_what_is_dropped_is_not_said_to_be_finished() -> None:
+    """After SIGTERM or a second Ctrl-C nothing in flight is finished."""
+    view = View()
+    view.active = [("a", 1.0)]
+    view.stopping = view.dropping = True
+    assert list(notes(view)) == [
+        "stopping: samples in flight are dropped; a resumed run begins them again"
     ]
 
 

@@ -195,7 +195,8 @@ class Bounds:
             raw = await self.as_plain(raw, "what the target returned", Any)
         except (TooLarge, NotStorable) as error:
             sessions.warn(f"{error}; only its last answer and its session are kept")
-            raw = None
+            # Without an answer it must still be known that messages were returned.
+            raw = f"left out: {error}" if trial.output is None else None
         return msgspec.structs.replace(trial, raw_output=raw)
 
     def needs_a_look(self, result: EvalResult) -> bool:

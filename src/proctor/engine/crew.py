@@ -106,6 +106,7 @@ class Crew:
     def _drop(self, *, all_of_them: bool = False) -> None:
         """End what only waits, or everything: a resumed run does it again."""
         self._progress.stopping = True
+        self._progress.dropping = self._progress.dropping or all_of_them
         for slot in self._progress.slots:
             if slot.task is not None and (all_of_them or slot.resting):
                 slot.task.cancel()

@@ -40,6 +40,7 @@ class Progress:
         # One entry for each output that was cut off at the token limit.
         self.cut_off: list[None] = []
         self.stopping = False
+        self.dropping = False
         self.notice = ""
         self.started = clock.monotonic()
         self._clock = clock

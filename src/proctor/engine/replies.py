@@ -18,6 +18,11 @@ _JSON = ("[", "{")
 # Libraries whose objects are read where they are: their attributes are plain data.
 _LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
 _MOST_READ_AT_ONCE = 100_000
+NO_ANSWER = (
+    "the target returned messages that do not end with an answer of the assistant: the output is "
+    "None and evaluators of the output skip the sample. The messages are in raw_output and in the "
+    "session"
+)
 
 
 class KeptReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,10 +84,10 @@ def _is_of_library(kind: type) -> bool:
 def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     """What a target returned; where it is a conversation, with its session and its last answer.
 
-    The output stays as it is if the conversation does not end with an answer, or if the sample
-    expects a conversation: then the messages are what is to be judged. So does a state, a mapping
-    with more than messages, if the sample expects a mapping. A `Reply` that has a session is left
-    alone.
+    The output is None if the conversation does not end with an answer: the words of the user and
+    of tools must not be judged as the agent's. It stays as it is if the sample expects a
+    conversation: then the messages are what is to be judged. So does a state, a mapping with more
+    than messages, if the sample expects a mapping. A `Reply` that has a session is left alone.
 
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
     >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
@@ -138,10 +143,12 @@ def _with_conversation(
             "or return the choice that is meant"
         )
     reply = msgspec.structs.replace(reply, session=session if is_known else None, usage=usage)
-    if not found.has_answer or holds_messages(sample.expected):
+    if holds_messages(sample.expected):
         return reply
     if _is_state_expected(sample.expected, output, found.answer):
         return reply
+    if not found.has_answer:
+        sessions.warn(NO_ANSWER)
     return msgspec.structs.replace(reply, output=found.answer, raw_output=output)
 
 

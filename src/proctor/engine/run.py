@@ -26,6 +26,7 @@ from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
 from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.ports import History, Metric, ResultWriter, RunView
+from proctor.process_exit import exit_blocked
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
 from proctor.records.trial import EvalResult, Verdict
@@ -87,7 +88,12 @@ class Sitting:
             report = self._finish(status, redaction, crew, missing)
         self._raise_if_stopped(crew)
         if missing and status != "completed":
-            raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report)
+            raise RunIncomplete(
+                missing,
+                run_id=self.metadata.run_id,
+                report=report,
+                is_stored=self._is_stored(),
+            )
         return report
 
     def _return_to(self, folder: str | None) -> None:
@@ -141,7 +147,7 @@ class Sitting:
                 for result in self.known:
                     if crew.stopped != "told":
                         crew.hear(result)
-                with on_interrupt(crew.interrupt):
+                with on_interrupt(crew.interrupt), exit_blocked(self.progress.warnings.append):
                     await crew.work()
         finally:
             conditions.reset(told)
@@ -192,18 +198,25 @@ class Sitting:
             return None
         return StoppedEarly(crew.settled, self.progress.done, self.progress.total)
 
+    def _is_stored(self) -> bool:
+        """False with `history=False`: nobody can reach the results after the run."""
+        return bool(getattr(self.history, "is_reachable", True))
+
     def _raise_if_stopped(self, crew: Crew) -> None:
         run_id = self.metadata.run_id
         if crew.stopped == "settled":
             # Whatever became of what was under way then, nothing waits for it.
             return
         if crew.stopped == "interrupted":
-            raise RunInterrupted(run_id)
+            raise RunInterrupted(run_id, is_stored=self._is_stored())
+        kept, again = f"what was finished is kept as run {run_id}", "resume it"
+        if not self._is_stored():
+            kept, again = "nothing was stored (history=False)", "run it again"
         if crew.told is not None:
             raise RunStopped(
                 crew.told.what,
                 run_id=run_id,
-                fix=f"{crew.told.fix}; what was finished is kept as run {run_id}",
+                fix=f"{crew.told.fix}; {kept}",
             )
         if crew.cause is not None:
             what = failure_of(crew.cause)
@@ -212,7 +225,7 @@ class Sitting:
             raise RunStopped(
                 what,
                 run_id=run_id,
-                fix=f"what was finished is kept as run {run_id}; mend the cause and resume it",
+                fix=f"{kept}; mend the cause and {again}",
             )
 
 

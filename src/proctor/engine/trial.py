@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
 import random
 import traceback
@@ -30,6 +29,7 @@ from proctor.errors import StopRun
 from proctor.evaluators.verdict import as_error
 from proctor.isolation import UserCall, outside_task, without_task
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
+from proctor.private_copy import private_copies
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
@@ -256,7 +256,7 @@ class TrialRunner:
 def _copied(sample: Sample[Any, Any]) -> Sample[Any, Any]:
     """A sample whose input a target may change: other trials and the history keep the original."""
     try:
-        return msgspec.structs.replace(sample, input=copy.deepcopy(sample.input))
+        return msgspec.structs.replace(sample, input=private_copies([sample.input])[0])
     except Exception as error:
         sessions.warn(
             "the input of a sample cannot be copied, so a target that changes it changes it for "

@@ -265,17 +265,20 @@ def _settled(thing: Any, terms: Terms) -> Attached:
     if options:
         call = functools.partial(call, **options)
     needs = _needs(shape, info)
+    shares = _changes_nothing(call, live)
     way = Way(
         [reader(piece, Field(info.field, info.field)) for piece in shape.evidence],
         shape.expects,
         threshold,
         "epochs" in needs,
         "session" in shape.kinds and not getattr(call, SESSION_OPTIONAL, False),
+        shares,
+        "output" in shape.kinds and "session" not in shape.kinds,
     )
     if _is_async(call):
         return Attached(spec, "async", async_score(call, way), needs)
     if shape.kinds == ("output", "expected") and shape.expects:
-        score = score_of_two(call, threshold)
+        score = score_of_two(call, threshold, shares=shares)
     else:
         score = plain_score(call, way)
     mode: Mode = "inline" if info.pure else "thread"
@@ -301,6 +304,24 @@ def _is_own(call: Any) -> bool:
             return False
         call = call.func
     return inspect.isfunction(call) and call.__module__.startswith(_OWN_EVALUATORS)
+
+
+def _changes_nothing(call: Any, options: Mapping[str, Any]) -> bool:
+    """True for a function of Proctor's that calls no code of the user's: it changes no value."""
+    while isinstance(call, functools.partial):
+        call = call.func
+    is_of_proctor = inspect.isfunction(call) and call.__module__.startswith(_OWN_EVALUATORS)
+    # A function made by a factory may hold anything.
+    return is_of_proctor and call.__closure__ is None and all(map(_is_plain, options.values()))
+
+
+def _is_plain(option: Any) -> bool:
+    """True for texts, numbers, and lists and mappings of them."""
+    if isinstance(option, Mapping):
+        return all(map(_is_plain, option.values()))
+    if isinstance(option, list | tuple | set | frozenset):
+        return all(map(_is_plain, option))
+    return option is None or isinstance(option, str | int | float | bytes)
 
 
 def _is_async(call: Any) -> bool:

@@ -23,6 +23,9 @@ class SQLiteHistory(StoredRuns):
         self.path = Path(path).absolute()
         super().__init__(SQLiteDatabase(self.path))
 
+    # False where the caller cannot reach the history after the run (`history=False`).
+    is_reachable = True
+
     @classmethod
     def temporary(cls) -> SQLiteHistory:
         """A history that goes away when nobody uses it any more."""

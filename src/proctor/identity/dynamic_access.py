@@ -139,10 +139,8 @@ class DynamicAccess:
             self._add_script(argument or use.keyword("path"))
         elif what in ("data", "package"):
             self._add_data(use, what, phrase)
-        elif what == "open":
-            argument = use.argument(0, "file")
-            path = text_of(argument, self._names) if argument is not None else None
-            self.reads.append(path or ANYWHERE)
+        elif what in ("open", "database"):
+            self._add_opened(use, what, phrase)
         elif what == "distribution" and string_of(
             use.argument(0, "distribution_name"), self._names
         ):
@@ -150,6 +148,17 @@ class DynamicAccess:
             return
         else:
             self.phrases.add(phrase)
+
+    def _add_opened(self, use: Use, what: str, phrase: str) -> None:
+        if what == "open":
+            argument = use.argument(0, "file")
+            path = text_of(argument, self._names) if argument is not None else None
+            self.reads.append(path or ANYWHERE)
+            return
+        name = string_of(use.argument(0, "database"), self._names)
+        if name not in ("", ":memory:"):
+            known = None if name is None else f"the database {os.path.basename(name)}"
+            self.phrases.add(known or phrase)
 
     def _add_item_of_modules(self, use: Use) -> None:
         if use.kind == "item":

@@ -24,6 +24,7 @@ _NOTHING = object()
 _SAME = frozenset(["str", "fspath", "abspath", "realpath", "normpath"]) | frozenset(
     ["expanduser", "resolve", "absolute", "as_posix"]
 )
+_WRAPPERS = _SAME | {"Path", "PurePath"}
 _FROM = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtins", "pathlib._local")
 
 
@@ -104,6 +105,33 @@ def location_of(call: FileCall, names: Names) -> Location | None:
     if path is None and _is_other_object(call.path, names):
         return None
     return ANYWHERE if path is None else path
+
+
+def locations_of(call: FileCall, names: Names) -> list[Location]:
+    """All files that a call may mean; [ANYWHERE] if that is not known.
+
+    A value that is picked out of a constant mapping or list (`PROMPTS[kind]`) may be any of its
+    values, and each of them is known.
+    """
+    location = location_of(call, names)
+    if location != ANYWHERE:
+        return [] if location is None else [location]
+    is_function = isinstance(object_of(call.path, names), ModuleType)
+    path = call.first if call.first is not None and is_function else call.path
+    if path.kind == "call" and len(path.parts) == 2 and path.parts[1].kind == "item":
+        function = object_of(path.parts[0], names)
+        path = path.parts[1] if _function_name(path.parts[0], function) in _WRAPPERS else path
+    values = _values_of(object_of(path.parts[0], names)) if path.kind == "item" else []
+    if values and all(isinstance(value, str | PurePath) for value in values):
+        return [Location(os.fspath(value)) for value in values]
+    return [location]
+
+
+def _values_of(container: Any) -> list[Any]:
+    """What an unknown key of a container may give; the kinds of which no code of the user runs."""
+    if type(container) is dict:
+        return list(container.values())
+    return list(container) if type(container) in (list, tuple) else []
 
 
 def _is_other_object(node: Expression, names: Names) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from proctor.identity import files
 from proctor.identity.code import CodeFacts
-from proctor.identity.locations import ANYWHERE, Location, Names, location_of
+from proctor.identity.locations import ANYWHERE, Location, Names, locations_of
 from proctor.identity.project import is_project_file
 from proctor.identity.special_functions import FILES
 from proctor.identity.uncovered import Uncovered
@@ -51,10 +51,13 @@ class NamedFiles:
         for text in facts.strings:
             self.named(text, scope)
         self._facts[scope] = facts
-        found = [(call.writes, location_of(call, names)) for call in facts.file_calls]
+        found = [
+            (call.writes, location)
+            for call in facts.file_calls
+            for location in locations_of(call, names)
+        ]
         for is_write, location in found:
-            if location is not None:
-                (self._writes if is_write else self._reads)[location, scope] = None
+            (self._writes if is_write else self._reads)[location, scope] = None
         if facts.writes and not any(is_write for is_write, _ in found):
             self._writes[ANYWHERE, scope] = None
 

@@ -12,6 +12,7 @@ FOLDERS = "folders whose names are computed"
 FILES = "files whose names are computed"
 CODE = "code that it runs from a string"
 VARIABLES = "global variables whose names are computed"
+DATABASE = "a database whose name is computed"
 PLUGINS = "entry points of installed packages"
 
 # What each function does, and what to say if it cannot be known what it reaches.
@@ -50,6 +51,9 @@ _FUNCTIONS: dict[str, tuple[str, str]] = {
     "linecache.getlines": ("open", FILES),
     "fileinput.input": ("open", FILES),
     "zipfile.ZipFile": ("open", FILES),
+    "sqlite3.connect": ("database", DATABASE),
+    "sqlite3.dbapi2.connect": ("database", DATABASE),
+    "aiosqlite.connect": ("database", DATABASE),
     "os.listdir": ("list", FOLDERS),
     "os.scandir": ("list", FOLDERS),
     "os.walk": ("walk", FOLDERS),

@@ -44,8 +44,8 @@ _AROUND = ("system", "usage", "model")
 class Conversation(NamedTuple):
     """A conversation in an output: its events, and the answer that it ends with.
 
-    `has_answer` is False where it does not end with an answer: with the result of a tool, say, or
-    with a call that nobody has answered.
+    `has_answer` is False where it does not end with an answer: with the result of a tool, say, with
+    a call that nobody has answered, or with what the user said. A state without messages has none.
     """
 
     session: Session
@@ -54,11 +54,15 @@ class Conversation(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The messages in an output, or the response of an API, and what stands around the messages."""
+    """The messages in an output, or the response of an API, and what stands around the messages.
+
+    `is_state` is True where they are under `messages`, as in the state of an agent.
+    """
 
     messages: Sequence[dict[str, Any]] = ()
     response: dict[str, Any] | None = None
     around: Mapping[str, Any] = {}
+    is_state: bool = False
 
 
 def read_conversation(output: Any, given: Any = None) -> Conversation | None:
@@ -87,7 +91,7 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
             tell = tell_openai if kind_of_message(message) is None else tell_langchain
             tell(chronicle, number, message)
     session = chronicle.imported("", "", "").session
-    if not any(map(_is_act, session)):
+    if not found.is_state and not any(map(_is_act, session)):
         return None
     for call in _other_model_calls(session, found):
         session.append(call)
@@ -196,9 +200,11 @@ def _find(output: Any) -> _Found | None:
         listed = _messages(output)
         return None if listed is None else _Found(listed)
     held = _field(output, MESSAGES)
+    if isinstance(held, list | tuple) and not held and not names_in(output):
+        return _Found(is_state=True)
     if isinstance(held, list | tuple) and (listed := _messages(held)) is not None:
         around = {name: _json(it) for name in _AROUND if (it := _field(output, name)) is not None}
-        return _Found(listed, around=around)
+        return _Found(listed, around=around, is_state=True)
     whole = _data(output)
     if whole is None:
         return None

@@ -77,7 +77,9 @@ def notes(view: RunView) -> Iterator[str]:
     running = view.running()
     if view.notice:
         yield line(view.notice, NOTICE_LIMIT)
-    if view.stopping and running:
+    if getattr(view, "dropping", False):
+        yield "stopping: samples in flight are dropped; a resumed run begins them again"
+    elif view.stopping and running:
         yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
     slow = [
         f"{line(name, NAME_LIMIT)} ({_duration(age)})"
