@@ -23,7 +23,7 @@ _ENGLISH_ENDINGS = (
 )  # fmt: skip
 _FEWEST_LETTERS = 6
 # Codes, names of files and of variables: GPT-4o, user_id, e.g., src/main.py.
-_CODE = re.compile(r"\S*(?:\d|_|\w[./\\@#:+=]\w|^[#@$/.-])\S*")
+_CODE = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")
 
 
 class ShortTexts(NamedTuple):
