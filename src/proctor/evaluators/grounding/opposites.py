@@ -28,6 +28,8 @@ _LOWER = re.compile(
     r"|exceed(?:s|ed|ing)?|(?:a )?minimum of)\Z"
 )
 _LONGEST_BOUND = 5
+# "In 2013, thousand of visitors came."
+_YEAR = re.compile(r"1[5-9][0-9]{2}|20[0-9]{2}")
 
 
 class _Prefixes(NamedTuple):
@@ -146,7 +148,9 @@ def _measures(some: Sequence[Word]) -> Iterator[_Measure]:
 
 
 def _magnitude(some: Sequence[Word], place: int) -> str:
-    """The magnitude behind a number; in "5 to 6 million" both numbers have it."""
+    """The magnitude behind a number; in "5 to 6 million" both numbers have it, a year has none."""
+    if _YEAR.fullmatch(some[place].text):
+        return ""
     behind = [word.text for word in some[place + 1 : place + 4]]
     if behind[:1] and behind[0] in _MAGNITUDES:
         return behind[0]
