@@ -65,9 +65,8 @@ def numeric_answer(
     hope this answer helps") are no answers. A number that is marked decides, whatever is expected.
     Where the output gives several numbers and does not say which one is the answer (a range, a
     choice, a bound, two boxes, two sentences), and one of them is expected, the score is skipped,
-    whichever it is; so it is where the output denies its number ("42 is wrong"), refuses, or is the
-    message of a failed request. A correction ("Wait, it should be 43") replaces the number before
-    it.
+    whichever it is; so it is where the output denies its number ("42 is wrong"), refuses, or is a
+    failed request's message. A correction ("Wait, it should be 43") replaces what is before it.
 
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
     fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and
