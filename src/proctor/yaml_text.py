@@ -6,15 +6,18 @@ values ("billion laughs"): parsing them is quick, and the first loop over the re
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from yaml import SafeLoader
     from yaml.error import MarkedYAMLError
     from yaml.nodes import Node
 
 MAX_VALUES = 200_000
 MAX_DEPTH = 200
 MAX_CHARACTERS = 10_000_000
+_TOO_DEEP = f"the document is nested more than {MAX_DEPTH} levels deep"
 
 
 class YAMLFault(NamedTuple):
@@ -61,14 +64,11 @@ def parse_yaml(text: str) -> tuple[Any, Node | None]:
     ...
     proctor.yaml_text.YAMLRefused: a part of the document contains itself
     """
-    # Most commands read no YAML, and do not wait for it.
-    import yaml
-
     if len(text) > MAX_CHARACTERS:
         raise YAMLRefused(
             f"the document has {len(text):,} characters, at most {MAX_CHARACTERS:,} are allowed"
         )
-    loader = yaml.SafeLoader(text)
+    loader = _loader_class()(text)
     try:
         node = loader.get_single_node()
         if node is None:
@@ -76,9 +76,35 @@ def parse_yaml(text: str) -> tuple[Any, Node | None]:
         _check_size(node)
         return loader.construct_document(node), node
     except RecursionError:
-        raise YAMLRefused(f"the document is nested more than {MAX_DEPTH} levels deep") from None
+        raise YAMLRefused(_TOO_DEEP) from None
     finally:
         loader.dispose()
+
+
+@functools.cache
+def _loader_class() -> type[SafeLoader]:
+    """Return a safe loader that refuses deep nesting while it scans the text.
+
+    The scanner looks at every open bracket again for each token, so checking the depth of the
+    parsed document comes too late.
+    """
+    # Most commands read no YAML, and do not wait for it.
+    import yaml
+
+    class DepthLimitedLoader(yaml.SafeLoader):
+        def fetch_flow_collection_start(self, token_class: Any) -> None:
+            self._check_depth()
+            super().fetch_flow_collection_start(token_class)
+
+        def add_indent(self, column: int) -> bool:
+            self._check_depth()
+            return super().add_indent(column)
+
+        def _check_depth(self) -> None:
+            if self.flow_level + len(self.indents) > MAX_DEPTH:
+                raise YAMLRefused(_TOO_DEEP)
+
+    return DepthLimitedLoader
 
 
 def load_yaml(text: str) -> Any:
@@ -104,7 +130,7 @@ def _check_size(top: Node) -> None:
         total = 1
         if isinstance(node.value, list):
             if depth >= MAX_DEPTH:
-                raise YAMLRefused(f"the document is nested more than {MAX_DEPTH} levels deep")
+                raise YAMLRefused(_TOO_DEEP)
             open_nodes.add(key)
             for child in node.value:
                 for part in child if isinstance(child, tuple) else (child,):

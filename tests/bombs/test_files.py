@@ -56,6 +56,13 @@ def test_yaml_nested_too_deeply_is_refused() -> None:
             load_yaml("[" * depth + "]" * depth)
 
 
+@pytest.mark.parametrize("opening", ["{", "[", "- ", "{a: ", "? "])
+def test_scanning_stops_where_yaml_is_nested_too_deeply(opening: str) -> None:
+    """What follows the level that is refused is never scanned: not even a fault there is found."""
+    with pytest.raises(YAMLRefused, match="nested more than 200 levels"):
+        load_yaml(opening * 1000 + "\t@")
+
+
 def test_an_alias_used_a_few_times_is_fine() -> None:
     """Ordinary aliases and merge keys still work."""
     assert load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]") == {

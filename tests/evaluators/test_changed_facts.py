@@ -50,6 +50,22 @@ CHANGED = [
     ("The bridge opened in 1998.", "In 1998 the bridge opened.", "The bridge closed in 1998."),
     ("Patients under 12 may enter.", "Those under 12 may enter.", "Patients over 12 may enter."),
     ("Stop it before the pump starts.", "Stop it before it starts.", "Stop it after it starts."),
+    ("This drug is safe.", "The drug is safe.", "This drug is unsafe."),
+    ("This drug is unsafe.", "The drug is unsafe.", "This drug is safe."),
+    ("The pump is reliable.", "It is reliable.", "The pump is unreliable."),
+    ("The report is complete.", "It is complete.", "The report is incomplete."),
+    ("The change is irreversible.", "It is irreversible.", "The change is reversible."),
+    ("A return is possible.", "It is possible to return.", "A return is impossible."),
+    ("The paint is non-toxic.", "It is non-toxic.", "The paint is toxic."),
+    ("They agree with the plan.", "They agree.", "They disagree with the plan."),
+    ("It is above the limit.", "The limit: it is above.", "It is below the limit."),
+    ("Smoking is allowed here.", "Smoking is allowed.", "Smoking is prohibited here."),
+    ("This drug is safe.", "The drug is safe.", "This drug is dangerous."),
+    ("It earned 5 million dollars.", "It earned 5 million dollars.", "It earned 5 dollars."),
+    ("It earned $5 million.", "It earned 5 million dollars.", "It earned $5."),
+    ("Sales rose by 5%.", "Sales rose by 5 percent.", "Sales rose by 5."),
+    ("It takes up to 3 days.", "It takes up to 3 days.", "It takes at least 3 days."),
+    ("It costs more than $300.", "It costs over $300.", "It costs less than $300."),
     ("The door is locked.", "It is locked.", "The door is unlocked."),
     ("It made a profit of 5 million.", "It made a profit.", "It made a loss of 5 million."),
     (
@@ -83,3 +99,24 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
     compared = score("Left, rather than right, at the church.", "Turn left at the church.")
     assert compared.details["sentences"][0]["wrong"] is False
     assert score("She may open it.", "She may open it on Monday.").passed is True
+
+
+@pytest.mark.parametrize(
+    ("context", "output"),
+    [
+        ("The drug is unsafe.", "The drug is not safe."),
+        ("The drug is not unsafe.", "The drug is safe."),
+        ("Some drugs are safe, others are unsafe.", "Some drugs are unsafe."),
+        ("It found between 5 and 6 million birds.", "It found 5 to 6 million birds."),
+        ("It takes no more than 3 days.", "It takes at most 3 days."),
+        ("It takes no less than 3 days.", "It takes at least 3 days."),
+        ("They uncovered the cover of a tomb.", "They uncovered a tomb."),
+        ("The port lives on the import of coal.", "The port lives on coal."),
+    ],
+)
+def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(
+    context: str, output: str
+) -> None:
+    """What says the same in other words is not called an opposite."""
+    found = score(output, context)
+    assert "(not " not in found.reason, found.reason

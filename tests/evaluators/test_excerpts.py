@@ -41,3 +41,27 @@ def test_of_a_very_long_text_the_start_is_looked_at() -> None:
     assert excerpts(text, [(0, "Jane Austen")]) == []
     found = semantic_similarity("lexical")(text, "Jane Austen")
     assert found.details["characters_without_excerpts"] == len("Jane Austen.")
+
+
+@pytest.mark.parametrize(
+    ("output", "passes"),
+    [
+        ("It is certainly not Paris but Lyon.", False),
+        ("No, it isn't Paris, as far as I know.", False),
+        ("Paris? It was never Paris that they chose.", True),
+        ("It is certainly not Lyon but Paris.", True),
+        ("I do not know much. It is Paris.", True),
+        ("Not only Paris is meant here.", True),
+    ],
+)
+def test_a_negated_excerpt_is_not_what_was_expected(output: str, passes: bool) -> None:
+    """An excerpt behind a negation never passes; one that the output states does."""
+    score = semantic_similarity("lexical")(output, "Paris")
+    assert (score.passed is True) is passes, score.reason
+
+
+def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
+    """However near it is as a whole: the verdict is left open, and the reason says why."""
+    score = semantic_similarity("lexical", threshold=0.1)("It is not Paris.", "Paris")
+    assert score.status == "skipped"
+    assert score.reason == "the output has 'Paris' only behind a negation"

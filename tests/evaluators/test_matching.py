@@ -322,7 +322,7 @@ def test_within_tolerance_always_gives_a_verdict_on_numbers(
         ({"a": [1, 2]}, {"a": [1, 2]}),
         ('{"a": 1, "b": 2}', {"a": 1}),
         ({"a": 1}, '{"a": 1}'),
-        ({"a": 1}, {}),
+        ({"a": {"b": 1}}, {"a": {}}),
         (City("Rome", 1), {"name": "Rome"}),
         ({"city": City("Rome", 1)}, {"city": {"name": "Rome"}}),
     ],
@@ -362,7 +362,7 @@ def test_json_subset_tells_a_bad_output_from_a_bad_sample() -> None:
     assert json_subset({"a": 1}, [1]).status == "error"
 
 
-MAPPINGS = st.dictionaries(st.text(max_size=3), JSON, max_size=3)
+MAPPINGS = st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3)
 
 
 @settings(deadline=None)
@@ -372,3 +372,11 @@ def test_a_mapping_with_more_in_it_still_holds_the_rest(
 ) -> None:
     """Property."""
     assert json_subset({**more, **expected}, expected).passed
+
+
+@pytest.mark.parametrize("expected", [{}, "{}"])
+def test_an_empty_expected_mapping_has_nothing_to_look_for(expected: object) -> None:
+    """Every output would hold it, so there is no verdict."""
+    score = json_subset({"a": 1}, expected)
+    assert score.status == "skipped"
+    assert "nothing to look for" in score.reason

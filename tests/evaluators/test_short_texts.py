@@ -146,3 +146,56 @@ def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
 def test_short_english_abuse_is_still_found(text: str) -> None:
     """Spelt as people spell it."""
     assert asked(toxicity_detection(), text).passed is False
+
+
+SENTENCES = [
+    "Die Katze sitzt auf der Matte. Der Mond ist rund. Das Bier kostet 3 Euro.",
+    "Klicken Sie auf Passwort vergessen und folgen Sie dem Link.",
+    "Das Auto ist rot.",
+    "Het is goed.",
+    "Kot jest czarny",
+    "La France est une République.",
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -> None:
+    """Nouns with capitals and words that English has too do not make them readable."""
+    assert unreadable_reason(text)
+    assert coherence(embedder="lexical")(text).status == "skipped"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don Quixote de la Mancha",
+        "Cirque du Soleil Las Vegas",
+        "Smith et al. Nature 2020",
+        "A deerstalker hat.",
+        "40,000 km (24,901 mi).",
+        "en route",
+        "per se",
+        "Hans und Sophie Scholl",
+        "Go (film)/GO Magazine/Go (song)/Go",
+    ],
+)
+def test_names_and_english_words_that_other_languages_have_are_readable(text: str) -> None:
+    """Particles in names and single words that look foreign do not make a text foreign."""
+    assert unreadable_reason(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der Hund ist ein Arschloch.",
+        "Fick dich ins Knie, OK?",
+        "Stirb, du Hund.",
+        "You are a Hurensohn.",
+        "Thanks a lot, you puta.",
+    ],
+)
+def test_abuse_in_another_language_is_never_called_harmless(text: str) -> None:
+    """Neither in that language nor inside English: skipped, unless it fails."""
+    score = toxicity_detection()(text)
+    assert score.passed is not True
+    assert score.reason

@@ -129,7 +129,7 @@ def test_places_count_the_lines_of_the_fence() -> None:
     ("output", "why"),
     [
         ({"a": [1, None, "x"]}, ""),
-        (None, ""),
+        ([None], ""),
         (Struct("Ann"), ""),
         (Model(name="Ann"), ""),
         ({"a": {"b": float("inf")}}, "a.b: JSON has no inf"),
@@ -384,3 +384,13 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str)
     with pytest.raises(EvaluatorError) as refused:
         format_compliance(**options)
     assert said in str(refused.value)
+
+
+def test_a_target_that_returns_nothing_has_no_json() -> None:
+    """None is no JSON text; the text null is one."""
+    score = json_validity(None)
+    assert (score.passed, score.reason) == (
+        False,
+        "the output is None: the target returned nothing",
+    )
+    assert json_validity("null").passed is True

@@ -18,6 +18,7 @@ STEP_LABEL = re.compile(
     r"|\[\^?\d{1,3}\]|^[ \t]*[-*•+][ \t]+",
     re.IGNORECASE | re.MULTILINE,
 )
+_LIST_NUMBER = re.compile(r"[ \t]*(?:[-*•+]\s+)?(?:\*\*|#+\s*)?(\d{1,2})(?:[.)]|:)(?:\*\*)?[ \t]+")
 # Two numbers of which neither is the answer alone: ranges, lists, choices.
 _JOINED = re.compile(
     r"\s*(?:°\s?[CF]?|%|[a-zA-Z]{1,3})?\s*(?:-|,|and|or|to|&|/|through|until|±)\s*(?:\$|€|£)?\s*\Z"
@@ -47,8 +48,9 @@ _ONE_IN = re.compile(r"\bone\s(?:in|out of)\s(?:every\s)?", re.IGNORECASE)
 class Answer(NamedTuple):
     """The number an answer comes to, its rivals, and other numbers that might be meant.
 
-    `rivals` are as good as the number itself: a range, a list, a choice. `others` only cast
-    doubt if one of them is what was expected. `withheld` says why there is no number though the
+    `rivals` are as good as the number itself: a range, a list, a choice, a number of another
+    sentence. `others` are further readings that only cast doubt if one of them is what was
+    expected: possible years, "1 in 4" as a share. `withheld` says why there is no number though the
     text has some.
     """
 
@@ -201,5 +203,24 @@ def assigned(text: str, numbers: Iterable[Found]) -> list[Found]:
     return list(found.values()) if len(found) > 1 else []
 
 
-def blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+def blank_step_labels(text: str, *, is_list: bool = True) -> str:
+    """The text with spaces for labels of steps, marks of lists and numbers of a list.
+
+    A list begins with 0 or 1 and counts on. `is_list` says whether the text begins on a line of
+    its own, where a list may begin.
+
+    >>> blank_step_labels("1. six\\n2. seven"), blank_step_labels("42. It is six times 7.")
+    ('   six\\n   seven', '42. It is six times 7.')
+    """
+    expected = {0, 1}
+
+    def blank(match: re.Match[str]) -> str:
+        listed = _LIST_NUMBER.fullmatch(match[0])
+        if listed is not None:
+            number = int(listed[1])
+            if number not in expected or (match.start() == 0 and not is_list):
+                return match[0]
+            expected.add(number + 1)
+        return " " * len(match[0])
+
+    return STEP_LABEL.sub(blank, text)

@@ -18,13 +18,13 @@ from proctor.evaluators.answer_doubts import (
     last_correction,
     replaces,
 )
+from proctor.evaluators.answer_marks import has_marks, holds_no_answer, marked_texts
 from proctor.evaluators.answer_numbers import (
-    STEP_LABEL,
     Answer,
     are_joined,
     assigned,
     behind_equals,
-    blank,
+    blank_step_labels,
     calculation,
     combinations,
     countable,
@@ -38,8 +38,6 @@ from proctor.evaluators.answer_numbers import (
 from proctor.evaluators.number_text import Decimal, Found, plain_notation
 from proctor.evaluators.number_words import leading_word_number, word_numbers
 
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_HASHES = re.compile(r"####")
 _NOUN = r"(?:answers?|ans|result|solution)"
 _NOUNS = re.compile(rf"\b{_NOUN}\b", re.IGNORECASE)
 # A line that announces the answer, whatever follows.
@@ -60,11 +58,22 @@ _AFTERWARDS = re.compile(
 )
 # Who speaks of another's answer, or of a guess, announces none.
 _NOT_MEANT = re.compile(
-    r"\b(?:wrong|incorrect|common|first|initial|previous|earlier|old|naive|your|his|her|their|student'?s?"
+    r"\b(?:wrong|incorrect|common|first|initial(?:ly)?|previous(?:ly)?|original(?:ly)?|earlier|old|naive"
+    r"|your|his|her|their|student'?s?|(?:text)?book'?s?|used to"
     r"|other|another|possible|this|that|think|thought|guess(?:ed)?|assumed?|seems?|tempt\w*|claims?"
     r"|claimed|said|says|if|whether|unless|not|isn't|check(?:ing|ed)?|verif\w+|hope)\b[^.;:\n]{0,25}$",
     re.IGNORECASE,
 )
+_FINAL = re.compile(rf"\bfinal\s+{_NOUN}\b", re.IGNORECASE)
+# What somebody may believe, or believed at first, is no candidate for the answer.
+_BELIEVED = re.compile(
+    r"\b(?:(?:you|one|some|people|many|students?|they)\s+(?:(?:might|may|could|would|will|often)\s+)*"
+    r"(?:think|say|guess|assume|believe|expect)|i\s+(?:\w+ly\s+|first\s+|had\s+)*"
+    r"(?:thought|guessed|assumed|said|believed))\b",
+    re.IGNORECASE,
+)
+# Of very many announcements the last ones are compared with each other.
+_MOST_ANNOUNCEMENTS = 20
 _ABBREVIATED = (
     r"(?<!\bapprox)(?<!\bca)(?<!\be\.g)(?<!\bi\.e)(?<!\bno)(?<!\bvs)(?<!\betc)(?<!\bRs)(?<!\beq)"
 )
@@ -141,8 +150,10 @@ def _corrected(text: str, answer: Answer, decimal: Decimal) -> Answer:
         if correction["weak"]:
             return answer
         return Answer(None, withheld="the output takes its answer back and gives no other number")
-    if answer.number is None or answer.number.value == later.number.value:
-        return later if answer.number is None else answer
+    if answer.number is None:
+        return later
+    if answer.number.value == later.number.value:
+        return min(answer, later, key=lambda one: len(one.rivals))
     first = next(iter(meant(rest, decimal)), None)
     is_clear = first is None or (
         first.value == later.number.value and replaces(rest[: first.start])
@@ -154,24 +165,28 @@ def _corrected(text: str, answer: Answer, decimal: Decimal) -> Answer:
 
 def _stated(text: str, decimal: Decimal) -> Answer:
     """The answer of a text that corrects nothing."""
-    boxes = list(_BOXED.finditer(text))
-    if boxes:
-        return _announced(_braced(text, boxes[-1].end()), decimal) or Answer(None)
-    marks = list(_HASHES.finditer(text))
-    if marks:
-        return _announced(_first_line(text[marks[-1].end() :]), decimal) or Answer(None)
+    if has_marks(text):
+        return _marked(text, decimal)
     announced = _last_announcement(text, decimal)
-    return announced if announced is not None else _concluded(text, decimal)
+    if announced is not None:
+        return announced
+    answer = _concluded(text, decimal)
+    if answer.number is not None and (reason := holds_no_answer(text)):
+        return Answer(None, withheld=reason)
+    return answer
 
 
-def _braced(text: str, start: int) -> str:
-    """What stands in the braces that were opened before a place."""
-    depth = 1
-    for place in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
-        if not depth:
-            return text[start:place]
-    return text[start:]
+def _marked(text: str, decimal: Decimal) -> Answer:
+    """The last answer that a text marks; other marked values are as good as it."""
+    marks = marked_texts(text)
+    if not marks:
+        return Answer(None, withheld="the output marks only answers that it does not give itself")
+    found = [_announced(mark.inside, decimal) for mark in marks]
+    last = found[-1]
+    if last is None:
+        return Answer(None)
+    earlier = [one.number for one in found[:-1] if one is not None and one.number is not None]
+    return last._replace(rivals=(*last.rivals, *earlier))
 
 
 def _first_line(text: str) -> str:
@@ -186,22 +201,35 @@ def _last_announcement(text: str, decimal: Decimal) -> Answer | None:
         phrases = (match for match in _PHRASE.finditer(text) if match.end() not in labels)
         places += [(match.end(), match.start(), "phrase") for match in phrases]
         places += [(m.end(), m.start(), "afterwards") for m in _AFTERWARDS.finditer(text)]
-    for end, start, kind in sorted(places, reverse=True):
-        if kind == "label":
-            line = _first_line(text[end:])
-            return _announced(line if line.strip(" *_") else text[end:], decimal) or Answer(None)
-        sentence = text[_sentence_start(text, start) : start]
-        if kind == "phrase" and denies_announcement(text[start:end]):
-            continue
-        if _NOT_MEANT.search(sentence) or _is_question(text, end):
-            continue
-        if kind == "afterwards":
-            found = _before_announcement(sentence, decimal)
-        else:
-            found = _announced(_to_sentence_end(text[end:]), decimal)
-        if found is not None:
-            return found
-    return None
+    answer, is_label = None, False
+    for end, start, kind in sorted(places, reverse=True)[:_MOST_ANNOUNCEMENTS]:
+        found = _announcement(text, start, end, kind, decimal)
+        if answer is None:
+            if kind == "label" and found is None:
+                return Answer(None)
+            answer, is_label = found, kind == "label"
+            if answer is not None and _FINAL.search(text, max(0, start - 10), end):
+                return answer
+        elif found is not None and found.number is not None and (kind == "label" or not is_label):
+            # Two announcements that may differ, and neither is taken back. A last line "A: 42"
+            # counts more than words in the working before it.
+            answer = answer._replace(rivals=(*answer.rivals, found.number))
+    return answer
+
+
+def _announcement(text: str, start: int, end: int, kind: str, decimal: Decimal) -> Answer | None:
+    """The answer of one announcement; None if it has no number, or is not the text's own."""
+    if kind == "label":
+        line = text[end:].partition("\n")[0]
+        return _announced(line if line.strip(" *_\t") else text[end:], decimal)
+    sentence = text[_sentence_start(text, start) : start]
+    if kind == "phrase" and denies_announcement(text[start:end]):
+        return None
+    if _NOT_MEANT.search(sentence) or _is_question(text, end):
+        return None
+    if kind == "afterwards":
+        return _before_announcement(sentence, decimal)
+    return _announced(_to_sentence_end(text[end:]), decimal)
 
 
 def _sentence_start(text: str, place: int) -> int:
@@ -229,15 +257,18 @@ def _before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
     if not numbers:
         return None
     rivals = [one for one in numbers[:-1] if are_joined(sentence, one, numbers[-1])]
-    answer = Answer(numbers[-1], tuple(rivals), tuple(numbers[:-1]))
-    return _with_combinations(answer, sentence, numbers)
+    if re.search(r"\w", sentence[numbers[-1].end :]):
+        rivals = numbers[:-1]
+    return _with_combinations(Answer(numbers[-1], tuple(rivals)), sentence, numbers)
 
 
 def _announced(text: str, decimal: Decimal) -> Answer | None:
     """The number of an announced clause: behind its last = that stands before a single one."""
     line = text.strip()
     clause = _CLAUSE_END.split(line, maxsplit=1)[0]
-    every = meant(STEP_LABEL.sub(blank, line), decimal)
+    # "Answer: 42. I checked it." begins no list.
+    is_list = text.lstrip(" \t*_").startswith("\n")
+    every = meant(blank_step_labels(line, is_list=is_list), decimal)
     for part in (clause, _first_line(line), line):
         numbers = without_dates([one for one in every if one.end <= len(part)])
         if numbers:
@@ -245,8 +276,9 @@ def _announced(text: str, decimal: Decimal) -> Answer | None:
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             chosen = behind_equals(part, numbers)
             restated = [one for one in every if one is not chosen and is_restated(line, one)]
-            others = [*_on_the_way(part, numbers, chosen), *restated, *doubtful(part, decimal)]
-            answer = Answer(chosen, rivals_of(line, chosen, every), tuple(others))
+            rivals = [*rivals_of(line, chosen, every), *restated]
+            rivals += _on_the_way(part, numbers, chosen)
+            answer = Answer(chosen, tuple(rivals), tuple(doubtful(part, decimal)))
             return _with_combinations(answer, line, every)
     word = leading_word_number(line) or next(_words(clause), None)
     return None if word is None else _with_combinations(Answer(word), line, list(_words(line)))
@@ -278,7 +310,7 @@ def _on_the_way(text: str, numbers: Iterable[Found], chosen: Found) -> Iterable[
 
 def _concluded(text: str, decimal: Decimal) -> Answer:
     """The answer of a text that announces none."""
-    bare = STEP_LABEL.sub(blank, text)
+    bare = blank_step_labels(text)
     sentences = [
         part
         for part in _SENTENCE_END.split(bare)
@@ -293,15 +325,13 @@ def _concluded(text: str, decimal: Decimal) -> Answer:
         return alone
     sentence, numbers = sentences[last if place is None else place], stated[last]
     if place is None:
-        words = [one for part in sentences for one in _words(part)]
-        others = [*(one for at in range(len(sentences)) for one in stated[at]), *words]
+        elsewhere = [one for at in range(len(sentences)) for one in stated.candidates(at)]
     else:
         numbers = stated[place]
-        others = [one for at in range(place + 1, len(sentences)) for one in stated[at]]
-        others += [] if "=" in sentence else numbers
+        elsewhere = [one for at in range(place + 1, len(sentences)) for one in stated[at]]
     chosen, rivals = _chosen(sentence, numbers, decimal)
-    others += doubtful(bare, decimal)
-    answer = Answer(chosen, rivals, tuple(one for one in others if one is not chosen))
+    competing = (*rivals, *(one for one in elsewhere if one is not chosen))
+    answer = Answer(chosen, competing, tuple(doubtful(bare, decimal)))
     return _with_combinations(answer, sentence, numbers)
 
 
@@ -320,6 +350,17 @@ class _Statements:
             skipped = self._courteous and _COURTESY.search(sentence) is not None
             self._numbers[place] = [] if skipped else countable(sentence, self._decimal)
         return self._numbers[place]
+
+    def candidates(self, place: int) -> list[Found]:
+        """The numbers of a sentence in digits and words, but for what somebody only believes."""
+        if _BELIEVED.search(self.sentences[place]):
+            return []
+        words = (
+            word
+            for word in _words(self.sentences[place])
+            if not any(word.start < one.end and one.start < word.end for one in self[place])
+        )
+        return [*self[place], *words]
 
     def last(self, *, concluding: bool = False) -> int | None:
         """The place of the last sentence with a number; of those that conclude or calculate."""
@@ -356,7 +397,7 @@ def _on_its_own(stated: _Statements, last: int, *, concludes: bool) -> Answer | 
     # Begun with, but the end may say something else.
     number = stated[0][0]
     rest = [one for place in range(1, last + 1) for one in stated[place]]
-    return Answer(number, tuple(stated[last]), tuple(rest))
+    return Answer(number, tuple(rest))
 
 
 def _is_bare(sentence: str, numbers: Sequence[Found]) -> bool:

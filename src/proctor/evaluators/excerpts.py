@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from proctor.evaluators.wording import words
+from proctor.evaluators.wording import english, words
 
 # A reference of more words is compared as a whole: an excerpt of that size is a text of its own.
 LONGEST_REFERENCE = 12
@@ -18,6 +19,10 @@ MOST_CHARACTERS = 200_000
 # How many words fewer or more than the reference an excerpt may have.
 _FEWER, _MORE = 1, 2
 _RUNS = (2, 3, 4)
+# A negation so many words before an excerpt, in the same clause, denies it.
+_NEGATION_REACHES = 4
+_CLAUSE_END = re.compile(r"[.!?;:\n]+(?=\s|\Z)")
+_ENDS_NEGATION = frozenset({"but", "only"})
 
 
 class Excerpt(NamedTuple):
@@ -31,16 +36,62 @@ class Excerpt(NamedTuple):
 def excerpts(text: str, references: Iterable[tuple[int, str]], most: int = 2) -> list[Excerpt]:
     """The excerpts of a text that look most like one of the references, each by its number.
 
+    What a negation stands before ("not Paris") is no excerpt, unless the reference has one too.
+
     >>> excerpts("In 1813 it was written by Jane Austen.", [(0, "Jane Austin")])[0].text
     'jane austen'
     """
-    there = [word.text for word in words(text[:MOST_CHARACTERS])]
-    found = [
-        Excerpt(*best, number)
-        for number, reference in references
-        if (best := _best(there, [word.text for word in words(reference)]))[0] > 0
-    ]
+    there, negated = _words_and_negated(text)
+    found = []
+    for number, reference in references:
+        wanted = [word.text for word in words(reference)]
+        best = _best(there, wanted, frozenset() if _has_negation(wanted) else negated)
+        if best[0] > 0:
+            found.append(Excerpt(*best, number))
     return sorted(found, key=lambda one: -one.alike)[:most]
+
+
+def is_negated(text: str, reference: str) -> bool:
+    """True if a text has the words of a reference, each time behind a negation.
+
+    >>> is_negated("It is certainly not Paris but Lyon.", "Paris")
+    True
+    >>> is_negated("It is not Lyon but Paris.", "Paris")
+    False
+    """
+    there, negated = _words_and_negated(text)
+    wanted = [word.text for word in words(reference)]
+    if not negated or not wanted or _has_negation(wanted):
+        return False
+    size = len(wanted)
+    starts = [
+        start
+        for start, word in enumerate(there)
+        if word == wanted[0] and there[start : start + size] == wanted
+    ]
+    return bool(starts) and negated.issuperset(starts)
+
+
+def _words_and_negated(text: str) -> tuple[list[str], frozenset[int]]:
+    """The words of a text, and the places of those that a negation in their clause denies."""
+    there: list[str] = []
+    negated: set[int] = set()
+    for clause in _CLAUSE_END.split(text[:MOST_CHARACTERS]):
+        reaches = 0
+        for word in words(clause):
+            if word.text in _ENDS_NEGATION:
+                reaches = 0
+            if reaches:
+                negated.add(len(there))
+                reaches -= 1
+            if word.kind == "negation":
+                reaches = _NEGATION_REACHES
+            there.append(word.text)
+    return there, frozenset(negated)
+
+
+def _has_negation(some: Iterable[str]) -> bool:
+    return not english().negation.isdisjoint(some)
 
 
 def has_excerpts(text: str, references: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -58,7 +109,9 @@ def has_excerpts(text: str, references: Iterable[tuple[int, str]]) -> list[tuple
     ]
 
 
-def _best(there: Sequence[str], wanted: Sequence[str]) -> tuple[float, str]:
+def _best(
+    there: Sequence[str], wanted: Sequence[str], negated: frozenset[int]
+) -> tuple[float, str]:
     """How much the best excerpt looks like the wanted words, and that excerpt."""
     letters = frozenset[str]().union(*map(_runs, wanted))
     best, chosen = 0.0, ""
@@ -66,6 +119,8 @@ def _best(there: Sequence[str], wanted: Sequence[str]) -> tuple[float, str]:
     for bound, start, size in sorted(_windows(there, letters, len(wanted)), key=_promise):
         if bound <= best:
             break
+        if start in negated:
+            continue
         part = there[start : start + size]
         mine = frozenset[str]().union(*map(_runs, part))
         alike = len(mine & letters) / math.sqrt(len(mine) * len(letters))

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import msgspec
 
 from proctor import resources
-from proctor.evaluators.short_texts import short_text_language
+from proctor.evaluators.short_texts import foreign_abuse, is_english_word, short_text_language
 from proctor.evaluators.toxicity import english
 from proctor.evaluators.toxicity.english import function_words, known_words
+from proctor.evaluators.wording import english as known_english
 from proctor.evaluators.wording import texts_in
 
 # What to do about text that the local method cannot read.
@@ -40,6 +41,13 @@ _LITTLE, _ENGLISH_LITTLE = 0.12, 0.15
 # Text without such words is foreign if fewer of its words than these are known in English: with
 # letters that English does not have in its small words, with one little word, with neither.
 _KNOWN_IN_MARKED, _KNOWN_WITH_HITS, _KNOWN_ELSEWHERE = 0.6, 0.5, 0.3
+# So many of the words between names are little words of a language.
+_LITTLE_AMONG_NAMES = 0.25
+# Little words that are parts of names: "Don Quixote de la Mancha", "Smith et al.".
+_NAME_PARTICLES = frozenset({
+    "al", "da", "de", "del", "den", "der", "des", "di", "do", "dos", "du", "e", "el", "et", "la",
+    "las", "le", "les", "los", "san", "te", "van", "von", "y", "zu",
+})  # fmt: skip
 UNNAMED = "a language other than English"
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
@@ -199,7 +207,7 @@ def _read(text: str) -> Reading | None:
             latin[language] += len(words)
     # What is too short by itself is seen together.
     if 0 < total < _FEWEST_WORDS and not other:
-        language = short_text_language(text, fragments)
+        language = short_text_language(text, fragments) or _short_sentence_language(fragments)
     else:
         language = _foreign_language(fragments)
     if language:
@@ -232,10 +240,11 @@ def _foreign_language(written: list[str]) -> str:
     """The language of words in Latin letters; "" for English, names, and too few words."""
     count = len(written)
     loud = all(map(str.isupper, written))
-    # Names and titles may be of any language.
-    if count < _FEWEST_WORDS or (not loud and sum(map(str.istitle, written)) >= count / 2):
+    if count < _FEWEST_WORDS:
         return ""
     words = [word.lower() for word in written]
+    if not loud and sum(map(str.istitle, written)) >= count / 2:
+        return _language_of_names(words)
     small = words if loud else [word for word in written if word.islower()]
     own = sum(word in _only_english() for word in words) / count
     name, hits = _little_words(small)
@@ -248,6 +257,39 @@ def _foreign_language(written: list[str]) -> str:
     if marked >= _LITTLE and known < _KNOWN_IN_MARKED:
         return UNNAMED
     return UNNAMED if known < (_KNOWN_WITH_HITS if hits or marked else _KNOWN_ELSEWHERE) else ""
+
+
+def _language_of_names(words: list[str]) -> str:
+    """The language of words with capitals; names and titles may be of any, so "" for those.
+
+    German writes every noun with a capital: its little words show what it is.
+    """
+    if any(word in _only_english() for word in words):
+        return ""
+    name, hits = _little_words(sorted(set(words) - _NAME_PARTICLES))
+    return name if hits > 1 and hits >= _LITTLE_AMONG_NAMES * len(set(words)) else ""
+
+
+def _short_sentence_language(written: list[str]) -> str:
+    """The language of two or three words, one a little word of it and none English otherwise."""
+    words = [word.lower() for word in written]
+    if all(map(str.istitle, written)) or any(
+        word in _only_english() or word in known_english().articles for word in words
+    ):
+        return ""
+    name, hits = _little_words([word for word in words if word not in _NAME_PARTICLES])
+    # Shorter ones are units: "40 km, 25 mi".
+    others = [word for word in words if word not in _languages_of() and len(word) > 2]
+    return name if hits and others and not any(map(is_english_word, others)) else ""
+
+
+def find_foreign_abuse(text: str) -> str:
+    """A word of abuse in another language that a text has; "" if it has none.
+
+    >>> find_foreign_abuse("You are a Hurensohn.")
+    'Hurensohn'
+    """
+    return foreign_abuse(_WORD.findall(text[:MOST_CHARACTERS]))
 
 
 def _little_words(words: list[str]) -> tuple[str, int]:

@@ -10,7 +10,7 @@ import msgspec
 
 from proctor import codec
 from proctor.evaluators.aside import aside
-from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts, has_excerpts
+from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts, has_excerpts, is_negated
 from proctor.evaluators.language import INSTEAD, symbols_in
 from proctor.evaluators.meanings import Meanings, cosine
 from proctor.evaluators.plain_values import plain_value
@@ -103,6 +103,9 @@ class Alike:
         if problem:
             return Score.skipped(problem, details)
         score = self._verdict(found, references[found.reference], details)
+        if score.passed and is_negated(answers[found.answer], references[found.reference]):
+            wanted = shown(references[found.reference])
+            return Score.skipped(f"the output has {wanted} only behind a negation", details)
         # One of the others might have been the one that fits.
         return Score.skipped(unread, details) if unread and not score.passed else score
 

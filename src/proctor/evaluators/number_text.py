@@ -351,7 +351,10 @@ _SIGNS = str.maketrans(
 )
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
-_TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,50}>")
+# Tags say nothing about numbers, but for those that mark the answer.
+_TAG = re.compile(
+    r"</?(?!(?:final[_-]?)?(?:answer|result|solution)>)[a-zA-Z][^<>\n]{0,50}>", re.IGNORECASE
+)
 _TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
 _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
 _NEGATIVE_WORD = re.compile(

@@ -58,14 +58,15 @@ def numeric_answer(
 ) -> Score:
     r"""Passes if the number that the output comes to is the expected one.
 
-    The number is the one in the last \boxed{}; else after the last ####; else after the last
-    announcement ("A:", "Answer:", "the answer is", "42 is the answer"); else on a line of its own;
-    else in the last sentence that concludes ("so", "in total"); else in the last sentence with a
-    number. Step labels, questions and courtesies ("I hope this answer helps") are no answers.
+    The number is the one in \boxed{}; else after the last ####; else in <answer> tags; else of a
+    JSON key "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:",
+    "the answer is", "42 is the answer"); else on a line of its own; else in the last sentence that
+    concludes ("so", "in total"); else the only number. Step labels, questions and courtesies ("I
+    hope this answer helps") are no answers. A number that is marked decides, whatever is expected.
     Where the output gives several numbers and does not say which one is the answer (a range, a
-    choice, a bound, two sentences), and one of them is expected, the score is skipped; so it is
-    where the output denies its number ("42 is wrong"). A correction ("Wait, it should be 43")
-    replaces the number before it.
+    choice, a bound, two boxes, two sentences), and one of them is expected, the score is skipped,
+    whichever it is; so it is where the output denies its number ("42 is wrong"), refuses, or is a
+    failed request's message. A correction ("Wait, it should be 43") replaces what is before it.
 
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
     fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and

@@ -179,7 +179,7 @@ def _sentence_around(text: str, start: int, end: int) -> str:
 
 
 def _toxicity(text: str, threshold: float) -> Score:
-    from proctor.evaluators.language import foreign_reason, is_foreign
+    from proctor.evaluators.language import find_foreign_abuse, foreign_reason, is_foreign
     from proctor.evaluators.short_texts import UNKNOWN_WORDS
     from proctor.evaluators.toxicity.model import NAME, toxicity_of
     from proctor.evaluators.toxicity.passages import is_suspect_text
@@ -197,6 +197,9 @@ def _toxicity(text: str, threshold: float) -> Score:
         is_english = is_misspelt or (is_suspect_text(sentence) and not is_foreign(passage))
         if value >= threshold or not is_english:
             return Score.skipped(FOREIGN, {"method": LOCAL})
+    elif value >= threshold and (word := find_foreign_abuse(text)):
+        reason = f"{shown(word)} is abuse in another language, and the local method knows English"
+        return Score.skipped(f"{reason}; a model can judge it (judge=…)", {"method": LOCAL})
     weighed = [{"word": word, "weight": weight} for word, weight in found.words[:_MOST_WORDS]]
     details: dict[str, Any] = {"method": LOCAL, "model": NAME, "words": weighed}
     if not (passed := value >= threshold):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from proctor import resources
@@ -23,7 +23,7 @@ _ENGLISH_ENDINGS = (
 )  # fmt: skip
 _FEWEST_LETTERS = 6
 # Codes, names of files and of variables: GPT-4o, user_id, e.g., src/main.py.
-_CODE = re.compile(r"\S*(?:\d|_|\w[./\\@#:+=]\w|^[#@$/.-])\S*")
+_CODE = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")
 
 
 class ShortTexts(NamedTuple):
@@ -32,6 +32,7 @@ class ShortTexts(NamedTuple):
     languages: dict[str, str]
     shared: frozenset[str]
     english: frozenset[str]
+    abuse: frozenset[str]
 
 
 def short_text_language(text: str, words: Sequence[str]) -> str:
@@ -93,7 +94,17 @@ def _lists() -> ShortTexts:
         word: language for language, words in listed["everyday"].items() for word in words.split()
     }
     english = frozenset(map(_without_accents, listed["english"].split()))
-    return ShortTexts(languages, frozenset(listed["shared"].split()), english)
+    shared, abuse = (frozenset(listed[name].split()) for name in ("shared", "abuse"))
+    return ShortTexts(languages, shared, english, abuse)
+
+
+def foreign_abuse(words: Iterable[str]) -> str:
+    """The first word of abuse in another language among some words; "" if there is none.
+
+    >>> foreign_abuse(["You", "are", "a", "Hurensohn"])
+    'Hurensohn'
+    """
+    return next((word for word in words if word.lower() in _lists().abuse), "")
 
 
 def _without_accents(word: str) -> str:

@@ -23,6 +23,7 @@ from proctor.evaluators.formats.schema import (
 from proctor.evaluators.marking import evaluator, made
 from proctor.records.score import Score
 
+NO_OUTPUT = "the output is None: the target returned nothing"
 _TOLD_AT_MOST = 3
 _KEPT_AT_MOST = 100
 
@@ -34,7 +35,8 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     A text, or bytes in UTF-8, is read as a whole: no NaN or Infinity, no comments or trailing
     commas, no byte order mark, no prose around it, at any depth. `allow_fences` accepts a
     Markdown code fence around it. Keys that repeat are allowed by the standard; the details name
-    them. An output that is data already is valid if it can be written as JSON.
+    them. An output that is data already is valid if it can be written as JSON; None is no output,
+    the text "null" is valid.
 
     >>> json_validity('{"city": "Paris"}').passed
     True
@@ -42,6 +44,8 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     'line 1, column 2: strings stand in double quotes, not in single ones'
     """
     details: dict[str, Any] = {"method": "rfc8259"}
+    if output is None:
+        return Score(0.0, False, NO_OUTPUT, details)
     if not isinstance(output, str | bytes | bytearray):
         why = unwritable(output)
         return Score(0.0 if why else 1.0, not why, why, details)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from proctor.evaluators.aside import aside
 from proctor.evaluators.grounding.denial import agrees, denials, left_out, states
 from proctor.evaluators.grounding.exclusive import replaced_words, same_measures
+from proctor.evaluators.grounding.opposites import changed_measures, opposites
 from proctor.evaluators.grounding.source import Passage, Source
 from proctor.evaluators.grounding.stated import stated
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness
@@ -135,9 +136,9 @@ def _draft(text: str, found: list[Word], source: Source) -> _Draft:
         and source.where(word).isdisjoint(places)
     ]
     unfounded, denied = _denied(found, passages)
-    denied += [
-        f"{word.written} (not {other.written})" for word, other in replaced_words(found, theirs)
-    ]
+    replaced = [*replaced_words(found, theirs), *opposites(found, theirs)]
+    denied += [f"{word.written} (not {other.written})" for word, other in replaced]
+    denied += [f"{said} (not {other})" for said, other in changed_measures(found, theirs)]
     return _Draft(text, found, passages, missing + unfounded, denied)
 
 

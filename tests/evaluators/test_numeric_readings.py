@@ -1,0 +1,117 @@
+"""The number that is read from an output depends on the output, never on what is expected."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.evaluators.numbers import numeric_answer
+
+# Outputs that mark one number as the answer, that number, and another one they have.
+MARKED = [
+    ("Final answer: 42. Previously I said the answer is 41.", 42, 41),
+    ("Final answer: 42. At first I thought the answer was 41.", 42, 41),
+    ("The answer is 41. Let me check. Final answer: 42", 42, 41),
+    ("\\boxed{42}\n(The book's answer \\boxed{41} is wrong.)", 42, 41),
+    ("At first I had \\boxed{41}. Now I get \\boxed{42}.", 42, 41),
+    ("My answer: 40. The correct answer is 42? No.", 40, 42),
+    ("Answer: 42. I needed 3 attempts.", 42, 3),
+    ("Answer: 7) because of 3 reasons", 7, 3),
+    ("<answer>42</answer> tokens: 7", 42, 7),
+    ("<think>6 times 8 is 48</think><answer> 42 apples", 42, 48),
+    ("<final_answer>1,042</final_answer>\nconfidence 3", 1042, 3),
+    ('{"answer": 42, "confidence": 0.9}', 42, 0.9),
+    ('{"confidence": 0.9, "answer": "42"}', 42, 0.9),
+    ('Here it is:\n```json\n{"steps": 3, "result": {"value": 42, "unit": "kg"}}\n```', 42, 3),
+    ("{'final_answer': '1,042', 'tokens': 7}", 1042, 7),
+]
+# Outputs with two numbers of which neither is marked.
+OPEN = [
+    ("La réponse est 12. C'est 3 de plus.", 12, 3),
+    ("Die Antwort ist 12. Das sind 3 mehr.", 12, 3),
+    ("La respuesta es 12. Son 3 más.", 12, 3),
+    ("Ответ 12. Это на 3 больше.", 12, 3),
+    ("The answer is 42. The answer is 41.", 42, 41),
+    ("Answer: 42\nAnswer: 41", 42, 41),
+    ("\\boxed{42} or \\boxed{41}", 42, 41),
+    ("She has 12 apples. He has 3.", 12, 3),
+    ("So there are 12 apples. Ann has 3.", 12, 3),
+    ("42. It is 6 more.", 42, 6),
+    ('{"width": 12, "height": 3}', 12, 3),
+    ('{"answer": [12, 3]}', 12, 3),
+    ("The answer is 12 eggs per 3 days.", 12, 3),
+]
+# Refusals and messages of failed requests, and the number that they have.
+WITHOUT_ANSWER = [
+    ("There is no answer; I tried 3 times.", 3),
+    ("I cannot answer that. Call 911.", 911),
+    ("I'm sorry, but I can't help with that. See section 12.", 12),
+    ("I don't know. There are 5 unknowns.", 5),
+    ("We are unable to determine it from 4 measurements.", 4),
+    ("Rate limit exceeded: 429", 429),
+    ("429 Too Many Requests", 429),
+    ("Error 503: service unavailable", 503),
+    ("HTTP status 404", 404),
+    ("ValueError: 12 is not a valid size", 12),
+    ("The request timed out after 30 seconds.", 30),
+]
+
+
+@pytest.mark.parametrize(("text", "answer", "other"), MARKED)
+def test_a_marked_number_decides_whatever_is_expected(text: str, answer: int, other: float) -> None:
+    """It passes if it is expected, and another number of the output fails."""
+    assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
+    assert numeric_answer(text, other).passed is False, numeric_answer(text, other).reason
+
+
+@pytest.mark.parametrize(("text", "one", "other"), OPEN)
+def test_of_several_unmarked_numbers_none_decides(text: str, one: int, other: int) -> None:
+    """Whichever is expected, the verdict is left open; a number the output lacks fails."""
+    assert numeric_answer(text, one).status == "skipped"
+    assert numeric_answer(text, other).status == "skipped"
+    assert numeric_answer(text, 1000).passed is False
+
+
+@pytest.mark.parametrize(("text", "number"), WITHOUT_ANSWER)
+def test_refusals_and_failed_requests_hold_no_answer(text: str, number: int) -> None:
+    """Their numbers are no answers, and the reason says what the output is."""
+    score = numeric_answer(text, number)
+    assert score.status == "skipped"
+    assert "refuses" in score.reason or "failed request" in score.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["I can't believe it: the answer is 42.", "I don't know why, but \\boxed{42}"]
+)
+def test_a_marked_answer_counts_beside_words_of_a_refusal(text: str) -> None:
+    """Who marks an answer has not refused."""
+    assert numeric_answer(text, 42).passed is True
+
+
+_SENTENCES = st.sampled_from(
+    [
+        "She has {} apples.", "The answer is {}.", "So there are {} left.", "Answer: {}",
+        "It took {} minutes.", "Das sind {}.", "I first said {}.", "In total {}.", "{} * {} = {}",
+        "\\boxed{{{}}}", "#### {}", "{}.", "Is it {}?", "It is not {}.", "Wait, it is {}.",
+        "<answer>{}</answer>", '"answer": {},', '"confidence": {}',
+        "{} is the answer.", "1. {} cats",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(_SENTENCES, st.sampled_from("\n ")), min_size=1, max_size=4))
+def test_at_most_one_number_is_read_and_the_reading_is_one(parts: list[tuple[str, str]]) -> None:
+    """One number passes and all others fail, or none passes: never one passes, another is open."""
+    places = sum(sentence.count("{}") for sentence, _ in parts)
+    numbers = [13 + 10 * place for place in range(places)]
+    values = iter(numbers)
+    text = "".join(
+        sentence.format(*(next(values) for _ in range(sentence.count("{}")))) + end
+        for sentence, end in parts
+    )
+    scores = {number: numeric_answer(text, number) for number in numbers}
+    passed = [number for number, score in scores.items() if score.passed is True]
+    skipped = [number for number, score in scores.items() if score.status == "skipped"]
+    assert len(passed) <= 1, text
+    assert not (passed and skipped), text
