@@ -49,6 +49,7 @@ def empties(output: Any) -> bool:
 
 
 def changes_the_sample(output: Any, sample: Sample[Any, Any]) -> bool:
+    assert sample.expected is not None
     sample.expected.clear()
     sample.expected["items"] = output["items"]
     sample.metadata["seen"] = True

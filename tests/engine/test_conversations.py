@@ -394,6 +394,6 @@ def test_a_state_is_still_looked_at_by_its_fields() -> None:
         agent, data, {"kind": field("output.category", [exact_match])}, history=False
     ).results
     assert result.scores["kind"].passed is True
-    data = [{"id": "1", "input": "q", "expected": {"category": "refund"}}]
-    (result,) = evaluate(agent, data, {"kind": json_subset}, history=False).results
+    with_fields = [{"id": "1", "input": "q", "expected": {"category": "refund"}}]
+    (result,) = evaluate(agent, with_fields, {"kind": json_subset}, history=False).results
     assert result.scores["kind"].passed is True
