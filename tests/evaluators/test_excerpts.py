@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts
+from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts, is_negated
 from proctor.evaluators.quality import semantic_similarity
 
 
@@ -65,3 +65,9 @@ def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
     score = semantic_similarity("lexical", threshold=0.1)("It is not Paris.", "Paris")
     assert score.status == "skipped"
     assert score.reason == "the output has 'Paris' only behind a negation"
+
+
+def test_a_negation_in_another_clause_denies_nothing() -> None:
+    """A comma ends what a negation reaches."""
+    text = "In craters, where the Sun never shines, it confirmed frozen water."
+    assert not is_negated(text, "frozen water")

@@ -137,7 +137,7 @@ def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
     """A user sees what made the evaluator refuse."""
     assert unreadable_reason("Guten Tag") == "it is written in German"
     assert (
-        unreadable_reason("qualcosa bellissima")
+        unreadable_reason("qualcosa bellissima davvero")
         == "it is written in words of which not one is known to be English"
     )
 
@@ -199,3 +199,9 @@ def test_abuse_in_another_language_is_never_called_harmless(text: str) -> None:
     score = toxicity_detection()(text)
     assert score.passed is not True
     assert score.reason
+
+
+@pytest.mark.parametrize("word", ["basalt", "neap", "ammonia", "walnut", "sevenfold", "coma"])
+def test_a_rare_english_word_is_no_other_language(word: str) -> None:
+    """A word that no list has is no evidence: short answers are often rare words."""
+    assert unreadable_reason(word) == ""

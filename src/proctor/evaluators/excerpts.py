@@ -21,7 +21,7 @@ _FEWER, _MORE = 1, 2
 _RUNS = (2, 3, 4)
 # A negation so many words before an excerpt, in the same clause, denies it.
 _NEGATION_REACHES = 4
-_CLAUSE_END = re.compile(r"[.!?;:\n]+(?=\s|\Z)")
+_CLAUSE_END = re.compile(r"[.!?;:,\n]+(?=\s|\Z)")
 _ENDS_NEGATION = frozenset({"but", "only"})
 
 

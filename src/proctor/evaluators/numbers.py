@@ -71,16 +71,14 @@ def numeric_answer(
     Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
     fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and
     English number words ("three quarters", "two point five"). A calculation without its result
-    ("2+2") is skipped if its value or one of its terms is expected. A percent
-    sign is dropped, but where only one side has one, 12% is 0.12 too. What is expected is read in
-    the same way; of a list of expected numbers any one will do. The
-    difference may be `tolerance`, with `relative` that share of the expected number; 0 compares
-    exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
+    ("2+2") is skipped if its value or one of its terms is expected. A percent sign is dropped, but
+    where only one side has one, 12% is 0.12 too. What is expected is read in the same way; of a
+    list any one will do. The difference may be `tolerance`, with `relative` that share of the
+    expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units
+    are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
-    True
-    >>> numeric_answer("The total is 42. I hope this answer is helpful!", 42).passed
     True
     >>> numeric_answer("A: 17 eggs", 18).reason
     'expected 18, got 17'

@@ -22,6 +22,8 @@ _ENGLISH_ENDINGS = (
     "works", "house", "board", "book", "light", "th",
 )  # fmt: skip
 _FEWEST_LETTERS = 6
+# So few unknown words are no evidence of another language.
+_FEWEST_UNKNOWN = 3
 # Codes, names of files and of variables: GPT-4o, user_id, e.g., src/main.py.
 _CODE = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")
 
@@ -53,7 +55,9 @@ def short_text_language(text: str, words: Sequence[str]) -> str:
     if everyday:
         return next(iter(everyday.values()))
     is_named = any(not word.islower() and not word.istitle() for word in words)
-    return "" if is_named or _CODE.search(text) else UNKNOWN_WORDS
+    # A word or two that no list has are rare English words ("basalt") as often as foreign ones.
+    is_rare = len(words) < _FEWEST_UNKNOWN
+    return "" if is_rare or is_named or _CODE.search(text) else UNKNOWN_WORDS
 
 
 def _content(words: Sequence[str]) -> list[str]:
