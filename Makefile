@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lint types docs generate bench growth quality simulations chaos fuzz lock clean demo-env dev-env
+.PHONY: help demo test test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -22,10 +22,13 @@ demo: demo-env   ## Evaluate a small question answerer in two configurations.
 test: dev-env    ## Run all tests, with branch coverage (at least 95 %).
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report= -q
 
-test-all: dev-env ## Run the tests on every supported Python that is present.
+test-all: dev-env ## Run all tests on every supported Python that is present.
+	@$(BIN)/python tools/every_python.py --all
+
+test-pythons: dev-env ## Run what can differ between Pythons on every one that is present.
 	@$(BIN)/python tools/every_python.py
 
-check: format lint types docs test-all test ## Format, lint, types, architecture, docs, tests.
+check: format lint types docs test-pythons test ## Format, lint, types, architecture, docs, tests.
 
 format: dev-env  ## Fail if a file is not formatted.
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff .; exit 1; }
