@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
     history.set_baseline("main", history.runs()[0].run_id)
     history.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")
     return path
@@ -158,7 +159,7 @@ def test_wrong_bytes_in_what_is_stored(whole: Path, tmp_path: Path, seed: int) -
     table, column = chance.choice(
         [*(("blocks", each) for each in COLUMNS), ("runs", "metadata"), ("runs", "metrics")]
     )
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
         key, value = chance.choice(rows)
         data = bytearray(value or b"[]")
@@ -187,7 +188,7 @@ def test_a_wrong_digit_is_not_taken_for_a_number(whole: Path, tmp_path: Path) ->
     """One bit of one score: figures, columns and metrics of the run are refused."""
     path = tmp_path / "h.db"
     shutil.copy(whole, path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute("SELECT rowid, figures FROM blocks").fetchall()
         for key, figures in rows:
             changed = bytearray(figures)
@@ -203,7 +204,7 @@ def test_blocks_of_older_versions_are_read_without_checksums(whole: Path, tmp_pa
     """They have none; what they hold is looked at as far as it can be."""
     path = tmp_path / "h.db"
     shutil.copy(whole, path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE blocks SET checksums = NULL")
     connection.close()
     assert check(path) == 0
@@ -227,7 +228,7 @@ def test_what_is_damaged_is_named(
     """Which run, which part of it, and what to do."""
     path = tmp_path / "h.db"
     shutil.copy(whole, path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE blocks SET {column} = ?, checksums = NULL", (data,))
     connection.close()
     history = SQLiteHistory(path)
@@ -254,7 +255,7 @@ def test_a_file_that_is_no_history_is_refused(content: bytes, tmp_path: Path) ->
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     """It is left as it is."""
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE theirs (id)")
     connection.close()
     before = path.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -238,7 +239,7 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
 def test_queries_use_an_index(tmp_path: Path, condition: str) -> None:
     """Runs are found by name, time, tag and configuration without reading the whole table."""
     checks_in(tmp_path).evaluate(SPAN)
-    with sqlite3.connect(tmp_path / "history.db") as database:
+    with closing(sqlite3.connect(tmp_path / "history.db")) as database, database:
         plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {condition}")]
     assert all(step.startswith("SEARCH") for step in plan), plan
     assert all("INDEX" in step or "PRIMARY KEY" in step for step in plan), plan
@@ -250,7 +251,7 @@ def test_stored_results_are_compressed(tmp_path: Path) -> None:
     answer = "The museum opens at nine. " * 400
     spans = [{**SPAN, "id": str(n), "output": f"{n} {answer}"} for n in range(100)]
     checks_in(tmp_path).evaluate(spans)
-    with sqlite3.connect(tmp_path / "history.db") as database:
+    with closing(sqlite3.connect(tmp_path / "history.db")) as database, database:
         (stored,) = database.execute("SELECT sum(length(results)) FROM blocks").fetchone()
     assert stored < 100 * len(answer) / 10
 
