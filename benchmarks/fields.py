@@ -14,7 +14,7 @@ import statistics
 import time
 from typing import Any
 
-from proctor.fields.path import compiled
+from proctor.records.fields.path import compiled
 
 FIELDS = 100
 ASKED_SECONDS = 100e-6

@@ -8,26 +8,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proctor import codec, config
+from proctor.core.redaction.pii import find_pii
+from proctor.core.redaction.redact import Redaction, may_hold_secrets
+from proctor.core.redaction.secrets import find_secrets
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ProctorError
-from proctor.evaluators import matching, numbers, quality, questions, rules, safety, structural
-from proctor.evaluators.attach import attach
+from proctor.evaluators import matching, questions, rubric_files, rules, structural
+from proctor.evaluators.attached import attach
 from proctor.evaluators.formats.catalogue import FORMATS
-from proctor.evaluators.judging.echoes import echoes
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.forms import VerdictForm
-from proctor.evaluators.judging.marked import MarkedForm
+from proctor.evaluators.judges.answers import VerdictForm
+from proctor.evaluators.judges.echoes import echoes
+from proctor.evaluators.judges.fence import Fence, MarkedForm
+from proctor.evaluators.numeric import numbers
+from proctor.evaluators.safety import detection as safety
+from proctor.evaluators.text import quality
 from proctor.evaluators.verdict import shown
-from proctor.importers.reading import SessionFiles
+from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
-from proctor.redaction.pii import find_pii
-from proctor.redaction.secrets import find_secrets
-from proctor.redaction.storing import Redaction, may_hold_secrets
-from proctor.reports.excerpts import excerpt, line
-from proctor.rubrics import files as rubric_files
+from proctor.reports.format import excerpt, line
+from proctor.sessions.importers.reading import SessionFiles
+from proctor.wiring import config
 
 
 class Refused(Exception):

@@ -58,7 +58,7 @@ def measured(side: str, url: str, calls: int) -> dict[str, Any]:
 
 async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
     """Bare calls, calls through the adapter, or judges, all started at once."""
-    from proctor import lifetimes
+    from proctor.core import lifetimes
 
     if side in AT_ONCE:
         import httpx2
@@ -93,7 +93,7 @@ def bare(client: Any, url: str, at_once: int) -> Once:
 
 def connected(url: str) -> Any:
     """An adapter that does not give up while there is hope."""
-    from proctor.providers.openai import OpenAIAdapter
+    from proctor.models.openai import OpenAIAdapter
 
     return OpenAIAdapter(
         "judge", base_url=f"{url}/v1", api_key="k", retries=12, retry_delay=0.02, timeout=60.0

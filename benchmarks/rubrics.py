@@ -95,10 +95,10 @@ class Scripted:
 
 def evaluation(side: str, judge: Scripted, count: int) -> Any:
     """What one side runs."""
-    from proctor.prepare import Evaluation
-    from proctor.rubrics.files import load_rubrics
-    from proctor.scoring.runs import Scoring, scoring_of
+    from proctor.evaluators.rubric_files import load_rubrics
     from proctor.targets.recorded import RecordedTarget
+    from proctor.wiring.prepare import Evaluation
+    from proctor.wiring.scoring.manifest import Scoring, scoring_of
 
     if side == "rubrics":
         starter = load_rubrics("starter")
@@ -113,7 +113,7 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
 
 def plain(side: str, judge: Scripted, number: int) -> Callable[..., Any]:
     """An evaluator that looks at nothing."""
-    from proctor.asking.ask import aask
+    from proctor.models.asking import aask
     from proctor.records.score import Score
     from proctor.records.session import Message
 
@@ -136,10 +136,10 @@ def plain(side: str, judge: Scripted, number: int) -> Callable[..., Any]:
 
 def measured(side: str, count: int) -> dict[str, float]:
     """One side, in this process: CPU seconds and calls."""
-    from proctor import bridge
-    from proctor.api import execute
+    from proctor.core import bridge
     from proctor.engine.start import Conduct
-    from proctor.lookback import open_history
+    from proctor.wiring.evaluate import execute
+    from proctor.wiring.open_history import open_history
 
     def run(samples: int, folder: str) -> float:
         judge = Scripted()

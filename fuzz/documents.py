@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from proctor.genai.values import decoded
+from proctor.sessions.genai.values import decoded
 
 
 class Document(NamedTuple):

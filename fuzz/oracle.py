@@ -29,13 +29,21 @@ import msgspec
 
 from fuzz.documents import Document, Spot, closed, copied, opened, spots
 from fuzz.plainly import heard, is_words, said_in, tokens_in
-from proctor import codec
 from proctor.errors import DatasetError
-from proctor.genai.values import DEEPEST
-from proctor.importers.detecting import LOOKED_AT, Format, detect, named_format
-from proctor.importers.imported import Imported
-from proctor.importers.reading import FAULT, MENDED, SessionFiles, decoded
+from proctor.records import codec
 from proctor.records.session import CustomEvent
+from proctor.sessions.genai.values import DEEPEST
+from proctor.sessions.importers.reading import (
+    FAULT,
+    LOOKED_AT,
+    MENDED,
+    Format,
+    SessionFiles,
+    decoded,
+    detect,
+    named_format,
+)
+from proctor.sessions.importers.shapes import Imported
 
 SECONDS = 5.0
 _MARK = "⁂mark⁂"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from proctor.evaluators.judging.transcript import transcript
-from proctor.genai.values import is_too_deep
-from proctor.importers.imported import Imported
+from proctor.evaluators.judges.transcript import transcript
+from proctor.sessions.genai.values import is_too_deep
+from proctor.sessions.importers.shapes import Imported
 
 # By these a message, or what holds it, has another form than its role and content tell.
 _OTHER_FORMS = frozenset(

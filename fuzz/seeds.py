@@ -14,7 +14,7 @@ from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
 
 from fuzz.documents import Document, put_together, spots, taken_apart
 from fuzz.mutation import Mutator
-from proctor.importers.detecting import FORMATS, detect
+from proctor.sessions.importers.reading import FORMATS, detect
 
 DATA = Path(os.environ.get("PROCTOR_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 LARGEST = 24_000

@@ -12,11 +12,11 @@ from random import Random
 import atheris
 
 # What is imported here is watched: an input that reaches new code of it is kept, and changed on.
-with atheris.instrument_imports(include=["proctor.importers", "proctor.genai"]):
+with atheris.instrument_imports(include=["proctor.sessions"]):
     from fuzz.oracle import SECONDS, Fault, fault_of
     from fuzz.seeds import LARGEST, mutator, seeds
     from fuzz.shrinking import shrunk
-    from proctor.importers.detecting import AUTO, FORMATS, named_format
+    from proctor.sessions.importers.reading import AUTO, FORMATS, named_format
 
     for _name in FORMATS:
         named_format(_name)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from proctor import registry
+from proctor.wiring import registry
 
 # Each of the tests' processes has a core of its own to itself, at best.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

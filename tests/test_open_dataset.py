@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.eval_file import DatasetEntry
-from proctor.open_dataset import holds_sessions, open_dataset
+from proctor.wiring.eval_file import DatasetEntry
+from proctor.wiring.open_dataset import holds_sessions, open_dataset
 
 CHAT = [{"role": "user", "content": "Hello"}]
 TRACE: dict[str, Any] = {

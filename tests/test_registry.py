@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from proctor import codec
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.attached import Attached, attach
 from proctor.evaluators.combination import all_of
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.matching import contains, exact_match
+from proctor.records import codec
 from proctor.records.run import EvaluatorSpec
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 
 HERE = "tests.test_registry"
 

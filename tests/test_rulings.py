@@ -43,8 +43,7 @@ from proctor import (
     within_tolerance,
 )
 from proctor.errors import ConfigError, DatasetError, EvaluatorError, FieldMissing, RunStopped
-from proctor.records.retention import Retention
-from proctor.records.run import RunMetadata
+from proctor.records.run import Retention, RunMetadata
 from proctor.reports.json import JSONReporter, load
 from tests.surroundings import samples, shout
 

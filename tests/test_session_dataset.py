@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from proctor import sessions
+from proctor.datasets.sessions import SessionDataset, named_apart, sample_of
 from proctor.errors import ConfigError, DatasetError
-from proctor.importers import claude_code
-from proctor.importers.imported import Imported
-from proctor.prepare import Evaluation, prepare
 from proctor.records.session import Session, ToolCall, Usage
-from proctor.registry import Registry
-from proctor.session_dataset import SessionDataset, named_apart, sample_of
+from proctor.sessions import current as sessions
+from proctor.sessions.importers import claude_code
+from proctor.sessions.importers.shapes import Imported
+from proctor.wiring.prepare import Evaluation, prepare
+from proctor.wiring.registry import Registry
 from tests.importers.examples import CLAUDE, OPENAI
 from tests.importers.logs import only, real
 

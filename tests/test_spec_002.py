@@ -23,8 +23,8 @@ from proctor import (
     define,
     register_evaluator,
 )
-from proctor import registry as registry_module
-from proctor.definition.keeping import Keeping
+from proctor.wiring import registry as registry_module
+from proctor.wiring.definition.keeping import Keeping
 from tests.definition.custom import CitationGrounding, SmartQuality, TokenEfficiency
 
 KNOWLEDGE = {"1", "2"}

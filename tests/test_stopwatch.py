@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proctor.stopwatch import Stopwatch, halted, limit
+from proctor.core.stopwatch import Stopwatch, halted, limit
 
 
 def test_work_is_counted_and_waiting_is_not() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.history.sqlite import SQLiteHistory
+from proctor.history.trends import Trend, trend
 from proctor.records.metric import MetricValue
 from proctor.records.run import StoppedEarly
-from proctor.testing.history_hooks import NOON, a_result, a_run, store
-from proctor.trends import Trend, trend
+from proctor.testing.history_queries import NOON, a_result, a_run, store
 
 
 def rate(value: float | None, n: int = 10) -> dict[str, MetricValue]:

@@ -8,8 +8,8 @@ import pytest
 
 import proctor
 from proctor import define
-from proctor.definition.definition import BuiltIn
-from proctor.registry import Registry
+from proctor.wiring.definition.definition import BuiltIn
+from proctor.wiring.registry import Registry
 
 # Categories, names, and the parameters with their defaults that the spec names.
 TWENTY_TWO: dict[str, dict[str, dict[str, Any]]] = {

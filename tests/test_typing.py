@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from proctor import Definition, FieldContext, FieldReport, Score, configuration, define
-from proctor.comparison.field_results import FieldResult
-from proctor.records.comparison import Comparison
-from proctor.records.ranking import Ranking
+from proctor.comparison.report import FieldResult
+from proctor.records.comparison import Comparison, Ranking
 from proctor.records.trial import Configuration
 
 

@@ -7,9 +7,10 @@ python tools/generate.py --check    exit with 1 and name those that are stale
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
@@ -18,14 +19,20 @@ from typing import Any
 import click
 import conformance
 
-from proctor import codec, eval_file
 from proctor.cli.main import COMMANDS, proctor
+from proctor.core.imports import EVALUATORS, installed
+from proctor.evaluators import rubric_files as rubrics
 from proctor.evaluators.marking import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
-from proctor.plugins import EVALUATORS, installed
-from proctor.registry import Registry
-from proctor.rubrics import schema as rubrics
+from proctor.records import codec
+from proctor.wiring import eval_file
+from proctor.wiring.registry import Registry
 
+# Packages whose public names are loaded on first use.
+NAMESPACES = (
+    *("datasets", "evaluators", "mailboxes", "metrics"),
+    *("models", "reports", "targets", "testing"),
+)
 ROOT = Path(__file__).resolve().parent.parent
 # What click's help marks a paragraph with that must not be wrapped.
 AS_WRITTEN = "\b"
@@ -177,6 +184,22 @@ def rubric_schema() -> str:
     return codec.encode_pretty(rubrics.schema()).decode() + "\n"
 
 
+def stub_of(package: str) -> Callable[[], str]:
+    """What type checkers read of a package whose names are loaded on first use."""
+
+    def stub() -> str:
+        module = importlib.import_module(package)
+        lines = [f"# Written by tools/generate.py from EXPORTS in {package}."]
+        for home, names in sorted(module.EXPORTS.items()):
+            lines += [f"from proctor.{home} import {name} as {name}" for name in sorted(names)]
+        lines += ["", "__all__: list[str]", "EXPORTS: dict[str, tuple[str, ...]]"]
+        if package == "proctor":
+            lines.append("__version__: str")
+        return "\n".join(lines) + "\n"
+
+    return stub
+
+
 def conformance_page() -> str:
     """The page of specification clauses and their tests."""
     return conformance.page(NOTICE)
@@ -188,6 +211,9 @@ WRITTEN = {
     "docs/conformance.md": conformance_page,
     f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
     f"src/proctor/schemas/{rubrics.SCHEMA_FILE}": rubric_schema,
+    "src/proctor/__init__.pyi": stub_of("proctor"),
+    "src/proctor/judges.pyi": stub_of("proctor.judges"),
+    **{f"src/proctor/{name}/__init__.pyi": stub_of(f"proctor.{name}") for name in NAMESPACES},
 }
 
 

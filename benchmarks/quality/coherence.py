@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
-from proctor.evaluators.attach import Attached, attach
-from proctor.evaluators.quality import coherence
+from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.text.quality import coherence
 from proctor.evaluators.wording import ends_well, sentences
 from proctor.records.sample import Sample
 from proctor.records.score import Score

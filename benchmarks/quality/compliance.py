@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.safety import compliance
-from proctor.statistics.agreement import cohen_kappa
+from proctor.core.stats.agreement import cohen_kappa
+from proctor.evaluators.safety.detection import compliance
 
 FOLDER = "05_compliance_xstest"
 FITTED = "mistralguard"

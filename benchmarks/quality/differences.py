@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.quality.figure import Figure
 from proctor import FieldReport, compare, evaluate
 from proctor.evaluators.statistical import effect_size
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 
 
 def measure(data: Path) -> Iterator[Figure]:

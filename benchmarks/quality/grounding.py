@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.attach import attach
-from proctor.evaluators.quality import hallucination_detection
+from proctor.evaluators.attached import attach
+from proctor.evaluators.text.quality import hallucination_detection
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial

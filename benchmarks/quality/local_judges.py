@@ -2,7 +2,7 @@
 
 EVOUNA: one answer to each of n different questions of TriviaQA, from five systems in turn, the
 first n/2 that people call right and the first n/2 that they call wrong. A constant verdict agrees
-on half of them. The counts belong into `proctor.metrics.judge_quality.MEASUREMENTS`.
+on half of them. The counts belong into `proctor.metrics.warnings.MEASUREMENTS`.
 
 LLMBar: every pair is shown in both orders, and only a preference that is the same in both counts.
 A coin agrees on a quarter of the pairs, a judge that always chooses the same place on none.
@@ -24,17 +24,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.quality.figure import Figure
-from proctor import llm_judge, weights
-from proctor.connections import provider
+from proctor import llm_judge
+from proctor.core.stats.intervals import wilson_interval
 from proctor.errors import CallFailed
-from proctor.evaluators.attach import attach
-from proctor.evaluators.judging.pairwise import compare
-from proctor.metrics.judge_quality import JudgeMeasurement
+from proctor.evaluators.attached import attach
+from proctor.evaluators.judges.pairwise import compare
+from proctor.metrics.warnings import JudgeMeasurement
+from proctor.models import weights
+from proctor.models.connect import provider
 from proctor.ports import ProviderAdapter
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
-from proctor.statistics.intervals import wilson_interval
 
 EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
-from proctor.evaluators.attach import Attached, attach
-from proctor.evaluators.quality import relevance
+from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.text.quality import relevance
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial

@@ -11,8 +11,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.identities.swapping import GENDER, Swap, swapped
-from proctor.evaluators.safety import bias_detection, toxicity_detection
+from proctor.evaluators.safety.counterfactual import GENDER, Swap, swapped
+from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.records.score import Score
 
 FOLDER = "04_toxicity_bias"

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.attach import Attached, attach
+from proctor.core.stats.agreement import cohen_kappa
+from proctor.evaluators.attached import Attached, attach
 from proctor.evaluators.combination import any_of
 from proctor.evaluators.matching import contains
-from proctor.evaluators.quality import semantic_similarity
+from proctor.evaluators.text.quality import semantic_similarity
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
-from proctor.statistics.agreement import cohen_kappa
 
 EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
 # What is told of `contains` for these two: agreement and kappa.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.numbers import numeric_answer
+from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.structural import json_validity, schema_match
 from proctor.records.score import Score
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 
 Rule = Mapping[str, Any]
 Judge = Callable[[str], Score]

@@ -9,10 +9,10 @@ from benchmarks.simulations.claim import FALSE_ALARMS, Chance, Claim
 from benchmarks.simulations.equal import ALARMS
 from benchmarks.simulations.finding import near
 from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side
+from proctor.core.stats.power import Aim, flips_needed, power_of, samples_needed
 from proctor.records.comparison import Comparison, MetricDelta
-from proctor.statistics.power import Aim, flips_needed, power_of, samples_needed
 
 Columns = tuple[Sequence[float], Sequence[float]]
 Draw = Callable[[Chance, int, float], Columns]

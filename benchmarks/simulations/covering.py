@@ -19,13 +19,11 @@ from benchmarks.simulations.made_up import (
     named,
 )
 from proctor.comparison.evidence import Evidence, interval_of
-from proctor.statistics.bootstrap import Method, bootstrap, bootstrap_mean
-from proctor.statistics.calibration import prediction_powered, rogan_gladen
-from proctor.statistics.clusters import clustered_groups, clustered_pairs
-from proctor.statistics.differences import paired, welch
-from proctor.statistics.effects import effect_of_pairs
-from proctor.statistics.intervals import clustered_mean_interval, mean_interval, wilson_interval
-from proctor.statistics.passes import passes
+from proctor.core.stats.differences import paired, welch
+from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of_pairs
+from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
+from proctor.core.stats.ranks import Method, bootstrap, bootstrap_mean
+from proctor.core.stats.reliability import passes, prediction_powered, rogan_gladen
 
 
 def covered() -> Iterator[Claim]:

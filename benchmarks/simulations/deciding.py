@@ -7,10 +7,15 @@ from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, Chance, Claim
 from benchmarks.simulations.made_up import flips
-from proctor.statistics.confidence_sequences import Betting, EmpiricalBernstein
-from proctor.statistics.differences import paired
-from proctor.statistics.intervals import mean_interval
-from proctor.statistics.non_inferiority import Sides, interval_for_gate, non_inferiority
+from proctor.core.stats.differences import paired
+from proctor.core.stats.intervals import mean_interval
+from proctor.core.stats.sequential import (
+    Betting,
+    EmpiricalBernstein,
+    Sides,
+    interval_for_gate,
+    non_inferiority,
+)
 
 
 def early() -> Iterator[Claim]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, Chance, Claim
-from proctor.gates.early import EarlyGate
+from proctor.comparison.gates.early import EarlyGate
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial

@@ -7,10 +7,9 @@ from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, FALSE_ALARMS, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
-from proctor.statistics.clusters import clustered_pairs
-from proctor.statistics.corrections import benjamini_hochberg, holm
-from proctor.statistics.differences import difference_of, paired
-from proctor.statistics.permutations import sign_test
+from proctor.core.stats.differences import difference_of, paired
+from proctor.core.stats.effects import benjamini_hochberg, clustered_pairs, holm
+from proctor.core.stats.permutations import sign_test
 
 # Leaving out whole clusters may take more than it must.
 ALARMS = (0.02, 0.06)

@@ -9,8 +9,8 @@ from functools import partial
 from benchmarks.simulations.claim import Chance, Claim
 from benchmarks.simulations.equal import mcnemar_alarm
 from benchmarks.simulations.made_up import coin, flips
-from proctor.statistics.differences import paired, welch
-from proctor.statistics.power import (
+from proctor.core.stats.differences import paired, welch
+from proctor.core.stats.power import (
     Aim,
     flips_needed,
     power_of,

@@ -7,8 +7,8 @@ from functools import partial
 
 from benchmarks.simulations.claim import Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, collapsing, flips, graded, in_clusters, named
+from proctor.comparison.gates.decision import Demand, decide
 from proctor.comparison.sides import TOKENS, Side
-from proctor.gates.decision import Demand, decide
 from proctor.records.gate import GateResult
 
 Columns = tuple[list[float], list[float]]

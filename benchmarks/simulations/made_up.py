@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from benchmarks.simulations.claim import Chance
-from proctor.statistics.intervals import Interval
+from proctor.core.stats.intervals import Interval
 
 
 def flips(chance: Chance, n: int, up: float, down: float) -> tuple[list[float], list[float]]:

@@ -11,15 +11,14 @@ import msgspec
 import pydantic
 import pytest
 
-from proctor import sessions
-from proctor.asking.ask import aask, ask
-from proctor.asking.conditions import Conditions, conditions
-from proctor.asking.spending import Spending
 from proctor.errors import CallFailed, ModelError, StopRun, Unreadable
-from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
+from proctor.models.asking import Conditions, aask, ask, conditions
+from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
+from proctor.models.spending import Spending
 from proctor.records.model import ModelResponse, ToolSpec
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
+from proctor.sessions import current as sessions
 from tests.providers.scripted import Scripted
 
 

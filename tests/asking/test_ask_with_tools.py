@@ -6,18 +6,9 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Message,
-    ModelRequest,
-    ModelResponse,
-    Session,
-    ToolCall,
-    ToolSpec,
-    Usage,
-    ask,
-    sessions,
-)
+from proctor import Message, ModelRequest, ModelResponse, Session, ToolCall, ToolSpec, Usage, ask
 from proctor.errors import Unreadable
+from proctor.sessions import current as sessions
 
 TOOL = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 CALL = ToolCall("add", {"a": 1}, call_id="c")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor import plugins
-from proctor.connections import embedder, is_model_address, provider
+from proctor.core import imports as plugins
 from proctor.errors import ModelError
+from proctor.models.connect import embedder, is_model_address, provider
 from tests.providers.scripted import Scripted, asked
 
 
@@ -191,4 +191,4 @@ def test_a_package_cannot_take_a_built_in_name(
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
     found = plugins.find(plugins.PROVIDERS, "openai")
-    assert found.__module__ == "proctor.providers.openai"
+    assert found.__module__ == "proctor.models.openai"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.asking.forms import JsonForm
+from proctor.models.answer_forms import JsonForm
 
 
 class Inner(msgspec.Struct):

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import EvalReport, Reply, evaluate, exact_match, record
-from proctor.asking.spending import Spending
 from proctor.errors import StopRun
-from proctor.genai.spans import _count
-from proctor.importers.shapes import count
-from proctor.providers.wire.anthropic import AnthropicWire
-from proctor.providers.wire.gemini import GeminiWire
-from proctor.providers.wire.openai import OpenAIWire
+from proctor.models.gemini import GeminiWire
+from proctor.models.spending import Spending
+from proctor.models.wire.anthropic import AnthropicWire
+from proctor.models.wire.openai import OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
-from proctor.sessions import warnings
+from proctor.sessions.current import warnings
+from proctor.sessions.genai.spans import _count
+from proctor.sessions.importers.shapes import count
 from proctor.targets import wire
 from tests.surroundings import samples
 
@@ -162,7 +162,7 @@ def test_the_usage_of_a_session_is_the_sum_of_what_can_be_true() -> None:
 
 def test_a_model_of_the_users_own_is_checked_too() -> None:
     """What an adapter returns goes through the same check, whoever wrote it."""
-    from proctor.asking.ask import aask
+    from proctor.models.asking import aask
 
     class Odd:
         model = "odd"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from proctor.asking.ask import ask
-from proctor.asking.conditions import Conditions, conditions
-from proctor.asking.forms import JsonForm
 from proctor.errors import Unreadable
+from proctor.models.answer_forms import JsonForm
+from proctor.models.asking import Conditions, ask, conditions
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 from tests.asking.test_recall import Memory

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor import lifetimes
+from proctor.core import lifetimes
 
 
 class Line:

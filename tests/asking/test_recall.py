@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.asking.recall import key_of, read, recall, remember
-from proctor.identity import identity_of
-from proctor.providers.held.python import FunctionAdapter
+from proctor.core.identity import identity_of
+from proctor.models.asking import key_of, read, recall, remember
+from proctor.models.clients.python import FunctionAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked

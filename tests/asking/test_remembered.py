@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.asking.remembered import Remembered
 from proctor.errors import CallFailed
+from proctor.models.embed import Remembered
 
 
 class Lengths:

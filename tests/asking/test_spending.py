@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.asking.spending import Spending
 from proctor.errors import ModelError, StopRun
+from proctor.models.spending import Spending
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
 

@@ -8,23 +8,17 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor import (
-    CSVDataset,
-    Dataset,
-    SQLiteHistory,
-    config,
-    evaluate,
-    gzip_reader,
-    question_format,
-)
+from proctor import CSVDataset, Dataset, SQLiteHistory, evaluate, question_format
 from proctor.cli.options import value
+from proctor.core import resources as gzip_reader
+from proctor.core.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
 from proctor.errors import ConfigError, DatasetError, ModelError
-from proctor.importers.reading import SessionFiles
-from proctor.prompts.files import parse
-from proctor.providers.prices import Prices
-from proctor.rubrics.files import load_rubrics
-from proctor.scoring.manifest import _entries as read_manifest_entries
-from proctor.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
+from proctor.evaluators.rubric_files import load_rubrics
+from proctor.models.prices import Prices
+from proctor.models.prompts.template import parse
+from proctor.sessions.importers.reading import SessionFiles
+from proctor.wiring import config
+from proctor.wiring.scoring.manifest import _entries as read_manifest_entries
 
 # Nine levels of ten aliases each: a billion values in 500 characters.
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import SQLiteHistory
-from proctor.testing.history_hooks import a_failure, a_result, a_run, store
+from proctor.testing.history_queries import a_failure, a_result, a_run, store
 from tests.cli.project import Project
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proctor.cli.gating import refuse_incomplete
+from proctor.cli.gate import refuse_incomplete
 from proctor.errors import ProctorError
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import write_sessions
 

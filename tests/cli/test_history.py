@@ -20,7 +20,7 @@ from proctor import SQLiteHistory
 from proctor.cli.filters import moment
 from proctor.errors import ConfigError
 from proctor.records.metric import MetricValue
-from proctor.testing.history_hooks import a_result, a_run, ids, store
+from proctor.testing.history_queries import a_result, a_run, ids, store
 from tests.cli.project import Project
 
 NOW = datetime.now(UTC)

@@ -15,9 +15,8 @@ from benchmarks.quality.local_judges import (
     verdict_figure,
 )
 
-from proctor import weights
-from proctor.metrics.judge_quality import MEASUREMENTS, JudgeMeasurement, describe_judge
-from proctor.metrics.judges import local_judges
+from proctor.metrics.warnings import MEASUREMENTS, JudgeMeasurement, describe_judge, local_judges
+from proctor.models import weights
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from tests.cli.project import Project
 

@@ -198,7 +198,7 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
     """An installed plugin that cannot be loaded is named, and everything else works."""
     from importlib.metadata import EntryPoint
 
-    from proctor import plugins
+    from proctor.core import imports as plugins
 
     installed = plugins.installed(plugins.EVALUATORS)
     broken = EntryPoint("bad", "no_such_module:thing", "proctor.evaluators")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.comparison.gates.thresholds import Percent, read_share, read_thresholds
 from proctor.errors import ConfigError
-from proctor.gates.thresholds import Percent, read_share, read_thresholds
 from tests.cli.project import Project
 
 

@@ -268,7 +268,7 @@ def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 3 and one line; PROCTOR_DEBUG shows the rest."""
-    from proctor import lookback
+    from proctor.wiring import open_history as lookback
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("deep inside")

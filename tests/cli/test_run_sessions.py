@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor.config import load
+from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError
-from proctor.session_dataset import SessionDataset
+from proctor.wiring.config import load
 from tests.cli.project import Project
 from tests.importers.examples import CLAUDE
 

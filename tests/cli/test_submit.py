@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor import EvalRequest
-from proctor.connections import mailbox
+from proctor.models.connect import mailbox
 from proctor.testing import RedisServer
 from tests.cli.project import EVAL, Project
 from tests.cli.workers import server

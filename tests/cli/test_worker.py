@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalRequest, EvalResult, Sample
-from proctor.connections import mailbox
-from proctor.fleet import errands
+from proctor.distributed import remote_runner as errands
+from proctor.models.connect import mailbox
 from proctor.testing import RedisServer
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
 from proctor.comparison.sides import Numbers, Side
 from proctor.records.comparison import Comparison, MetricDelta
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side, side_of
 from proctor.records.comparison import Comparison, Flip, MetricDelta
 from proctor.records.results import ResultList

@@ -9,9 +9,9 @@ import pytest
 
 from proctor import Sample, SQLiteHistory, compare, evaluate
 from proctor.comparison.contents import content_of
-from proctor.lookback import look_up
 from proctor.records.comparison import Comparison
 from proctor.records.session import Message, Session
+from proctor.wiring.open_history import look_up
 
 
 def chat(*said: str, answer: str = "Yes.", **metadata: Any) -> Sample[Any, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
 from proctor.comparison.coverage import Coverage, coverage_of
+from proctor.comparison.gates.decision import Demand, decide
 from proctor.comparison.sides import Side, side_of
-from proctor.gates.decision import Demand, decide
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata, RunOptions
 from proctor.records.sample import Sample

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.comparison.comparing import compare
-from proctor.comparison.readings import Reading
-from proctor.comparison.sides import Side, by_sample
+from proctor.comparison.compare import compare
+from proctor.comparison.sides import Reading, Side, by_sample
+from proctor.core.stats.effects import clustered_pairs
 from proctor.records.comparison import Comparison
-from proctor.statistics.clusters import clustered_pairs
 from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
 
 UNSURE = "not enough evidence"

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.comparison.comparing import compare
-from proctor.comparison.measures import changes_between
+from proctor.comparison.compare import changes_between, compare
 from proctor.comparison.sides import Side
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from tests.comparison.made_up import numbers

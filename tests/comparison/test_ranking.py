@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.comparison.ranking import Ranked, rank
+from proctor.core.stats.ranks import chances_of_best
 from proctor.errors import ConfigError
-from proctor.records.ranking import Ranking
-from proctor.statistics.ranks import chances_of_best
+from proctor.records.comparison import Ranking
 from tests.comparison.made_up import numbers
 
 VALUES = st.lists(st.none() | st.integers(0, 50).map(float), min_size=1, max_size=6)

@@ -22,8 +22,8 @@ from proctor import (
     rescore,
 )
 from proctor.errors import ConfigError, RunNotFound, UsageError
-from proctor.lookback import look_up
-from proctor.side_by_side import best_first, compare_every, meant, rank
+from proctor.wiring.compare_runs import best_first, compare_every, meant, rank
+from proctor.wiring.open_history import look_up
 
 DATASET = [{"id": f"q{at}", "input": str(at), "expected": str(at)} for at in range(12)]
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.comparison.comparing import compare, compare_all
-from proctor.comparison.enough import Seen, more_for_a_verdict
+from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.sides import Side
+from proctor.comparison.verdicts import Seen, more_for_a_verdict
+from proctor.core.stats.effects import holm
 from proctor.errors import ConfigError
-from proctor.statistics.corrections import holm
 from tests.comparison.made_up import numbers, of_field, of_score
 
 

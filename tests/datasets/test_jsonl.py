@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor import codec
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.record import GIVE_IDS
 from proctor.errors import DatasetError
+from proctor.records import codec
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 

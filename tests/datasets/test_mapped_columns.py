@@ -10,7 +10,7 @@ import pytest
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.record import Rules
-from proctor.datasets.user_dataset import UserDataset
+from proctor.datasets.source import UserDataset
 from proctor.errors import DatasetError
 
 MAPPING = {"question": "input", "anwser": "expected"}

@@ -11,9 +11,8 @@ import pytest
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.source import as_source
+from proctor.datasets.source import UserDataset, as_source
 from proctor.datasets.table import CSVDataset
-from proctor.datasets.user_dataset import UserDataset
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample

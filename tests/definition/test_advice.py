@@ -14,7 +14,7 @@ import pytest
 import proctor
 from proctor import FieldContext, attach
 from proctor.errors import UsageError
-from proctor.evaluators.field import field
+from proctor.evaluators.fields import field
 
 # Untyped, for the mistakes are often of a kind that a type checker finds, too.
 define: Any = proctor.define
@@ -156,7 +156,7 @@ CASES: dict[str, Case] = {
 @pytest.fixture(autouse=True)
 def _own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("proctor.registry._for_all", {})
+    monkeypatch.setattr("proctor.wiring.registry._for_all", {})
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -26,7 +26,7 @@ from proctor import (
     register_evaluator,
 )
 from proctor.errors import ConfigError, EvaluatorError
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 
 SPAN = {
     "id": "7",
@@ -141,7 +141,7 @@ def test_an_evaluator_registered_for_all_is_known_everywhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In every definition and registry made afterwards; said again, the new one holds."""
-    from proctor import registry
+    from proctor.wiring import registry
 
     monkeypatch.setattr(registry, "_for_all", {})
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from proctor.config import load
 from proctor.errors import UsageError
-from proctor.prepare import prepare
-from proctor.registry import Registry
+from proctor.wiring.config import load
+from proctor.wiring.prepare import prepare
+from proctor.wiring.registry import Registry
 from tests.cli.project import Project
 
 

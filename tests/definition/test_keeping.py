@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from proctor import Definition, SQLiteHistory, define
-from proctor.definition.keeping import Keeping
 from proctor.errors import ConfigError
+from proctor.wiring.definition.keeping import Keeping
 
 
 class Later:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import ProgressEvent, attach, configuration, define
-from proctor.definition.order import in_turn
 from proctor.errors import ConfigError, RunStopped
+from proctor.wiring.definition.definition import in_turn
 
 Told = list[tuple[str, str | None, str | None]]
 

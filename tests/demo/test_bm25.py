@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.demo.bm25 import Bm25
-from proctor.demo.terms import stem, terms, words
+from proctor.demo.answerer import Bm25, stem, terms, words
 
 a_term = st.sampled_from("abcdef")
 documents = st.lists(st.lists(a_term, min_size=1, max_size=8), min_size=1, max_size=6)

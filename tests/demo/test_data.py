@@ -6,8 +6,9 @@ from collections import Counter
 
 from inline_snapshot import snapshot
 
-from proctor import codec, resources
+from proctor.core import resources
 from proctor.demo.answerer import UNKNOWN, Passage, knowledge
+from proctor.records import codec
 from proctor.records.sample import Sample
 
 

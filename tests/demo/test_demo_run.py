@@ -10,13 +10,14 @@ from statistics import fmean
 
 import pytest
 
-from proctor import bridge, resources, weights
-from proctor.api import execute
-from proctor.config import Loaded, load
+from proctor.core import bridge, resources
 from proctor.engine.start import Conduct
 from proctor.errors import ModelError
-from proctor.lookback import open_history
+from proctor.models import weights
 from proctor.records.report import EvalReport
+from proctor.wiring.config import Loaded, load
+from proctor.wiring.evaluate import execute
+from proctor.wiring.open_history import open_history
 
 
 @pytest.fixture(scope="module")

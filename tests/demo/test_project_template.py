@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from proctor import resources
-from proctor.importing import load as at_address
+from proctor.core import resources
+from proctor.core.imports import load as at_address
 
 TEMPLATE = resources.path("templates", "project")
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 import proctor
-from proctor.eval_file import EvalFile
-from proctor.registry import Registry
 from proctor.testing import RedisServer
+from proctor.wiring.eval_file import EvalFile
+from proctor.wiring.registry import Registry
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
 from tests.docs.performance import Performance
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor import weights
-from proctor.embedders.minilm import MiniLM
 from proctor.errors import ModelError
+from proctor.models import weights
+from proctor.models.embedders.minilm import MiniLM
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.embedders.bert import HEADS, Bert
+from proctor.models.embedders.minilm import HEADS, Bert
 
 np = pytest.importorskip("numpy")
 

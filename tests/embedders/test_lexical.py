@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import connections
-from proctor.embedders.lexical import BUCKETS, vector
 from proctor.errors import ModelError
+from proctor.models import connect as connections
+from proctor.models.embedders.lexical import BUCKETS, vector
 
 
 def similarity(left: str, right: str) -> float:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor import connections
-from proctor.embedders import minilm as module
-from proctor.embedders.minilm import MOST_PIECES, MiniLM
 from proctor.errors import MissingExtra, ModelError
+from proctor.models import connect as connections
+from proctor.models.embedders import minilm as module
+from proctor.models.embedders.minilm import MOST_PIECES, MiniLM
 
 
 def cosine(left: Any, right: Any) -> float:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
-from proctor import connections
 from proctor.errors import CallFailed, ModelError
+from proctor.models import connect as connections
 
 
 def many(texts):  # type: ignore[no-untyped-def]

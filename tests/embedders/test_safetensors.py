@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from proctor.embedders import safetensors
 from proctor.errors import ModelError
+from proctor.models.embedders import minilm as safetensors
 
 np = pytest.importorskip("numpy")
 

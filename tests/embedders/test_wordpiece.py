@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.embedders.wordpiece import LONGEST_WORD, WordPiece
 from proctor.errors import ModelError
+from proctor.models.embedders.minilm import LONGEST_WORD, WordPiece
 
 MARKS = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}
 PIECES = ["a", "##a", "aa", "##aa", "b", "##b", "hell", "hello", "##o", "world", "!", ",", "東"]
@@ -85,7 +85,7 @@ def test_words_of_words_are_the_same_words(text: str) -> None:
 
 def test_more_words_than_are_remembered_are_cut_up_all_the_same() -> None:
     """The memory for words is bounded; results do not depend on it."""
-    import proctor.embedders.wordpiece as module
+    from proctor.models.embedders import minilm as module
 
     tokenizer = WordPiece(MARKS | {"w": 3} | {f"##{digit}": 4 + digit for digit in range(10)})
     first = tokenizer.pieces("w1")

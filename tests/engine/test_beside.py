@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proctor import Configuration, RunOptions, Sample, Trial, attach, evaluator, exact_match
 from proctor.engine.beside import Company, Together, alone, company_of, needs_of, together
 from proctor.engine.plan import Plan, jobs
-from proctor.fields.view import SeenTrial
+from proctor.records.fields.view import SeenTrial
 from proctor.records.trial import Failure
 from proctor.targets.resolve import as_target
 from tests.surroundings import samples, shout

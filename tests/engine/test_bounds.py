@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from proctor import evaluate, exact_match, sessions
+from proctor import evaluate, exact_match
 from proctor.engine.bounds import Scale
 from proctor.records.sample import Sample
 from proctor.records.score import Score
+from proctor.sessions import current as sessions
 from tests.surroundings import proctor
 
 LIMIT = 10_000

@@ -18,8 +18,8 @@ from proctor import (
     exact_match,
     rescore,
 )
-from proctor.asking.ask import aask
 from proctor.errors import ConfigError, RunStopped
+from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 from tests.providers.scripted import Scripted

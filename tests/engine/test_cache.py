@@ -25,7 +25,7 @@ from proctor import (
     rescore,
     tool_called,
 )
-from proctor.clock import SystemClock
+from proctor.core.clock import SystemClock
 from proctor.engine.cache import OutputCache
 from proctor.errors import RunNotFound
 from proctor.records.run import TargetSpec

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import Sample, Session, ToolCall, all_of, evaluate, exact_match, record
-from proctor.evaluators.field import field as of_field
-from proctor.private_copy import private_copies
+from proctor.core.private_copy import private_copies
+from proctor.evaluators.fields import field as of_field
 
 ROW: dict[str, Any] = {
     "id": "s",

@@ -38,8 +38,8 @@ from proctor import (
     tool_called,
     tool_not_called,
 )
-from proctor.fields.path import compiled
-from proctor.fields.view import result_of
+from proctor.records.fields.path import compiled
+from proctor.records.fields.view import result_of
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult, Trial
 from proctor.targets.command import CommandTarget

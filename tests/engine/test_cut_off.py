@@ -12,7 +12,7 @@ import pytest
 from proctor import ModelCall, ModelTarget, SQLiteHistory, contains, evaluate, record
 from proctor.errors import RunStopped, StopRun
 from proctor.records.model import ModelResponse
-from proctor.sessions import describe_cut_off
+from proctor.sessions.current import describe_cut_off
 
 SAMPLES = [{"id": str(n), "input": f"question {n}", "expected": "Par"} for n in range(4)]
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

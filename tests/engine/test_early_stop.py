@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, RunMetadata, Sample, SQLiteHistory, evaluate, exact_match, rescore
-from proctor.engine.plan import drawn
+from proctor.comparison.gates.early import EarlyGate, numbers_of, replayed, strict_pass
 from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
-from proctor.gates.early import EarlyGate, numbers_of, replayed, strict_pass
-from proctor.lookback import run_to_resume
+from proctor.records.order import drawn
 from proctor.records.report import EvalReport
 from proctor.reports.console import render
 from proctor.reports.markdown import MarkdownReporter
+from proctor.wiring.open_history import run_to_resume
 from tests.fleet.away import QUIET, workers
 from tests.fleet.surroundings import LONG, eventually, within
 from tests.surroundings import proctor, samples, shout, start
@@ -271,7 +271,7 @@ def test_a_rescoring_of_it_says_that_it_was_not_the_whole(tmp_path: Path) -> Non
 SCRIPT = """
 import os, sys, time
 from proctor import SQLiteHistory, evaluate, exact_match
-from proctor.gates.early import EarlyGate
+from proctor.comparison.gates.early import EarlyGate
 
 log = os.open("calls.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 

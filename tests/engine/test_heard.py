@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor import bridge
-from proctor.api import execute
+from proctor.core import bridge
 from proctor.engine.start import Conduct
-from proctor.lookback import open_history
-from proctor.prepare import Evaluation
 from proctor.records.trial import EvalResult
+from proctor.wiring.evaluate import execute
+from proctor.wiring.open_history import open_history
+from proctor.wiring.prepare import Evaluation
 
 KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5z"
 

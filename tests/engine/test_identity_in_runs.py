@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from proctor import EvalReport, SQLiteHistory, compare, evaluate, exact_match, rescore
-from proctor.engine.changes import differences
+from proctor.core.identity import SCHEME
+from proctor.distributed.expected_results import expectation
 from proctor.engine.plan import Setup
+from proctor.engine.start import differences
 from proctor.errors import ResumeRefused
-from proctor.evaluators.attach import attach
-from proctor.fleet.expectation import expectation
-from proctor.identity import SCHEME
+from proctor.evaluators.attached import attach
 from proctor.records.gate import Check
 from proctor.reports import console, markdown
 from proctor.reports import json as json_report
@@ -137,7 +137,7 @@ def test_a_gate_says_how_many_outputs_are_from_the_cache(
     program: dict[str, Any], history: SQLiteHistory
 ) -> None:
     """With thresholds alone, where no comparison says it."""
-    from proctor.gates.decision import concluded
+    from proctor.comparison.gates.decision import concluded
 
     run(program, history, cache=True)
     check = Check("pass_rate", "pass", "pass_rate is at least 80 %")

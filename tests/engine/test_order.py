@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from proctor import SQLiteHistory, evaluate, exact_match
-from proctor.dispatch import collect, submit
-from proctor.engine.plan import drawn
 from proctor.errors import ConfigError, ResumeRefused, RunStopped
-from proctor.prepare import Evaluation
+from proctor.records.order import drawn
 from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
+from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import QUIET, told, workers
 from tests.fleet.surroundings import LONG, within
 from tests.surroundings import proctor, samples

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proctor import SQLiteHistory, evaluate, evaluator
-from proctor.process_exit import ProcessExitBlocked, exit_blocked
+from proctor.core.process_exit import ProcessExitBlocked, exit_blocked
 from tests.surroundings import proctor, start
 
 APP = """

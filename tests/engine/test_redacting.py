@@ -20,21 +20,27 @@ from proctor import (
     MarkdownReporter,
     Score,
     SQLiteHistory,
-    codec,
     evaluate,
     evaluator,
     rescore,
 )
-from proctor.dispatch import collect, submit
-from proctor.engine.aside import MOST_WAITING, Aside
-from proctor.engine.redacting import Redacting, described, guarded, redaction_for
+from proctor.core.redaction.redact import Redaction
+from proctor.engine.redacting import (
+    MOST_WAITING,
+    Aside,
+    Redacting,
+    described,
+    guarded,
+    redaction_for,
+)
 from proctor.errors import ConfigError, RunStopped
-from proctor.prepare import Evaluation
+from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.session import ToolCall
 from proctor.records.trial import Configuration, Delivery, EvalResult, Reply, Trial, Verdict
-from proctor.redaction.storing import Redaction
-from proctor.sessions import record
+from proctor.sessions.current import record
+from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.prepare import Evaluation
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 MARK = "[secret: aws access key]"

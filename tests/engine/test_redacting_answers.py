@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from proctor import ModelRequest, ModelResponse, Score, SQLiteHistory, evaluate, evaluator
-from proctor.asking import recall
+from proctor.core.redaction.redact import Redaction
 from proctor.engine.redacting import guarded
+from proctor.models import asking as recall
 from proctor.records.model import ToolSpec
 from proctor.records.session import Message, ToolCall
 from proctor.records.trial import EvalResult, Verdict
-from proctor.redaction.storing import Redaction
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 MARK = "[secret: aws access key]"

@@ -247,8 +247,8 @@ def test_a_named_tuple_is_scored_again_as_a_tuple() -> None:
 
 def test_an_export_and_import_changes_no_value(tmp_path: Path) -> None:
     """A run that came from another history is rescored as it was there."""
-    from proctor.interchange.exporting import exported
-    from proctor.interchange.importing import imported
+    from proctor.history.exchange.read import imported
+    from proctor.history.exchange.write import exported
 
     output = {"t": (1, 2), 3: float("nan"), "s": {"a"}, "b": b"x"}
     here, there = (SQLiteHistory(tmp_path / name) for name in ("a.db", "b.db"))

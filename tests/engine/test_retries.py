@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import ModelCall, Usage, evaluate, exact_match, record
-from proctor.api import execute
-from proctor.engine.retry import LONGEST_WAIT, is_worth_it, wait_before
 from proctor.engine.start import Conduct
+from proctor.engine.trial import LONGEST_WAIT, is_worth_it, wait_before
 from proctor.errors import CallFailed
 from proctor.history.sqlite import SQLiteHistory
-from proctor.prepare import Evaluation
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.surroundings import ManualClock, samples
 
 

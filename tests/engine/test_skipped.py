@@ -10,15 +10,15 @@ import pytest
 
 from proctor import FieldContext, Score, all_of, evaluate
 from proctor.cli.outcome import conclude
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
+from proctor.comparison.gates.decision import Demand, decide
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import side_of
 from proctor.errors import ResumeRefused
-from proctor.evaluators.attach import attach
-from proctor.gates.decision import Demand, decide
+from proctor.evaluators.attached import attach
+from proctor.history.exchange.parts import EndPart
+from proctor.history.exchange.read import Tally
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange.amounting import Tally
-from proctor.interchange.parts import EndPart
 from proctor.reports.summary import headline
 
 TEXTS = ["fine", "gut", "gut", "gut", "gut", "gut"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor import evaluate, evaluator, exact_match, rescore
-from proctor.isolation import UserCall, is_interrupt, outside_task
+from proctor.core.isolation import UserCall, is_interrupt, outside_task
 from proctor.records.score import Score
 from tests.surroundings import samples, shout
 

@@ -10,15 +10,14 @@ import pytest
 
 from proctor import evaluate, llm_judge
 from proctor.cli.main import outcome
+from proctor.comparison.gates.decision import Demand, decide
 from proctor.comparison.report import FieldReport
 from proctor.errors import ConfigError
-from proctor.gates.decision import Demand, decide
-from proctor.metrics.judge_quality import MEASUREMENTS
-from proctor.metrics.judges import local_judges
-from proctor.prepare import Evaluation, prepare
+from proctor.metrics.warnings import MEASUREMENTS, local_judges
 from proctor.records.run import EvaluatorSpec, RunMetadata
-from proctor.registry import Registry
 from proctor.reports.markdown import MarkdownReporter
+from proctor.wiring.prepare import Evaluation, prepare
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates
 
 DATASET = [{"id": str(at), "input": f"text {at}"} for at in range(10)]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.quality import (
+from proctor.evaluators.text.quality import (
     coherence,
     hallucination_detection,
     relevance,
     semantic_similarity,
 )
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 
 
 def test_a_time_out_acts_however_long_the_texts_are() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import Attached, attach
+from proctor.evaluators.attached import Attached, attach
 from proctor.evaluators.marking import evaluator, made, needs_session
 from proctor.evaluators.matching import contains, exact_match, regex_match, within_tolerance
 from proctor.ports import AttachedEvaluator

@@ -19,9 +19,9 @@ from proctor import (
     quality_score,
     rubric_evaluation,
 )
-from proctor.evaluators.quality import coherence, hallucination_detection, relevance
 from proctor.evaluators.rubrics import rubric
-from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
+from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
+from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance
 from tests.evaluators.judging.rehearsed import rates, scores
 from tests.evaluators.judging.scripted import Scripted
 

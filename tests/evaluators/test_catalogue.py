@@ -5,7 +5,7 @@ from __future__ import annotations
 from inline_snapshot import snapshot
 
 from proctor.evaluators.marking import EvaluatorInfo
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 
 
 def test_the_catalogue_is_enough_to_print() -> None:

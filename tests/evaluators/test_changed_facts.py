@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.quality import hallucination_detection
-from proctor.fields.context import FieldContext
+from proctor.evaluators.text.quality import hallucination_detection
+from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
-from proctor.evaluators.flow import MOST_COMPARED
-from proctor.evaluators.quality import coherence
+from proctor.evaluators.attached import attach
+from proctor.evaluators.text.coherence import MOST_COMPARED
+from proctor.evaluators.text.quality import coherence
 from proctor.records.score import Score
 from tests.evaluators.judging.rehearsed import scores
 

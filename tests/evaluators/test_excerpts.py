@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from proctor.evaluators.excerpts import MOST_CHARACTERS, excerpts, is_negated
-from proctor.evaluators.quality import semantic_similarity
+from proctor.evaluators.text.quality import semantic_similarity
+from proctor.evaluators.text.similarity import MOST_CHARACTERS, excerpts, is_negated
 
 
 def test_the_best_excerpt_is_the_best_of_all() -> None:

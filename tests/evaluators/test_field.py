@@ -13,9 +13,9 @@ from proctor import FieldContext, Sample, Score, Trial, attach, contains, evalua
 from proctor.errors import EvaluatorError, StopRun
 from proctor.evaluators.evidence import shape_of
 from proctor.evaluators.marking import describe, info_of, known_as
-from proctor.fields.view import Field, looking_at, seen
+from proctor.records.fields.view import Field, looking_at, seen
 from proctor.records.session import Session
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 
 SAMPLE = Sample("1", "capital of France?", "Paris", {"context": "Paris is the capital.", "n": 3})
 

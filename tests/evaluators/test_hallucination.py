@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from benchmarks.quality import grounding
 
-from proctor import weights
-from proctor.api import evaluate
 from proctor.errors import ConfigError, EvaluatorError
-from proctor.evaluators.attach import attach
-from proctor.evaluators.quality import hallucination_detection
-from proctor.fields.context import FieldContext
+from proctor.evaluators.attached import attach
+from proctor.evaluators.text.quality import hallucination_detection
+from proctor.models import weights
+from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
+from proctor.wiring.evaluate import evaluate
 from tests.evaluators.judging.rehearsed import Asked, Scripted
 from tests.evaluators.test_recorded_judges import DATA, folder
 

@@ -17,7 +17,7 @@ from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.records.model import ModelResponse, TokenChances
 from proctor.records.session import Message, ModelCall, Usage
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 
 SAMPLE = Sample("1", "Capital of France?", "Paris", metadata={"context": "France: Paris."})

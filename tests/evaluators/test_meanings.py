@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from proctor.evaluators.meanings import Meanings, Nearness
-from proctor.evaluators.quality import coherence, relevance, semantic_similarity
-from proctor.fields.context import FieldContext
+from proctor.evaluators.text.quality import coherence, relevance, semantic_similarity
+from proctor.records.fields.context import FieldContext
 
 
 @pytest.mark.parametrize(

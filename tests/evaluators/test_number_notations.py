@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.numbers import final_number, numeric_answer
+from proctor.evaluators.numeric.numbers import final_number, numeric_answer
 
 READ = [
     ("three quarters", Fraction(3, 4)),

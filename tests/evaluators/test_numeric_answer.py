@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
-from proctor.evaluators.numbers import final_number, numeric_answer
+from proctor.evaluators.attached import attach
+from proctor.evaluators.numeric.numbers import final_number, numeric_answer
 from tests.evaluators.test_structural import folder
 
 

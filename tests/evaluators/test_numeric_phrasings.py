@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.numbers import numeric_answer
+from proctor.evaluators.numeric.numbers import numeric_answer
 
 # Each of these says 42.
 SAYS_42 = [

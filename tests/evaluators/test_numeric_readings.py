@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.numbers import numeric_answer
+from proctor.evaluators.numeric.numbers import numeric_answer
 
 # Outputs that mark one number as the answer, that number, and another one they have.
 MARKED = [

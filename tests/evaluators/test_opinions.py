@@ -12,13 +12,13 @@ import yaml
 from proctor import Sample, Score, evaluate
 from proctor.errors import EvaluatorError, ModelError
 from proctor.evaluators import llm, matching, opinions
-from proctor.evaluators.judging.pairwise import position_bias, preferences_in
-from proctor.evaluators.judging.panel import panel_agreement
+from proctor.evaluators.judges.pairwise import position_bias, preferences_in
+from proctor.evaluators.judges.panel import panel_agreement
 from proctor.evaluators.opinions import panel, prefer
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.model import ModelRequest
 from proctor.records.session import Message
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.scripted import Scripted, block, line
 from tests.surroundings import samples, shout
 

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.matching import contains
 from proctor.evaluators.options import (
     Model,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError, FieldMissing
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.marking import info_of
 from proctor.evaluators.performance import latency, throughput, token_efficiency
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Trial

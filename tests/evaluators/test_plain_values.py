@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.matching import (
     contains,
     exact_match,
@@ -18,11 +18,11 @@ from proctor.evaluators.matching import (
     regex_match,
     within_tolerance,
 )
-from proctor.evaluators.numbers import numeric_answer
+from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.plain_values import number_of, plain_value
 from proctor.evaluators.questions import question_format
 from proctor.evaluators.statistical import consistency
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 

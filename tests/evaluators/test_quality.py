@@ -18,15 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from proctor import weights
-from proctor.api import evaluate
 from proctor.errors import EvaluatorError, ModelError
-from proctor.evaluators.attach import attach
-from proctor.evaluators.quality import semantic_similarity
-from proctor.fields.context import FieldContext
+from proctor.evaluators.attached import attach
+from proctor.evaluators.text.quality import semantic_similarity
+from proctor.models import weights
+from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.registry import Registry
+from proctor.wiring.evaluate import evaluate
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import scores
 from tests.evaluators.test_recorded_judges import DATA, folder
 

@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from proctor.asking.ask import Form
+from proctor.core.stats.agreement import cohen_kappa, percent_agreement
 from proctor.errors import Unreadable
-from proctor.evaluators.judging.forms import Verdict
-from proctor.evaluators.judging.pairwise import (
+from proctor.evaluators.judges.answers import Verdict
+from proctor.evaluators.judges.pairwise import (
     Comparison,
     Preference,
     choose,
     compare,
     position_bias,
 )
-from proctor.evaluators.judging.stated import StatedForm
-from proctor.evaluators.judging.templates import shipped
+from proctor.evaluators.judges.stated import StatedForm
+from proctor.evaluators.judges.templates import shipped
+from proctor.models.asking import Form
 from proctor.records.model import ModelRequest, ModelResponse
-from proctor.statistics.agreement import cohen_kappa, percent_agreement
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Score, Session
-from proctor.evaluators.attach import attach
-from proctor.evaluators.judging.judge import View
-from proctor.evaluators.judging.templates import shipped
+from proctor.evaluators.attached import attach
+from proctor.evaluators.judges.judge import View
+from proctor.evaluators.judges.templates import shipped
 from proctor.evaluators.matching import (
     contains,
     exact_match,
@@ -20,9 +20,9 @@ from proctor.evaluators.matching import (
     regex_match,
     within_tolerance,
 )
-from proctor.evaluators.numbers import numeric_answer
-from proctor.evaluators.quality import semantic_similarity
-from proctor.evaluators.references import best_score
+from proctor.evaluators.numeric.numbers import numeric_answer
+from proctor.evaluators.plain_values import best_score
+from proctor.evaluators.text.quality import semantic_similarity
 from proctor.records.sample import Sample
 
 WORDS = st.sampled_from(["Paris", "paris", "It is Paris.", "Rome", "42", "", "Paris, France"])

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.marking import info_of
 from proctor.evaluators.regression import latency_regression, no_regression, token_regression
-from proctor.fields.context import FieldContext
-from proctor.fields.direction import higher_is_better
+from proctor.records.fields.context import FieldContext
+from proctor.records.fields.numbers import higher_is_better
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 

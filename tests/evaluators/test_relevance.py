@@ -11,12 +11,12 @@ from benchmarks.quality import relevance as benchmark
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import weights
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.meanings import Meanings, Nearness
-from proctor.evaluators.quality import relevance
-from proctor.evaluators.topic import Topic, pieces
+from proctor.evaluators.text.quality import relevance
+from proctor.evaluators.text.relevance import Topic, pieces
+from proctor.models import weights
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial

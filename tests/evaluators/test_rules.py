@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators import pieces
-from proctor.evaluators.attach import attach
+from proctor.evaluators import rules as pieces
+from proctor.evaluators.attached import attach
 from proctor.evaluators.bounded_regex import find_all, is_quick
 from proctor.evaluators.rules import (
     ends_with,
@@ -25,7 +25,7 @@ from proctor.evaluators.rules import (
     text_count,
     written_in,
 )
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.test_structural import folder, registry
 
 LETTER = """\

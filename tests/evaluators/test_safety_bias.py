@@ -11,11 +11,11 @@ import pytest
 
 from proctor import Sample, Score, attach, exact_match
 from proctor.errors import EvaluatorError
-from proctor.evaluators.bias.counterfactual import NOTHING_TO_SWAP
-from proctor.evaluators.safety import bias_detection, toxicity_detection
-from proctor.fields.view import Field, looking_at
+from proctor.evaluators.safety.counterfactual import NOTHING_TO_SWAP
+from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
+from proctor.records.fields.view import Field, looking_at
 from proctor.records.trial import Trial
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import scores
 from tests.surroundings import ROOT
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from proctor import codec
 from proctor.errors import CallFailed, EvaluatorError
-from proctor.evaluators.attach import attach
-from proctor.evaluators.compliance.policy import text_of
-from proctor.evaluators.safety import compliance
+from proctor.evaluators.attached import attach
+from proctor.evaluators.safety.detection import compliance
+from proctor.evaluators.safety.policy import text_of
+from proctor.records import codec
 from proctor.records.model import ModelRequest
 from proctor.records.sample import Sample
 from proctor.records.score import Score

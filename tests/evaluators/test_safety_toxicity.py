@@ -10,8 +10,8 @@ import pytest
 
 from proctor import Sample, attach
 from proctor.errors import CallFailed, EvaluatorError
-from proctor.evaluators.safety import toxicity_detection
-from proctor.registry import Registry
+from proctor.evaluators.safety.detection import toxicity_detection
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.surroundings import ROOT
 

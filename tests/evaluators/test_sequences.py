@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.sequences import SequenceMode, Terms, Wanted, compared, wanted_of
-from proctor.evaluators.tool_calls import Call
+from proctor.evaluators.tool_calls import Call, SequenceMode, Terms, Wanted, compared, wanted_of
 from proctor.records.score import Score
 from proctor.records.session import ToolCall
 

@@ -12,10 +12,8 @@ import pydantic
 import pytest
 from inline_snapshot import snapshot
 
-from proctor import codec
-from proctor.api import evaluate, rescore
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.combination import all_of, any_of, negate, weighted
 from proctor.evaluators.marking import evaluator, needs_session
 from proctor.evaluators.matching import contains, exact_match
@@ -28,6 +26,7 @@ from proctor.evaluators.session import (
     tool_not_called,
     tool_sequence,
 )
+from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -40,9 +39,10 @@ from proctor.records.session import (
     Usage,
 )
 from proctor.records.trial import Reply, Trial
-from proctor.registry import Registry
-from proctor.sessions import record
+from proctor.sessions.current import record
 from proctor.targets.recorded import RecordedTarget
+from proctor.wiring.evaluate import evaluate, rescore
+from proctor.wiring.registry import Registry
 
 SEARCHED = Session(
     [

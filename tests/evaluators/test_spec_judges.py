@@ -29,7 +29,7 @@ from proctor.evaluators.llm import (
     quality_score,
     rubric_evaluation,
 )
-from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
+from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 
 FOLLOW_UP = """

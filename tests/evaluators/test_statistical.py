@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.marking import info_of
 from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 
 UP = [0.9, 0.8, 0.95, 0.85, 0.9, 0.8, 0.95, 0.9]
 MANY = [0.5 + 0.4 * math.sin(place) for place in range(40)]

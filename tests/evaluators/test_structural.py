@@ -15,9 +15,9 @@ import pytest
 from benchmarks.quality import structure
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.structural import format_compliance, json_validity, schema_match
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.safety import bias_detection, toxicity_detection
+from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 
 NEUTRAL = (
     "The train leaves the station at nine in the morning.",

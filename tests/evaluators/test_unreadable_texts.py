@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from proctor.embedders.minilm import MiniLM
-from proctor.embedders.wordpiece import WordPiece
 from proctor.evaluators.language import foreign_reason, is_code, is_unspaced, unreadable_reason
-from proctor.evaluators.quality import (
+from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
+from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
+from proctor.evaluators.text.quality import (
     coherence,
     hallucination_detection,
     relevance,
     semantic_similarity,
 )
-from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
-from proctor.evaluators.safety import bias_detection, compliance, toxicity_detection
-from proctor.fields.context import FieldContext
+from proctor.models.embedders.minilm import MiniLM, WordPiece
+from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
 from tests.evaluators.foreign_texts import CODE, ENGLISH, FOREIGN, SYMBOLS
 

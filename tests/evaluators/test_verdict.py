@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor import codec
 from proctor.evaluators.verdict import RETURNS_TAKEN, as_error, as_score, shown
+from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 

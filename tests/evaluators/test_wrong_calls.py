@@ -10,7 +10,7 @@ import pytest
 
 import proctor
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.evaluators.marking import is_factory, marking_of
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial

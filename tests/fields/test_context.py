@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import FieldContext, FieldMissing
-from proctor.fields.context import Delta
+from proctor.records.fields.context import Delta
 
 RESULT: dict[str, Any] = {
     "id": "7",

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, FieldMissing
-from proctor.fields.path import compiled
+from proctor.records.fields.path import compiled
 
 
 @dataclass

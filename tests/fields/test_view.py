@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import FieldMissing, Message, Sample, Session, Trial, Usage
-from proctor.fields.direction import higher_is_better
-from proctor.fields.view import Field, context_of, field_values, looking_at, result_of, seen
+from proctor.records.fields.numbers import higher_is_better
+from proctor.records.fields.view import Field, context_of, field_values, looking_at, result_of, seen
 from proctor.records.trial import Failure
 
 SAMPLE = Sample("7", "2 + 2?", "4", {"topic": "sums", "baseline_output": "5", "output": "old"})

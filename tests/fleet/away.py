@@ -19,11 +19,11 @@ from proctor import (
     exact_match,
     record,
 )
-from proctor.api import execute
+from proctor.distributed.remote_runner import Workers
 from proctor.engine.start import Conduct
-from proctor.fleet.errands import Workers
-from proctor.prepare import Evaluation
 from proctor.reports.json import JSONReporter
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.surroundings import (
     LONG,
     at_work,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from proctor import EvalLoop, EvalRequest, EvalResult, InMemoryMailbox, Sample, exact_match
-from proctor.clock import Clock
+from proctor.core.clock import Clock
 from tests.surroundings import ManualClock
 
 T = TypeVar("T")

@@ -27,10 +27,10 @@ from proctor import (
     exact_match,
     submit_dataset,
 )
-from proctor.dispatch import submit
+from proctor.distributed.arrival import find_change
 from proctor.errors import MessageRefused
-from proctor.fleet.arrival import find_change
-from proctor.prepare import Evaluation
+from proctor.wiring.dispatch import submit
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.surroundings import LONG, at_work, boxes, loop_for, within
 
 

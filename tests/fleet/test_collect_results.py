@@ -21,8 +21,8 @@ from proctor import (
     submit_dataset,
 )
 from proctor.errors import ConfigError, MailboxError
-from proctor.loops import Submission
 from proctor.records.trial import Delivery, Failure
+from proctor.wiring.loops import Submission
 from tests.fleet.surroundings import LONG, Timed, Troubled, boxes, loop_for, results_in, within
 from tests.surroundings import ManualClock, samples, shout
 

@@ -18,6 +18,8 @@ from proctor import (
     collect_results,
     submit_dataset,
 )
+from proctor.distributed.leased_messages import Held, Item
+from proctor.distributed.outbox import BEHIND_AT, MOST_PLACES, Outbox
 from proctor.errors import (
     MailboxClosed,
     MailboxError,
@@ -25,8 +27,6 @@ from proctor.errors import (
     MessageTooLarge,
     ReceiptExpired,
 )
-from proctor.fleet.held import Held, Item
-from proctor.fleet.outbox import BEHIND_AT, MOST_PLACES, Outbox
 from tests.fleet.surroundings import (
     LONG,
     Troubled,

@@ -20,13 +20,13 @@ from proctor import (
     evaluate,
     exact_match,
 )
-from proctor.dispatch import collect, submit
+from proctor.distributed.remote_runner import results_name
 from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
-from proctor.fleet.errands import results_name
-from proctor.places import chosen
-from proctor.prepare import Evaluation, prepare
 from proctor.records.trial import Delivery, Failure
-from proctor.registry import Registry
+from proctor.wiring.backends import chosen
+from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.prepare import Evaluation, prepare
+from proctor.wiring.registry import Registry
 from tests.fleet.surroundings import LONG, Troubled, boxes, loop_for, within
 from tests.surroundings import samples
 

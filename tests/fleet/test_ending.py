@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Trial
+from proctor.distributed.leased_messages import Held, Item
+from proctor.distributed.outbox import BATCH, BEHIND_AT, Outbox
 from proctor.errors import MailboxError, MailboxGone
-from proctor.fleet.held import Held, Item
-from proctor.fleet.outbox import BATCH, BEHIND_AT, Outbox
 from tests.fleet.surroundings import (
     LONG,
     Troubled,

@@ -29,15 +29,15 @@ from proctor import (
     evaluate,
     exact_match,
 )
-from proctor.api import execute
+from proctor.distributed.remote_runner import Workers, results_name
 from proctor.engine.start import Conduct
 from proctor.errors import (
     RunInterrupted,
     RunStopped,
 )
-from proctor.fleet.errands import Workers, results_name
-from proctor.prepare import Evaluation
 from proctor.records.trial import Delivery, Trial
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import QUIET, errand, loud, ticking, told, warnings, workers
 from tests.fleet.surroundings import (
     LONG,

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
-from proctor.api import execute
+from proctor.distributed.collect import Receiving
+from proctor.distributed.letters import Letters
+from proctor.distributed.remote_runner import Workers, position_in
 from proctor.engine.start import Conduct
 from proctor.errors import MailboxError, RunStopped
-from proctor.fleet.errands import Workers, position_in
-from proctor.fleet.letters import Letters
-from proctor.fleet.receiving import Receiving
-from proctor.prepare import Evaluation
 from proctor.records.mail import DeadLetter, EvalRequest, body_of
 from proctor.records.trial import Delivery, Failure
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import errand, ticking, warnings
 from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, loop_for, within
 from tests.surroundings import ManualClock, samples

@@ -19,7 +19,8 @@ from proctor import (
     SQLiteHistory,
     exact_match,
 )
-from proctor.api import execute
+from proctor.distributed.account import Account
+from proctor.distributed.remote_runner import LOST_SECONDS, Workers
 from proctor.engine.start import Conduct
 from proctor.errors import (
     ConfigError,
@@ -28,10 +29,9 @@ from proctor.errors import (
     MessageTooLarge,
     RunStopped,
 )
-from proctor.fleet.account import Account
-from proctor.fleet.errands import LOST_SECONDS, Workers
-from proctor.prepare import Evaluation
 from proctor.records.trial import Delivery, Trial
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import errand, loud, warnings, workers
 from tests.fleet.surroundings import (
     LONG,

@@ -11,16 +11,12 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Configuration,
-    collect_results,
-    sessions,
-    submit_dataset,
-)
+from proctor import Configuration, collect_results, submit_dataset
+from proctor.distributed.worker import Post, Worker
 from proctor.errors import ConfigError, MailboxError
-from proctor.fleet.worker import Post, Worker
-from proctor.prepare import prepare_setup
-from proctor.registry import Registry
+from proctor.sessions import current as sessions
+from proctor.wiring.prepare import prepare_setup
+from proctor.wiring.registry import Registry
 from tests.fleet.surroundings import (
     LONG,
     Troubled,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from proctor import EvalRequest, collect_results, submit_dataset
+from proctor.distributed.leased_messages import Held, Item
 from proctor.errors import MailboxError
-from proctor.fleet.held import Held, Item
 from tests.fleet.surroundings import (
     LONG,
     Troubled,

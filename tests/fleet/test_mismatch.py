@@ -22,16 +22,17 @@ from proctor import (
     contains,
     exact_match,
 )
-from proctor.api import execute
-from proctor.dispatch import collect, submit
+from proctor.distributed import notices
+from proctor.distributed import remote_runner as errands
+from proctor.distributed.expected_results import describe_difference
+from proctor.distributed.notices import WorkerNotice, notice_id
+from proctor.distributed.remote_runner import Workers, results_name
 from proctor.engine.start import Conduct
 from proctor.errors import RunStopped
-from proctor.fleet import errands, notices
-from proctor.fleet.errands import Workers, results_name
-from proctor.fleet.expectation import describe_difference
-from proctor.fleet.notices import WorkerNotice, notice_id
-from proctor.prepare import Evaluation
 from proctor.records.trial import Delivery
+from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import loud, ticking, warnings, workers
 from tests.fleet.surroundings import LONG, at_work, eventually, loop_for, within
 from tests.surroundings import ManualClock, samples

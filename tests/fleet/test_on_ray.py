@@ -21,13 +21,13 @@ import pytest
 import ray
 
 from proctor import EvalReport, Sample, Session, SQLiteHistory, ToolCall
-from proctor.api import execute
+from proctor.distributed.ray import OnRay, quiet_ray
 from proctor.engine.start import Conduct
 from proctor.errors import ConfigError, RunStopped
-from proctor.fleet.on_ray import OnRay, quiet_ray
 from proctor.ports import RunView
-from proctor.prepare import Evaluation, recipe_of, setup_from
 from proctor.records.progress import ProgressEvent
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
 from tests.surroundings import samples
 
 pytestmark = pytest.mark.slow
@@ -39,8 +39,8 @@ EXAM = """
 import asyncio, os, signal, time
 from pathlib import Path
 from proctor import ToolCall, record
-from proctor.sessions import warn
-from proctor.asking.ask import aask
+from proctor.sessions.current import warn
+from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 
@@ -111,10 +111,10 @@ SCRIPT = """
 import asyncio, signal, sys
 from pathlib import Path
 from proctor import Sample, SQLiteHistory
-from proctor.api import execute
+from proctor.wiring.evaluate import execute
 from proctor.engine.start import Conduct
-from proctor.fleet.on_ray import OnRay
-from proctor.prepare import Evaluation, recipe_of, setup_from
+from proctor.distributed.ray import OnRay
+from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
 
 def main(target, address):
     data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]

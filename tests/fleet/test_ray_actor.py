@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from proctor import codec
+from proctor.distributed.ray_actor import Answer, Introduction, TrialActor
 from proctor.engine import limits
-from proctor.fleet.ray_actor import Answer, Introduction, TrialActor
-from proctor.prepare import Evaluation, recipe_of
+from proctor.records import codec
 from proctor.records.mail import EvalRequest
+from proctor.wiring.prepare import Evaluation, recipe_of
 from tests.surroundings import samples
 
 EXAM = """
 import asyncio
 from proctor import sessions
-from proctor.asking.ask import aask
+from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 
@@ -58,7 +58,7 @@ def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def actor_of(target: str, **options: Any) -> TrialActor:
     evaluation = Evaluation(f"exam.py:{target}", (), ["exact_match"], options=options)
-    return TrialActor("proctor.prepare:setup_from", recipe_of(evaluation))
+    return TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
 
 
 async def introduced(actor: TrialActor) -> Introduction:

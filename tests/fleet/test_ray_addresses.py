@@ -8,8 +8,8 @@ import signal
 import pytest
 import ray
 
+from proctor.distributed import ray as on_ray
 from proctor.errors import ConfigError
-from proctor.fleet import on_ray
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere:x"])

@@ -31,8 +31,8 @@ from proctor import (
     token_usage_under,
     tool_called,
 )
+from proctor.distributed.inbox import MISFIT_SECONDS
 from proctor.errors import ConfigError, DatasetError, MailboxError, StopRun
-from proctor.fleet.inbox import MISFIT_SECONDS
 from tests.fleet.surroundings import (
     LONG,
     Troubled,

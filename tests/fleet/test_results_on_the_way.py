@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from proctor import EvalResult, InMemoryMailbox, Sample, codec
-from proctor.fleet.bodies import as_record
-from proctor.fleet.ray_actor import Answer, TrialActor
+from proctor import EvalResult, InMemoryMailbox, Sample
+from proctor.distributed.batches import as_record
+from proctor.distributed.ray_actor import Answer, TrialActor
 from proctor.history.payload import read, written
 from proctor.mailboxes.limits import Bodies
-from proctor.prepare import Evaluation, recipe_of
+from proctor.records import codec
 from proctor.records.lossless import restored_result
 from proctor.records.mail import EvalRequest
 from proctor.records.session import Session, ToolCall
 from proctor.records.trial import Trial
+from proctor.wiring.prepare import Evaluation, recipe_of
 from tests.engine.test_rescored_as_evaluated import same, values
 from tests.fleet.surroundings import boxes, loop_for, request, results_in, within
 
@@ -90,7 +91,7 @@ def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
     (tmp_path / "exam.py").write_text("def pair(text):\n    return (text, float('nan'))\n")
     monkeypatch.chdir(tmp_path)
     evaluation = Evaluation("exam.py:pair", (), ["exact_match"])
-    actor = TrialActor("proctor.prepare:setup_from", recipe_of(evaluation))
+    actor = TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
 
     async def answer() -> bytes:
         await actor.introduce()

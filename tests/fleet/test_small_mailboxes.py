@@ -17,8 +17,8 @@ from proctor import (
     exact_match,
     submit_dataset,
 )
+from proctor.distributed import worker
 from proctor.errors import MailboxFull
-from proctor.fleet import worker
 from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
 from tests.surroundings import samples
 

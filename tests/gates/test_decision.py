@@ -10,15 +10,15 @@ from benchmarks.simulations.gated import gated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.comparison.gates.decision import Demand, decide, metrics_asked, refuse_unknown_metrics
+from proctor.comparison.gates.words import of_early
 from proctor.comparison.sides import Numbers, Side
+from proctor.core.stats.differences import paired
 from proctor.errors import ConfigError
-from proctor.gates.decision import Demand, decide, metrics_asked, refuse_unknown_metrics
-from proctor.gates.words import of_early
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
-from proctor.statistics.differences import paired
 
 STRICT = "strict_pass_rate"
 

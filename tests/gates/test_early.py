@@ -10,9 +10,9 @@ from benchmarks.simulations.early_gates import early_gates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.engine.plan import drawn
+from proctor.comparison.gates.early import EarlyGate, numbers_of, reader_of, replayed, score_of
 from proctor.errors import ConfigError, StopRun
-from proctor.gates.early import EarlyGate, numbers_of, reader_of, replayed, score_of
+from proctor.records.order import drawn
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.comparison.comparing import compare
+from proctor.comparison.compare import compare
+from proctor.comparison.gates.decision import Demand, decide
 from proctor.comparison.sides import Side
-from proctor.gates.decision import Demand, decide
+from proctor.core.stats.differences import difference_interval, paired_interval
+from proctor.core.stats.sequential import non_inferiority
 from proctor.records.gate import Check
-from proctor.statistics.non_inferiority import non_inferiority
-from proctor.statistics.proportions import difference_interval, paired_interval
 
 
 def side(name: str, values: list[float], prefix: str = "s") -> Side:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor.comparison.gates.decision import Demand, decide
+from proctor.comparison.gates.gaps import worst_gap
 from proctor.comparison.sides import Side, side_of
+from proctor.core.stats.differences import difference_interval
 from proctor.errors import ConfigError
-from proctor.gates.decision import Demand, decide
-from proctor.gates.gaps import worst_gap
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
@@ -19,7 +20,6 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOpti
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.statistics.proportions import difference_interval
 
 STRICT = "strict_pass_rate"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proctor import evaluate, exact_match
+from proctor.comparison.gates.thresholds import LOWER_IS_BETTER, refuse_unreachable, shortfalls
 from proctor.errors import ConfigError
-from proctor.gates.thresholds import LOWER_IS_BETTER, refuse_unreachable, shortfalls
 from proctor.metrics.registry import MetricRegistry
 from proctor.records.results import ResultList
 

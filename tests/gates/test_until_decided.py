@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor.comparison.gates.decision import Demand
+from proctor.comparison.gates.early import EarlyGate, early_gate, judged_again, settled
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import Side
-from proctor.engine.plan import drawn
 from proctor.errors import ConfigError
-from proctor.gates.decision import Demand
-from proctor.gates.early import EarlyGate
-from proctor.gates.until_decided import early_gate, judged_again, settled
+from proctor.records.order import drawn
 from proctor.records.run import (
     DatasetInfo,
     EvaluatorSpec,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proctor.genai.bodies import asked_in, instructions_in, said_in
-from proctor.genai.values import DEEPEST, decoded, is_too_deep
 from proctor.records.session import Message
+from proctor.sessions.genai.bodies import asked_in, instructions_in, said_in
+from proctor.sessions.genai.values import DEEPEST, decoded, is_too_deep
 
 HI = {"role": "user", "content": "Hi"}
 ASKED = [Message("system", "Be brief."), Message("user", "Hi")]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proctor.genai.messages import spoken_in
 from proctor.records.session import Message, ToolCall
+from proctor.sessions.genai.messages import spoken_in
 
 ASKED_FOR = ToolCall("weather", {"city": "Paris"}, call_id="c1")
 CONVERSATION = [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.genai.spans import SpanData, SpanEvent, kind_of, reading_of
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
+from proctor.sessions.genai.spans import SpanData, SpanEvent, kind_of, reading_of
 
 
 def chat(**attributes: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.genai.transcript import REMEMBERED, Transcript
 from proctor.records.session import Message, ToolCall
+from proctor.sessions.genai.transcript import REMEMBERED, Transcript
 
 SYSTEM = Message("system", "Be brief.")
 

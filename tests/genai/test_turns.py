@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.genai.turns import is_message, turns_in
 from proctor.records.session import Message, ToolCall
+from proctor.sessions.genai.turns import is_message, turns_in
 
 CALL = ToolCall("go", {"to": "Rome"}, call_id="c1")
 ARGUMENTS = '{"to": "Rome"}'

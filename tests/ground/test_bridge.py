@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor import bridge
+from proctor.core import bridge
 from tests.surroundings import start
 
 BOUND = 2 * bridge.LEFTOVER_SECONDS + 2.0
@@ -143,7 +143,7 @@ def test_what_ignores_its_end_cannot_hold_it_up(caplog: pytest.LogCaptureFixture
 # Whoever starts the tests in the background has SIGINT ignored in all that they start.
 NOTEBOOK = """
 import asyncio, signal, sys
-from proctor import bridge
+from proctor.core import bridge
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

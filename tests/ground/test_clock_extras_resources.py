@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor import extras, resources
-from proctor.clock import SystemClock
+from proctor.core import optional as extras
+from proctor.core import resources
+from proctor.core.clock import SystemClock
 from proctor.errors import MissingExtra
 
 

@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor import codec
 from proctor.errors import UsageError
+from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.progress import ProgressEvent
 from proctor.records.run import (

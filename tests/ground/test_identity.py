@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.identity import identity_of, name_of
+from proctor.core.identity import identity_of, name_of
 
 
 def made(code: str) -> Any:
@@ -268,7 +268,7 @@ def test_huge_things_are_quick() -> None:
 
 STABLE = """
 import functools, operator, pathlib, re
-from proctor.identity import identity_of
+from proctor.core.identity import identity_of
 
 def f(x, y={"a", "b", "c"}, *, z=frozenset("defg")):
     return x in {"h", "i", "j", "k"}, [n for n in (1, 2)], lambda: {"l", "m"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.identity.examine import examine
-from proctor.importing import load
+from proctor.core.identity.examine import examine
+from proctor.core.imports import load
 from tests.ground.test_identity_of_projects import Files, Look, look_at
 
 # All the places that hold a prompt; every one of them is edited.

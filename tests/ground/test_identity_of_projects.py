@@ -579,7 +579,7 @@ def run_here(code: str) -> Any:
 
 def test_state_that_the_target_changes_itself_is_no_part_of_it() -> None:
     """A list of calls, a counter, a memo: they differ after every run, the target does not."""
-    from proctor.identity import identity_of
+    from proctor.core.identity import identity_of
 
     names = run_here(
         "CALLS = []\nMEMO = {}\nCOUNT = 0\nTALLY = {'a': 0}\n"
@@ -594,7 +594,7 @@ def test_state_that_the_target_changes_itself_is_no_part_of_it() -> None:
 
 def test_a_constant_that_is_set_anew_in_a_notebook_counts() -> None:
     """What counts is what runs now, not what a file says."""
-    from proctor.identity import identity_of
+    from proctor.core.identity import identity_of
 
     names = run_here("PROMPT = 'a'\nSHOTS = ['x']\ndef answer(q): return PROMPT + SHOTS[0]")
     before = identity_of(names["answer"])
@@ -609,7 +609,7 @@ def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path:
     import jinja2
     import openai
 
-    from proctor.identity import identity_of
+    from proctor.core.identity import identity_of
 
     (tmp_path / "a.j2").write_text("{{ q }}")
     names = run_here(
@@ -624,7 +624,7 @@ def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path:
 
 def test_no_code_of_the_user_runs() -> None:
     """Properties, reprs, iterators and attribute hooks are not called for a look."""
-    from proctor.identity import identity_of
+    from proctor.core.identity import identity_of
 
     names = run_here(
         "RAN = []\n"
@@ -655,7 +655,7 @@ def test_bytecode_is_read_as_the_standard_library_reads_it() -> None:
     import typing
     from types import CodeType
 
-    from proctor.identity.code import _NO_EFFECT, steps_of
+    from proctor.core.identity.code import _NO_EFFECT, steps_of
 
     named = {*dis.hasname, *dis.hasconst, *dis.hasfree}
 
@@ -675,7 +675,7 @@ def test_bytecode_is_read_as_the_standard_library_reads_it() -> None:
 
 def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
     """The thousandth function counts as the first does; deeper than Python's stack is."""
-    from proctor.identity import examine
+    from proctor.core.identity import examine
 
     chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(3000))
     one, other = (run_here(f"{chain}def f3000(q): return q + {end!r}\n")["f0"] for end in "ab")

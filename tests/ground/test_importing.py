@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from proctor.core.imports import load, module
 from proctor.errors import UsageError
-from proctor.importing import load, module
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalReport, evaluate
+from proctor.engine.provenance import GIT_SECONDS, code_in, gathered, packages, told
 from proctor.errors import RunStopped
-from proctor.provenance import GIT_SECONDS, code_in, gathered, packages, told
 from proctor.records.run import Provenance
 from proctor.reports.console import render
 from proctor.reports.json import JSONReporter, load

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.remote import seconds_until
+from proctor.core.http_status import seconds_until
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from proctor.records.session import CustomEvent, Session, ToolCall
-from proctor.sessions import current, current_session, record
+from proctor.sessions.current import current, current_session, record
 
 
 def test_outside_of_a_trial_nothing_happens() -> None:

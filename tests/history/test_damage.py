@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from proctor import Reply, SQLiteHistory, Usage, compare, evaluate, exact_match
 from proctor.errors import HistoryError, ProctorError
-from proctor.lookback import look_up
+from proctor.wiring.open_history import look_up
 
 RUNS = 2
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import HistoryError
-from proctor.history import sqlite_database as database
+from proctor.history import sqlite as database
 from proctor.history.database import migrations
-from proctor.history.sqlite import SQLiteHistory
-from proctor.history.sqlite_database import open_database
+from proctor.history.sqlite import SQLiteHistory, open_database
 from tests.records.examples import run_of
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.history import sqlite_database
+from proctor.history import sqlite as sqlite_database
 from proctor.history.sqlite import SQLiteHistory
-from proctor.records.retention import Retention
+from proctor.records.run import Retention
 from tests.records.examples import run_of, scored
 from tests.surroundings import ManualClock
 

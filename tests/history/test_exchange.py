@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import UsageError
+from proctor.history.exchange.parts import FORMATS, Format
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange.parts import FORMATS, Format
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_hooks import a_run, ids, store
+from proctor.testing.history_queries import a_run, ids, store
 from tests.interchange.examples import everything, filled, take, write
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proctor import codec
-from proctor.history import block, run_rows
+from proctor.history import block
+from proctor.history import stored_runs as run_rows
 from proctor.history.database import migrations
 from proctor.history.sqlite import SQLiteHistory
+from proctor.records import codec
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
 from tests.records.examples import failed, run_of, scored

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.api import evaluate
 from proctor.evaluators.session import tool_called
 from proctor.history.payload import read, written
 from proctor.history.sqlite import SQLiteHistory
@@ -18,7 +17,8 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import EvalResult, Failure, Trial
-from proctor.sessions import record
+from proctor.sessions.current import record
+from proctor.wiring.evaluate import evaluate
 from tests.records.examples import run_of, scored
 
 

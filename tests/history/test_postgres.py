@@ -11,11 +11,10 @@ import pytest
 
 from proctor.errors import HistoryError, MissingExtra
 from proctor.history.database import migrations
-from proctor.history.postgres import PostgresHistory
-from proctor.history.postgres_database import PostgresDatabase
+from proctor.history.postgres import PostgresDatabase, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
-from proctor.lookback import open_history
 from proctor.testing import PostgresServer
+from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of, scored
 from tests.surroundings import proctor
 

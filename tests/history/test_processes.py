@@ -14,14 +14,14 @@ import pytest
 from proctor.errors import ResumeRefused
 from proctor.history import claim as claim_module
 from proctor.history.sqlite import SQLiteHistory
-from proctor.lookback import open_history
 from proctor.ports import History
+from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of
 from tests.surroundings import start
 
 HOLDER = """
 import sys, time
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 with open_history(sys.argv[1]).hold("r"):
     print("held", flush=True)
     time.sleep(60)
@@ -30,7 +30,7 @@ with open_history(sys.argv[1]).hold("r"):
 WRITER = """
 import sys
 from datetime import UTC, datetime
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult, Trial

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor.codec import encode
 from proctor.history.finding import moment
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
+from proctor.records.codec import encode
 from proctor.records.run import RunMetadata
-from proctor.testing.history_hooks import NOON, a_run
+from proctor.testing.history_queries import NOON, a_run
 
 T = TypeVar("T")
 

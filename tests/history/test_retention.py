@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from proctor import define
-from proctor.definition.definition import Definition
-from proctor.definition.keeping import Keeping
-from proctor.lookback import open_history
-from proctor.testing.history_hooks import a_run
+from proctor.testing.history_queries import a_run
+from proctor.wiring.definition.definition import Definition
+from proctor.wiring.definition.keeping import Keeping
+from proctor.wiring.open_history import open_history
 
 SPAN = {"input": "x", "output": "y"}
 MOMENT = timedelta(microseconds=1)

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import HistoryError
-from proctor.history import block, reading, stored_results
+from proctor.history import block, stored_results
+from proctor.history import stored_results as reading
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns

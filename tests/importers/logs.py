@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from proctor import codec
-from proctor.importers.detecting import Format
-from proctor.importers.imported import Imported
+from proctor.records import codec
+from proctor.sessions.importers.reading import Format
+from proctor.sessions.importers.shapes import Imported
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

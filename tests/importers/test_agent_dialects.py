@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ProctorError
-from proctor.importers import langfuse, otlp
-from proctor.importers.imported import Imported
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.records.telling import UNANSWERED
-from proctor.session_dataset import SessionDataset
+from proctor.sessions.importers import langfuse, otlp
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.logs import only
 from tests.importers.traces import span, spans
 from tests.surroundings import ROOT

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from proctor.importers.chronicle import Chronicle, beside
 from proctor.records.session import CustomEvent, Message, Session, ToolCall
 from proctor.records.telling import UNASKED
+from proctor.sessions.importers.chronicle import Chronicle, beside
 
 
 def told(chronicle: Chronicle) -> Session:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from proctor.importers import claude_code
-from proctor.importers.imported import Imported
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
+from proctor.sessions.importers import claude_code
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.logs import only
 
 

@@ -7,9 +7,11 @@ from collections import Counter
 from typing import Any
 
 from proctor.evaluators.session import tool_called
-from proctor.importers import claude_code, claude_lines, claude_usage
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
 from proctor.records.telling import UNANSWERED, UNASKED
+from proctor.sessions.importers import claude_code
+from proctor.sessions.importers import claude_code as claude_lines
+from proctor.sessions.importers import claude_code as claude_usage
 from tests.importers.examples import CLAUDE
 from tests.importers.logs import kinds, only, read, real, values_in
 

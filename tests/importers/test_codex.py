@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 from proctor.evaluators.session import tool_called
-from proctor.importers import codex
-from proctor.importers.imported import Imported
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
 from proctor.records.telling import UNANSWERED
+from proctor.sessions.importers import codex
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.examples import CODEX
 from tests.importers.logs import kinds, only, read, real, values_in
 

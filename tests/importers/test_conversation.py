@@ -12,8 +12,8 @@ from openai.types.responses import Response
 
 from proctor import evaluate, exact_match
 from proctor.evaluators.session import token_usage_under
-from proctor.importers.conversation import Conversation, add_missing, read_conversation
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
+from proctor.sessions.importers.conversation import Conversation, add_missing, read_conversation
 from tests.importers.conversations import ANSWER, QUESTION, SHAPES, SYSTEM, chat
 
 USAGE = {"input_tokens": 10, "output_tokens": 5}

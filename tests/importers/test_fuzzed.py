@@ -16,9 +16,9 @@ from fuzz.oracle import Fault, fault_in, fault_of, watched
 from fuzz.seeds import mutator, seeds
 from fuzz.shrinking import shrunk
 
-from proctor.importers import openai_messages
-from proctor.importers.detecting import AUTO, FORMATS, Format
-from proctor.importers.imported import Imported
+from proctor.sessions.importers import openai_messages
+from proctor.sessions.importers.reading import AUTO, FORMATS, Format
+from proctor.sessions.importers.shapes import Imported
 
 SMALL = 4_000
 INPUTS = 60

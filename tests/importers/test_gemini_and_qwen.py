@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from typing import Any
 
-from proctor.importers import gemini, qwen
-from proctor.importers.shapes import gemini_usage
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from proctor.sessions.importers import gemini, qwen
+from proctor.sessions.importers.shapes import gemini_usage
 from tests.importers.examples import GEMINI, QWEN
 from tests.importers.logs import kinds, only, read, real, values_in, written
 

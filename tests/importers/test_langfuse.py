@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import langfuse, otlp
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import kinds, only, read, written
 from tests.importers.traces import LANGFUSE, row
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import langfuse
-from proctor.importers.imported import Imported
-from proctor.importers.reading import SessionFiles
 from proctor.records.session import CustomEvent, Message
+from proctor.sessions.importers import langfuse
+from proctor.sessions.importers.reading import SessionFiles
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.logs import kinds, only, read
 from tests.importers.traces import row
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import langfuse, otlp
-from proctor.importers.imported import Imported
-from proctor.importers.langfuse_observation import spoken_of
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
+from proctor.sessions.importers import langfuse, otlp
+from proctor.sessions.importers.langfuse_rows import spoken_of
+from proctor.sessions.importers.shapes import Imported
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

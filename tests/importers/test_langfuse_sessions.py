@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import langfuse
-from proctor.importers.detecting import detect
-from proctor.importers.imported import Imported
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
+from proctor.sessions.importers import langfuse
+from proctor.sessions.importers.reading import detect
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.logs import only, read
 from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn
 

@@ -18,14 +18,14 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from proctor import codec
-from proctor.evaluators.judging.transcript import transcript
-from proctor.importers import codex, langchain_messages, openai_messages, proctor_sessions
-from proctor.importers.detecting import detect
+from proctor.evaluators.judges.transcript import transcript
+from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.telling import UNANSWERED
 from proctor.records.trial import EvalResult, Trial
+from proctor.sessions.importers import codex, langchain_messages, openai_messages, proctor_sessions
+from proctor.sessions.importers.reading import detect
 from tests.importers.examples import LANGCHAIN, OPENAI, PROCTOR
 from tests.importers.logs import kinds, only, read, real, values_in
 

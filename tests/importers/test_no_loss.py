@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import DatasetError
-from proctor.importers.detecting import detect, named_format
-from proctor.importers.reading import SessionFiles
+from proctor.sessions.importers.reading import SessionFiles, detect, named_format
 from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
 from tests.importers.logs import DATA, marked_in, read, values_in, written
 

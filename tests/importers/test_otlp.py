@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proctor.importers import otlp
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from proctor.sessions.importers import otlp
 from tests.importers.logs import kinds, only, read, written
 from tests.importers.traces import (
     ANSWER,

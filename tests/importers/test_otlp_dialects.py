@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import otlp
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
+from proctor.sessions.importers import otlp
 from tests.importers.logs import kinds, only, written
 from tests.importers.traces import (
     span,

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import langfuse, otlp
-from proctor.importers.imported import Imported
 from proctor.records.session import Message, ModelCall, ToolCall
+from proctor.sessions.importers import langfuse, otlp
+from proctor.sessions.importers.shapes import Imported
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from proctor.importers import otlp
-from proctor.importers.otlp_wire import attributes_in, value_of
 from proctor.records.session import ModelCall
+from proctor.sessions.importers import otlp
+from proctor.sessions.importers.otlp_wire import attributes_in, value_of
 from tests.importers.logs import kinds, only
 from tests.importers.traces import (
     CHAT,

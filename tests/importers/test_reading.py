@@ -15,11 +15,17 @@ from typing import Any
 import pytest
 
 from proctor.errors import ConfigError, DatasetError
-from proctor.importers import codex
-from proctor.importers.damage import PROBLEMS_KEPT
-from proctor.importers.detecting import FORMATS, detect, named_format
-from proctor.importers.imported import Imported
-from proctor.importers.reading import FAULT, SessionFiles, decoded
+from proctor.sessions.importers import codex
+from proctor.sessions.importers.reading import (
+    FAULT,
+    FORMATS,
+    PROBLEMS_KEPT,
+    SessionFiles,
+    decoded,
+    detect,
+    named_format,
+)
+from proctor.sessions.importers.shapes import Imported
 from tests.importers.examples import EXAMPLES, OPENAI
 from tests.importers.logs import real
 
@@ -299,7 +305,7 @@ def test_a_fault_of_an_importer_does_not_stop_a_folder(
         raise AttributeError("there is no such thing")
 
     module = SimpleNamespace(NAME="codex", looks_like=codex.looks_like, read=read)
-    monkeypatch.setitem(sys.modules, "proctor.importers.codex", module)
+    monkeypatch.setitem(sys.modules, "proctor.sessions.importers.codex", module)
     put(tmp_path, "a.jsonl", lines(EXAMPLES["codex"]))
     put(tmp_path, "b.json", json.dumps(CHAT))
     files = SessionFiles(tmp_path)

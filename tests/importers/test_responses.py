@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.judging.transcript import transcript
-from proctor.importers import langchain_messages, openai_messages
-from proctor.importers.detecting import detect
+from proctor.evaluators.judges.transcript import transcript
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
+from proctor.sessions.importers import langchain_messages, openai_messages
+from proctor.sessions.importers.reading import detect
 from tests.importers.examples import EXCHANGES
 from tests.importers.logs import kinds, only, read, written
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from proctor.evaluators.tool_calls import calls_of
-from proctor.importers import langfuse, otlp
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.records.telling import UNANSWERED
+from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import only
 from tests.importers.traces import CALL, CHAT, pairs, row, said, span, spans, value, words
 

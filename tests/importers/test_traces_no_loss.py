@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from proctor.importers import langfuse, otlp
+from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import DATA, marked_in, read, written
 from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from proctor import JSONReporter, MarkdownReporter
+from proctor.history.exchange.parts import Format
+from proctor.history.exchange.read import Imported, imported
+from proctor.history.exchange.write import exported
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange.exporting import exported
-from proctor.interchange.importing import Imported, imported
-from proctor.interchange.parts import Format
 from proctor.ports import History
 from proctor.records.metric import MetricValue
 from proctor.records.run import (

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from proctor.errors import UsageError
+from proctor.history.exchange.parts import FORMATS, Format
+from proctor.history.exchange.read import imported
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange.importing import imported
-from proctor.interchange.parts import FORMATS, Format
 from proctor.records.metric import MetricValue
-from proctor.testing.history_hooks import a_result, a_run, ids, store
+from proctor.testing.history_queries import a_result, a_run, ids, store
 from tests.interchange.examples import RUN, everything, filled, take, write
 
 
@@ -301,7 +301,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange import importing
+from proctor.history.exchange import read as importing
 
 read = importing.READERS["jsonl"]
 

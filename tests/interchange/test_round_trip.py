@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from proctor.errors import HistoryError, MissingExtra, UsageError
 from proctor.history.block import lines_of
+from proctor.history.exchange import table_csv
+from proctor.history.exchange.parts import FORMATS, Format, format_of
+from proctor.history.exchange.write import exported
 from proctor.history.sqlite import SQLiteHistory
-from proctor.interchange import table_csv
-from proctor.interchange.exporting import exported
-from proctor.interchange.parts import FORMATS, Format, format_of
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_hooks import a_result, a_run, store
+from proctor.testing.history_queries import a_result, a_run, store
 from tests.interchange.examples import ODD, RUN, everything, filled, take, write
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import connections
 from proctor.errors import ConfigError, MailboxClosed, MailboxFull, ReceiptExpired
 from proctor.mailboxes.memory import InMemoryMailbox, Place
+from proctor.models import connect as connections
 from proctor.ports import Mailbox
 from proctor.testing import MailboxContract
 from tests.surroundings import ManualClock

@@ -13,10 +13,10 @@ import pytest
 import redis
 import redis.asyncio
 
-from proctor import connections
 from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLarge
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.mailboxes.redis_line import read_address
+from proctor.mailboxes.redis_scripts import read_address
+from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 from proctor.testing import RedisServer

@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from proctor.mailboxes.redis import RedisMailbox, connect
 from proctor.testing import MailboxContract, MailboxMoves, RedisServer
-from proctor.testing.mailbox_waiting import MailboxWaiting
+from proctor.testing.mailbox_fates import MailboxWaiting
 
 names = itertools.count()
 

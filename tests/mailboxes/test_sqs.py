@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from proctor import connections
 from proctor.errors import (
     ConfigError,
     MailboxClosed,
@@ -20,6 +19,7 @@ from proctor.errors import (
     ReceiptExpired,
 )
 from proctor.mailboxes.sqs import SQSMailbox
+from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 from proctor.testing import SQSServer

@@ -12,9 +12,8 @@ from uuid import uuid4
 import pytest
 
 from proctor.errors import ConfigError, MailboxError, ReceiptExpired
-from proctor.mailboxes import sqs_errors
-from proctor.mailboxes.sqs import SQSMailbox
-from proctor.mailboxes.sqs_waiting import Bell
+from proctor.mailboxes import sqs_queue as sqs_errors
+from proctor.mailboxes.sqs import Bell, SQSMailbox
 from proctor.testing import SQSServer
 from proctor.testing.sqs_server import Answer, Forward
 

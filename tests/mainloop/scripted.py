@@ -16,7 +16,7 @@ from proctor import (
     ToolCall,
     Usage,
 )
-from proctor.mainloop.loop import MainLoop
+from proctor.targets.main_loop.loop import MainLoop
 from proctor.testing import Asked, ModelServer, Said
 
 OutputT = TypeVar("OutputT")

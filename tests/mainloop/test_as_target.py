@@ -31,9 +31,9 @@ from proctor import (
     tool_sequence,
 )
 from proctor.errors import RunStopped
-from proctor.mainloop.bus import EventBus, LoopEnded, ToolInvoked
-from proctor.mainloop.loop import MainLoop
-from proctor.mainloop.tools import tool
+from proctor.targets.main_loop.bus import EventBus, LoopEnded, ToolInvoked
+from proctor.targets.main_loop.loop import MainLoop
+from proctor.targets.main_loop.tools import tool
 from proctor.targets.resolve import as_target
 from proctor.testing import Asked, Fault, ModelServer, Said
 from tests.mainloop.scripted import WIRES, QALoop, calls, says

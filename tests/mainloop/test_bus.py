@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor import sessions
 from proctor.errors import UsageError
-from proctor.mainloop.bus import EventBus
+from proctor.sessions import current as sessions
+from proctor.targets.main_loop.bus import EventBus
 
 
 @dataclass

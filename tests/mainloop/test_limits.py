@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from proctor import Budget, ModelResponse, Session, ToolCall, Usage, aask, sessions
-from proctor.asking.conditions import Conditions, conditions
-from proctor.asking.spending import Spending
+from proctor import Budget, ModelResponse, Session, ToolCall, Usage, aask
 from proctor.errors import LoopStopped, ModelError, StopRun, TargetError
-from proctor.mainloop.allowance import Allowance, seconds_until
-from proctor.mainloop.bus import EventBus, LoopEnded
-from proctor.mainloop.tools import tool
+from proctor.models.asking import Conditions, conditions
+from proctor.models.spending import Spending
 from proctor.records.run import Spent
+from proctor.sessions import current as sessions
+from proctor.targets.main_loop.bus import EventBus, LoopEnded
+from proctor.targets.main_loop.loop import Allowance, seconds_until
+from proctor.targets.main_loop.tools import tool
 from proctor.testing import Fault, ModelServer
 from tests.mainloop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
 from tests.surroundings import ManualClock

@@ -24,12 +24,18 @@ from proctor import (
     aask,
     current_session,
     record,
-    sessions,
 )
 from proctor.errors import CallFailed, TargetError, Unreadable
-from proctor.mainloop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
-from proctor.mainloop.loop import MainLoop, Response
-from proctor.mainloop.tools import tool
+from proctor.sessions import current as sessions
+from proctor.targets.main_loop.bus import (
+    EventBus,
+    LoopEnded,
+    ModelAnswered,
+    PromptRendered,
+    ToolInvoked,
+)
+from proctor.targets.main_loop.loop import MainLoop, Response
+from proctor.targets.main_loop.tools import tool
 from proctor.testing import ModelServer, Said
 from tests.mainloop.scripted import (
     QUESTION,

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import ToolCall
-from proctor.clock import SystemClock
+from proctor.core.clock import SystemClock
 from proctor.errors import StopRun, TargetError
-from proctor.mainloop.tools import Tool, Toolbox, tool
+from proctor.targets.main_loop.tools import Tool, Toolbox, tool
 from tests.surroundings import ManualClock
 
 

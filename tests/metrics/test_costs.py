@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.core.stats.intervals import clustered_mean_interval, mean_interval
 from proctor.metrics import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
@@ -11,7 +12,6 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import EvalResult, Trial
-from proctor.statistics.intervals import clustered_mean_interval, mean_interval
 from tests.metrics.examples import failed, used
 
 

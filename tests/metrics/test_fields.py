@@ -9,7 +9,7 @@ import pytest
 
 from proctor import EvalResult, MetricRegistry, MetricValue, Sample, Score, Trial, Usage
 from proctor.errors import EvaluatorError
-from proctor.metrics.fields import FieldsMetric
+from proctor.metrics.estimates import FieldsMetric
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec
 from proctor.records.trial import Failure

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
 from proctor.metrics import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
-from proctor.statistics.intervals import clustered_mean_interval, wilson_interval
 from tests.metrics.examples import failed, mixed, repeated, scored
 
 METRICS = (SuccessRateMetric(), PassRateMetric(), PassRateMetric("exact"), StrictPassRateMetric())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.metrics.builtin import RubricTotalMetric
 from proctor.records.results import ResultList
-from proctor.records.rubric_scores import columns_of
+from proctor.records.rubric import columns_of
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
 from proctor.errors import EvaluatorError
 from proctor.metrics import AccuracyMetric, MeanScoreMetric, ScoreDistributionMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
-from proctor.statistics.intervals import clustered_mean_interval, wilson_interval
 from tests.metrics.examples import mixed, repeated, scored
 
 

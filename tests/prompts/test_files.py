@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import ModelError
-from proctor.prompts import Prompt, PromptTemplate
+from proctor.models.prompts import Prompt, PromptTemplate
 
 WHOLE = """\
 ---

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.errors import ModelError
-from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
+from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 
 Rating = Literal["excellent", "good", "fair", "poor", "wrong"]
 

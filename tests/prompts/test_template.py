@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from proctor.core.identity import identity_of
 from proctor.errors import ModelError
-from proctor.identity import identity_of
-from proctor.prompts import MarkdownSection, PromptTemplate
+from proctor.models.prompts import MarkdownSection, PromptTemplate
 
 
 @dataclass

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from proctor import lifetimes, llm_judge
-from proctor.providers.openai import OpenAIAdapter
+from proctor import llm_judge
+from proctor.core import lifetimes
+from proctor.models.openai import OpenAIAdapter
 from proctor.records.score import Score
 from proctor.testing import Asked, Fault, ModelServer
 

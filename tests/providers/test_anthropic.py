@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import connections
-from proctor.asking.recall import key_of
 from proctor.errors import CallFailed, ModelError
-from proctor.providers import anthropic
-from proctor.providers.anthropic import AnthropicAdapter, connect
-from proctor.providers.transport.endpoint import Misfit
-from proctor.providers.wire.anthropic import MAX_TOKENS, AnthropicWire
+from proctor.models import anthropic
+from proctor.models import connect as connections
+from proctor.models.anthropic import AnthropicAdapter, connect
+from proctor.models.asking import key_of
+from proctor.models.http.endpoint import Misfit
+from proctor.models.wire.anthropic import MAX_TOKENS, AnthropicWire
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

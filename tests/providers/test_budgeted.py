@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from proctor.asking.spending import Spending
 from proctor.errors import CallFailed, ModelError, StopRun
-from proctor.providers.wrappers.budgeted import Budgeted
-from proctor.providers.wrappers.cached import Cached, DiskKept
+from proctor.models.spending import Spending
+from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.limits import Budgeted
 from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Usage

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proctor.asking.recall import key_of
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.held.python import FunctionAdapter
-from proctor.providers.wrappers.cached import Cached, DiskKept
+from proctor.models.asking import key_of
+from proctor.models.clients.python import FunctionAdapter
+from proctor.models.connect import provider
+from proctor.models.wrappers.cached import Cached, DiskKept
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked

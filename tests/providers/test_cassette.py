@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.wrappers.cassette import HINTS, Recorded, Replay
+from proctor.models.connect import provider
+from proctor.models.wrappers.cassette import HINTS, Recorded, Replay
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import Scripted, asked

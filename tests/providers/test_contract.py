@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from proctor.models.anthropic import AnthropicAdapter
+from proctor.models.clients.python import FunctionAdapter
+from proctor.models.gemini import GeminiAdapter
+from proctor.models.openai import OpenAIAdapter
 from proctor.ports import ProviderAdapter
-from proctor.providers.anthropic import AnthropicAdapter
-from proctor.providers.gemini import GeminiAdapter
-from proctor.providers.held.python import FunctionAdapter
-from proctor.providers.openai import OpenAIAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import Asked, EndpointContract, ProviderContract, Said

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from proctor import Sample, connections, evaluate, semantic_similarity
+from proctor import Sample, evaluate, semantic_similarity
 from proctor.errors import CallFailed, ModelError, RunStopped
-from proctor.providers.embeddings import EndpointEmbedder
-from proctor.providers.openai import OpenAIAdapter
+from proctor.models import connect as connections
+from proctor.models.embeddings import EndpointEmbedder
+from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
 
 KEY = "sk-secret-0123456789"

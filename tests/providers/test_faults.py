@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from proctor import bridge
+from proctor.core import bridge
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
-from proctor.sessions import warnings
+from proctor.sessions.current import warnings
 from proctor.testing import Asked, Fault, ModelServer, Said
 from proctor.testing.provider_contract import QUESTION, asked_once, failed_once
 from tests.providers.wires import KEY, WIRES, adapter_for

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from proctor import Sample, bridge
-from proctor.connections import embedder
+from proctor import Sample
+from proctor.core import bridge
 from proctor.errors import CallFailed
-from proctor.evaluators.quality import semantic_similarity
+from proctor.evaluators.text.quality import semantic_similarity
+from proctor.models.connect import embedder
 from proctor.testing import Fault, ModelServer
 
 TEXTS = ["a", "bb", "ccc"]

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor import Sample, Score, bridge, evaluate
-from proctor.asking.ask import aask
+from proctor import Sample, Score, evaluate
+from proctor.core import bridge
 from proctor.errors import Unreadable
 from proctor.evaluators.llm import llm_judge
+from proctor.models.asking import aask
 from proctor.testing import Asked, Fault, ModelServer, Said
 from tests.providers.wires import WIRES, adapter_for
 

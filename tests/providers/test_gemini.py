@@ -11,13 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import connections
-from proctor.asking.recall import key_of
 from proctor.errors import CallFailed, ModelError
-from proctor.providers import gemini
-from proctor.providers.gemini import GeminiAdapter, connect
-from proctor.providers.transport.endpoint import Misfit
-from proctor.providers.wire.gemini import GeminiWire
+from proctor.models import connect as connections
+from proctor.models import gemini
+from proctor.models.asking import key_of
+from proctor.models.gemini import GeminiAdapter, GeminiWire, connect
+from proctor.models.http.endpoint import Misfit
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

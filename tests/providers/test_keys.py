@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.core.identity import identity_of
 from proctor.errors import ModelError
-from proctor.identity import identity_of
-from proctor.providers.openai import OpenAIAdapter
-from proctor.providers.transport import keys
-from proctor.providers.transport.keys import Key
+from proctor.models.http import keys
+from proctor.models.http.keys import Key
+from proctor.models.openai import OpenAIAdapter
 
 SECRET = "sk-test-0123456789abcdef"
 

@@ -16,9 +16,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 
 from proctor import llm_judge
-from proctor.connections import provider
 from proctor.errors import CallFailed
-from proctor.providers.held.langchain import LangChainAdapter
+from proctor.models.clients.langchain import LangChainAdapter
+from proctor.models.connect import provider
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import asked

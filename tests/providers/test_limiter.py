@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.providers.transport.limiter import LONGEST_SPREAD, Limiter, PauseTooLong
+from proctor.models.http.rate_limits import LONGEST_SPREAD, Limiter, PauseTooLong
 from tests.surroundings import ManualClock
 
 

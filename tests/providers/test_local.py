@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.connections import provider
 from proctor.errors import CallFailed, MissingExtra, ModelError
-from proctor.providers.local import LocalAdapter, Served, _starting
+from proctor.models.connect import provider
+from proctor.models.local import LocalAdapter, Served, _starting
 from tests.providers.scripted import asked
 
 needs_llama = pytest.mark.skipif(
@@ -85,7 +85,7 @@ def test_the_server_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     file.write_bytes(b"garbage")
     told = subprocess.run(
-        [sys.executable, "-m", "proctor.providers.llama_server", str(file), "--context", "128"],
+        [sys.executable, "-m", "proctor.models.local", str(file), "--context", "128"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -19,12 +19,13 @@ from typing import Literal
 import msgspec
 import pytest
 
-from proctor import evaluate, weights
-from proctor.asking.ask import aask, ask
-from proctor.connections import provider
+from proctor import evaluate
 from proctor.errors import CallFailed
 from proctor.evaluators.llm import RATING_VALUES, llm_judge
-from proctor.providers.local import LocalAdapter
+from proctor.models import weights
+from proctor.models.asking import aask, ask
+from proctor.models.connect import provider
+from proctor.models.local import LocalAdapter
 from proctor.records.session import Message, ModelCall
 
 pytest.importorskip("xllamacpp", reason="xllamacpp cannot be imported here", exc_type=ImportError)
@@ -132,7 +133,7 @@ def test_requests_do_not_share_the_processor_by_default() -> None:
 
 
 def _process_of(model: LocalAdapter) -> subprocess.Popen[bytes]:
-    from proctor.providers.local import _SERVERS
+    from proctor.models.local import _SERVERS
 
     return _SERVERS[model._served._key].process
 
@@ -175,8 +176,8 @@ def test_a_question_longer_than_the_context_is_an_error() -> None:
 
 PARENT = """
 import sys, time
-from proctor.asking.ask import ask
-from proctor.connections import provider
+from proctor.models.asking import ask
+from proctor.models.connect import provider
 model = provider("local:smollm2")
 ask(model, "Say a.", max_tokens=2, timeout=120)
 print(model._served.running(), flush=True)
@@ -217,7 +218,7 @@ def test_no_server_outlives_its_parent(end: str) -> None:
 
 def test_the_server_process_ends_with_its_input(smollm2: Path) -> None:
     """It prints its address as soon as it listens, and leaves when nothing more can come."""
-    command = [sys.executable, "-m", "proctor.providers.llama_server", str(smollm2)]
+    command = [sys.executable, "-m", "proctor.models.local", str(smollm2)]
     told = subprocess.run(
         [*command, "--context", "256"], input=b"", capture_output=True, timeout=120
     )

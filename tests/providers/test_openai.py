@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import connections
 from proctor.errors import CallFailed, ModelError
-from proctor.providers import openai
-from proctor.providers.openai import OpenAIAdapter, connect
-from proctor.providers.transport.complaints import Complaint
-from proctor.providers.transport.endpoint import Misfit
-from proctor.providers.wire.openai import UNLIKELY, OpenAIWire
+from proctor.models import connect as connections
+from proctor.models import openai
+from proctor.models.http.endpoint import Misfit
+from proctor.models.http.errors import Complaint
+from proctor.models.openai import OpenAIAdapter, connect
+from proctor.models.wire.openai import UNLIKELY, OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.wrappers.paced import Paced
+from proctor.models.connect import provider
+from proctor.models.wrappers.limits import Paced
 from tests.providers.scripted import Scripted, asked
 from tests.surroundings import ManualClock
 

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import resources
+from proctor.core import resources
 from proctor.errors import ModelError
-from proctor.providers.prices import Price, Prices, prices_from
+from proctor.models.prices import Price, Prices, prices_from
 from proctor.records.session import Usage
 
 USED = Usage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
@@ -61,7 +61,7 @@ def test_a_model_is_found_by_its_name_or_the_day_after_it(model: str, found: str
 
 def test_the_shipped_table_is_dated_and_whole() -> None:
     """Every entry can be read, and the file says of when it is and that it can be replaced."""
-    text = resources.text("providers", "prices.yaml")
+    text = resources.text("models", "prices.yaml")
     assert yaml.safe_load(text)["as_of"].year >= 2026
     assert "yours to replace" in text
     price = Prices.standard({}).find("openai:gpt-4o-mini")

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from proctor import sessions
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError, StopRun
-from proctor.providers.held.python import FunctionAdapter, connect
+from proctor.models.clients.python import FunctionAdapter, connect
+from proctor.models.connect import provider
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Session, ToolCall, Usage
+from proctor.sessions import current as sessions
 from tests.providers.scripted import asked
 
 TALK = ModelRequest(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.providers.transport.rate_headers import Said
-from proctor.remote import seconds_until
+from proctor.core.http_status import seconds_until
+from proctor.models.http.rate_limits import Said
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from proctor.errors import CallFailed
-from proctor.providers.transport.limiter import Limiter
-from proctor.providers.transport.refusals import IN_A_ROW, SECONDS
-from proctor.providers.transport.retries import Patience
+from proctor.models.http.errors import IN_A_ROW, SECONDS
+from proctor.models.http.rate_limits import Limiter
+from proctor.models.http.retries import Patience
 from proctor.testing import Fault, ModelServer
 from tests.providers.test_transport import QUICK, ask, errand, made, read, server
 from tests.surroundings import ManualClock

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from proctor import EvalReport, Sample, SQLiteHistory
-from proctor.api import execute
-from proctor.asking.ask import aask
-from proctor.connections import provider
 from proctor.engine.start import Conduct
 from proctor.evaluators.llm import llm_judge
-from proctor.prepare import Evaluation
+from proctor.models.asking import aask
+from proctor.models.connect import provider
 from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.wiring.evaluate import execute
+from proctor.wiring.prepare import Evaluation
 from tests.surroundings import ManualClock, samples
 
 MODELS: dict[str, Any] = {}

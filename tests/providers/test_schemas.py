@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.asking.forms import JsonForm
-from proctor.providers.wire import schemas
-from proctor.providers.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
+from proctor.models.answer_forms import JsonForm
+from proctor.models.wire import schemas
+from proctor.models.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
 
 
 class Inner(msgspec.Struct):

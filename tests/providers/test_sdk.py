@@ -12,11 +12,10 @@ import anthropic
 import openai
 import pytest
 
-from proctor.connections import provider
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.held.outside import LONGEST_MESSAGE
-from proctor.providers.held.sdk import ClientAdapter
-from proctor.providers.prices import Price, Prices
+from proctor.models.clients.sdk import LONGEST_MESSAGE, ClientAdapter
+from proctor.models.connect import provider
+from proctor.models.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Asked, Fault, ModelServer, Said

@@ -15,18 +15,12 @@ import msgspec
 import pytest
 
 from proctor.errors import CallFailed, ModelError
-from proctor.providers.transport import lanes
-from proctor.providers.transport.complaints import LONGEST_QUOTE, complaint_in
-from proctor.providers.transport.endpoint import Answer, Endpoint, Errand, decoded, endpoint
-from proctor.providers.transport.keys import Key
-from proctor.providers.transport.limiter import Limiter
-from proctor.providers.transport.retries import (
-    LONGEST_PAUSE,
-    Patience,
-    is_passing,
-    patience,
-    pause_before,
-)
+from proctor.models.http import endpoint as lanes
+from proctor.models.http.endpoint import Answer, Endpoint, Errand, decoded, endpoint
+from proctor.models.http.errors import LONGEST_QUOTE, complaint_in
+from proctor.models.http.keys import Key
+from proctor.models.http.rate_limits import Limiter
+from proctor.models.http.retries import LONGEST_PAUSE, Patience, is_passing, patience, pause_before
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
 

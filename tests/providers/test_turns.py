@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from proctor import evaluate, llm_judge
+from proctor.core.stopwatch import Stopwatch, halted
 from proctor.engine.limits import CallWatch, Slot
-from proctor.providers.openai import OpenAIAdapter
-from proctor.providers.transport import retries
-from proctor.providers.transport.retries import Patience
-from proctor.stopwatch import Stopwatch, halted
+from proctor.models.http import retries
+from proctor.models.http.retries import Patience
+from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
 

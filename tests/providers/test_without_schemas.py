@@ -8,13 +8,13 @@ import json
 import msgspec
 import pytest
 
-from proctor.asking.ask import aask
-from proctor.connections import provider
 from proctor.errors import CallFailed, Unreadable
+from proctor.models.asking import aask
+from proctor.models.connect import provider
+from proctor.models.wire import schemas
+from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
-from proctor.providers.wire import schemas
-from proctor.providers.wrappers.cached import Cached, DiskKept
-from proctor.providers.wrappers.paced import Paced
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
 from proctor.testing import Asked, Fault, ModelServer

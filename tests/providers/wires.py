@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from proctor.models.anthropic import AnthropicAdapter
+from proctor.models.gemini import GeminiAdapter
+from proctor.models.openai import OpenAIAdapter
 from proctor.ports import ProviderAdapter
-from proctor.providers.anthropic import AnthropicAdapter
-from proctor.providers.gemini import GeminiAdapter
-from proctor.providers.openai import OpenAIAdapter
 
 KEY = "sk-only-for-tests-8f2a61c0"
 WIRES = ("openai", "anthropic", "gemini")

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import Message, Session, ToolCall, codec
-from proctor.evaluators.judging.transcript import transcript
-from proctor.records import media
-from proctor.records.media import in_words
+from proctor import Message, Session, ToolCall
+from proctor.evaluators.judges.transcript import transcript
+from proctor.records import codec
+from proctor.records import model as media
+from proctor.records.model import in_words
 from proctor.reports.transcript import transcript as for_people
 
 DATA = base64.b64encode(bytes(range(256)) * 12).decode()

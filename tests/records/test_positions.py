@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.records.positions import Positions
+from proctor.records.order import Positions
 
 
 @given(st.lists(st.integers(0, 100_000)), st.lists(st.integers(0, 100_000)))

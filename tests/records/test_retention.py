@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.records.retention import Retention
-from proctor.records.run import RunMetadata
+from proctor.records.run import Retention, RunMetadata
 
 
 def at(day: float) -> RunMetadata:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import codec
+from proctor.records import codec
 from proctor.records.session import (
     CustomEvent,
     Message,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.judging.transcript import transcript
+from proctor.evaluators.judges.transcript import transcript
 from proctor.records.session import Message, ToolCall
 from proctor.records.telling import Told
 

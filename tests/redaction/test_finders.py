@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.redaction.finding import Finding, apart, finding
-from proctor.redaction.pii import FINDERS, find_pii
-from proctor.redaction.secrets import find_secrets
-from proctor.redaction.shapes import has_crc
+from proctor.core.redaction.findings import Finding, apart, finding
+from proctor.core.redaction.pii import FINDERS, find_pii
+from proctor.core.redaction.secrets import find_secrets, has_crc
 from tests.redaction.lines import PII, SECRETS, rows
 
 Finder = Callable[[str], list[Finding]]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.redaction.known import HIDDEN, KnownSecrets
+from proctor.core.redaction.known_secrets import HIDDEN, KnownSecrets
 
 SECRET = 'sk-proj/0123+456"789&ab'
 

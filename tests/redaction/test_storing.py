@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import codec
-from proctor.redaction.naming import says_secret
-from proctor.redaction.pii import find_pii
-from proctor.redaction.secrets import find_secrets
-from proctor.redaction.storing import Redaction, may_hold_secret, may_hold_secrets
+from proctor.core.redaction.findings import says_secret
+from proctor.core.redaction.pii import find_pii
+from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
+from proctor.core.redaction.secrets import find_secrets
+from proctor.records import codec
 from tests.redaction.lines import PII, SECRETS, rows
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.records.comparison import Comparison, Flip, MetricDelta
-from proctor.records.ranking import RankedPlace, Ranking
+from proctor.records.comparison import Comparison, Flip, MetricDelta, RankedPlace, Ranking
 from proctor.reports.comparison import (
     look_at,
     markdown,

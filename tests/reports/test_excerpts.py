@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.reports.excerpts import excerpt, line
+from proctor.reports.format import excerpt, line
 
 
 @dataclass

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.metric import MetricValue
-from proctor.reports.figures import bounds, count, duration, figure, interval, missing, percent
+from proctor.reports.format import bounds, count, duration, figure, interval, missing, percent
 
 
 @pytest.mark.parametrize(

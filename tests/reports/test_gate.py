@@ -6,8 +6,8 @@ from markdown_it import MarkdownIt
 
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
+from proctor.reports.format import inert
 from proctor.reports.gate import markdown, marker, render
-from proctor.reports.markup import inert
 
 RATE = Check(
     "strict_pass_rate", "fail", "it is worse", "", 0.9, 1.0, -0.1, (-0.142, -0.056), 0.02, 200,

@@ -13,7 +13,7 @@ import pytest
 
 from proctor import EvalReport, Message, SQLiteHistory, ToolCall, evaluate, record
 from proctor.cli.main import main
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.records.sample import Sample
 from proctor.reports import console
 from proctor.reports.markdown import MarkdownReporter

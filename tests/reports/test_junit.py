@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
-from proctor.reports.junit import LOST_TOLD, Inconclusive, junit, junit_of_trouble
+from proctor.reports.gate import LOST_TOLD, Inconclusive, junit, junit_of_trouble
 from tests.reports.examples import run
 
 CHECKS = (

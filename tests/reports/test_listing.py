@@ -9,8 +9,7 @@ from rich.cells import cell_len
 
 from proctor import EvalReport
 from proctor.records.run import RunMetadata
-from proctor.reports.columns import in_columns
-from proctor.reports.listing import show_baselines, show_runs
+from proctor.reports.listing import in_columns, show_baselines, show_runs
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "a name that is much longer than any terminal is wide " * 3

@@ -15,7 +15,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.reports import MarkdownReporter
-from proctor.reports.excerpts import excerpt, line
+from proctor.reports.format import excerpt, line
 from tests.reports.examples import METRICS, RIGHT, mixed_report, result, run, two_configurations
 
 

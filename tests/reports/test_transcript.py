@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from proctor.evaluators.judging.transcript import transcript as judged
+from proctor.evaluators.judges.transcript import transcript as judged
 from proctor.records.sample import Sample
 from proctor.records.session import (
     CustomEvent,

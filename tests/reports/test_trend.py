@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor.records.metric import MetricKind
-from proctor.records.trend import Trend, TrendPoint
-from proctor.reports.trend import BARS_AT_MOST, sparkline, table
-from proctor.reports.trend_svg import COLORS, INK, svg
+from proctor.records.metric import MetricKind, Trend, TrendPoint
+from proctor.reports.trend import BARS_AT_MOST, COLORS, INK, sparkline, svg, table
 
 BEGAN = datetime(2026, 1, 3, 9, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 
 JUDGE = """

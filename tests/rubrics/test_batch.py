@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor import evaluate, resources
-from proctor.lookback import open_history
+from proctor import evaluate
+from proctor.core import resources
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
 
@@ -131,7 +132,7 @@ def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
 def test_an_eval_file_scores_sessions_by_rubrics(batch: Project) -> None:
     """Rubrics are evaluators like any other; paths are seen from the file's folder."""
     Path("sub").mkdir()
-    starter = resources.text("rubrics", "starter.yaml")
+    starter = resources.text("evaluators", "starter_rubrics.yaml")
     Path("sub/mine.yaml").write_text(starter)
     Path("sub/eval.yaml").write_text(
         "dataset: ../logs\nevaluators:\n"

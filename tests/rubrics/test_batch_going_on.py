@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor import load_rubrics
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls, finished, surroundings, write_sessions
 

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalReport, Score
-from proctor.lookback import open_history
-from proctor.records.rubric_scores import columns_in
+from proctor.records.rubric import columns_in
 from proctor.reports.rubric_files import Names
-from proctor.reports.rubric_words import in_words
-from proctor.reports.rubrics import session_result
+from proctor.reports.rubrics import in_words, session_result
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls, surroundings, write_sessions
 from tests.rubrics.test_results import FAILED, result, run, spec

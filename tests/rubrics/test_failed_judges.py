@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from proctor import Message, Rubric, Score, Session, bridge
-from proctor.api import execute
+from proctor import Message, Rubric, Score, Session
+from proctor.core import bridge
 from proctor.engine.start import Conduct
 from proctor.errors import EvaluatorError
+from proctor.evaluators.rubric_files import load_rubrics
 from proctor.evaluators.rubrics import rubric_evaluators
-from proctor.lookback import open_history
-from proctor.providers.wrappers.paced import Paced
+from proctor.models.wrappers.limits import Paced
 from proctor.records.model import ModelRequest, ModelResponse
-from proctor.rubrics.files import load_rubrics
-from proctor.scoring.runs import Scoring, scoring_of
 from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.wiring.evaluate import execute
+from proctor.wiring.open_history import open_history
+from proctor.wiring.scoring.manifest import Scoring, scoring_of
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.providers.wires import adapter_for
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import Rubric, RubricSet, load_rubrics, resources
+from proctor import Rubric, RubricSet, load_rubrics
+from proctor.core import resources
 from proctor.errors import ConfigError
+from proctor.evaluators.rubric_files import SCHEMA_FILE, one_rubric
+from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.rubrics import RubricTotalMetric
 from proctor.records.rubric import (
     NUMBERS_OF_EVALUATORS,
     NUMBERS_OF_RUNS,
@@ -21,8 +23,6 @@ from proctor.records.rubric import (
     further_keys,
     scale_of,
 )
-from proctor.rubrics.files import one_rubric
-from proctor.rubrics.schema import SCHEMA_FILE
 
 ONE: dict[str, Any] = {"id": "a", "name": "A", "description": "What?", "scoring_criteria": "1: no"}
 
@@ -214,7 +214,7 @@ def test_the_schema_knows_what_the_reader_knows() -> None:
     import yaml
 
     validator = jsonschema_rs.validator_for(json.loads(resources.text("schemas", SCHEMA_FILE)))
-    starter = yaml.safe_load(resources.text("rubrics", "starter.yaml"))
+    starter = yaml.safe_load(resources.text("evaluators", "starter_rubrics.yaml"))
     assert validator.is_valid(starter)
     assert validator.is_valid({**starter, "author": "Ada"})
     assert not validator.is_valid({"version": "1", "rubrics": [{**ONE, "weight": 0}]})

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from proctor import Message, Sample, Session
 from proctor.errors import ConfigError
-from proctor.records.rubric_scores import columns_in, total_of
-from proctor.scoring.learning import contrasts_of, split, together
-from proctor.scoring.manifest import Known, read_manifest
+from proctor.records.rubric import columns_in, total_of
+from proctor.wiring.scoring.learning import contrasts_of, split, together
+from proctor.wiring.scoring.manifest import Known, read_manifest
 from tests.rubrics.test_learning import Teacher, known, learned, write_logs
 from tests.rubrics.test_results import result, run, spec
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.lookback import look_up, open_history
-from proctor.registry import Registry
+from proctor.wiring.open_history import look_up, open_history
+from proctor.wiring.registry import Registry
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH
 

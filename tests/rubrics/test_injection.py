@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proctor import Message, Rubric, Session, ToolCall, rubric
-from proctor.evaluators.judging.fence import sendable
+from proctor.evaluators.judges.fence import sendable
 from proctor.records.session import CustomEvent
 from proctor.records.telling import UNANSWERED, UNASKED
 from tests.evaluators.judging.rehearsed import Asked, Scripted

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor.history.block import COMPRESSED
-from proctor.lookback import open_history
+from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
 from tests.rubrics.test_learning import COMMAND, write_logs

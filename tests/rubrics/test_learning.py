@@ -10,18 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import Message, ModelRequest, ModelResponse, Sample, Session, codec, load_rubrics
+from proctor import Message, ModelRequest, ModelResponse, Sample, Session, load_rubrics
 from proctor.cli.main import outcome
+from proctor.core.stats.ranks import kendall_interval
 from proctor.engine.start import Conduct
 from proctor.errors import CallFailed, ConfigError, StopRun
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.marked import MarkedForm
-from proctor.evaluators.judging.proposing import Proposal, Proposed, consolidate
-from proctor.lookback import open_history
-from proctor.scoring.learning import contrasts_of, learn_rubrics, split
-from proctor.scoring.manifest import Known, read_manifest
-from proctor.scoring.runs import Scoring
-from proctor.statistics.kendall import kendall_interval
+from proctor.evaluators.judges.fence import Fence, MarkedForm
+from proctor.evaluators.judges.proposing import Proposal, Proposed, consolidate
+from proctor.records import codec
+from proctor.wiring.open_history import open_history
+from proctor.wiring.scoring.learning import contrasts_of, learn_rubrics, split
+from proctor.wiring.scoring.manifest import Known, Scoring, read_manifest
 
 PROPOSED = [
     {"name": "Evidence", "description": "Does it show proof of what it says?",

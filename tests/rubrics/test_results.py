@@ -13,16 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import EvalReport, EvalResult, Sample, Score, Trial, Usage
-from proctor.metrics.rubrics import RubricTotalMetric
+from proctor.metrics.builtin import RubricTotalMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
-from proctor.records.rubric_scores import columns_in, total_of
+from proctor.records.rubric import columns_in, total_of
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import Names, ResultFiles
-from proctor.reports.rubric_tally import Tally, batch_summary
-from proctor.reports.rubric_words import in_words, warnings_of
-from proctor.reports.rubrics import half_up, session_result
+from proctor.reports.rubric_files import Names, ResultFiles, Tally, batch_summary
+from proctor.reports.rubrics import half_up, in_words, session_result, warnings_of
 
 WHEN = datetime(2025, 11, 21, 10, 30, 0, 999, tzinfo=UTC)
 

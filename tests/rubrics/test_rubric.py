@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
+from proctor.core.identity import identity_of
 from proctor.errors import CallFailed, EvaluatorError, ModelError
-from proctor.evaluators.judging.session_rubric import Places
-from proctor.evaluators.judging.transcript import Shown
-from proctor.evaluators.rubric_scorer import EvaluationConfig, RubricScorer
-from proctor.evaluators.rubrics import rubric_evaluators
-from proctor.identity import identity_of
+from proctor.evaluators.judges.session_rubric import Places
+from proctor.evaluators.judges.transcript import Shown
+from proctor.evaluators.rubrics import EvaluationConfig, RubricScorer, rubric_evaluators
 from proctor.records.model import ModelRequest
 from proctor.records.rubric import ChatSession
 from proctor.records.session import CustomEvent
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
 
 TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite", weight=1.5)

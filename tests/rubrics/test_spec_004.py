@@ -11,7 +11,7 @@ import pytest
 
 from proctor import EvalReport
 from proctor.cli.main import outcome
-from proctor.reports.rubric_tally import batch_summary
+from proctor.reports.rubric_files import batch_summary
 from tests.rubrics.test_results import result, run, spec
 
 TEMPLATE = """You are an expert evaluator assessing AI agent interaction quality.

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from proctor import EvalReport, EvalResult, Usage
-from proctor.records.rubric_scores import columns_in
+from proctor.records.rubric import columns_in
 from proctor.records.run import Spent
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_tally import Tally, batch_summary, from_before
-from proctor.reports.rubric_words import in_words
+from proctor.reports.rubric_files import Tally, batch_summary, from_before
+from proctor.reports.rubrics import in_words
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
 from tests.rubrics.test_results import report, result, run, spec

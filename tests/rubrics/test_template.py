@@ -9,8 +9,8 @@ import pytest
 
 from proctor import MarkdownSection, PromptTemplate, rubric
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judging.braces import NEEDED, judge_template, parsed
-from proctor.prompts import Prompt
+from proctor.evaluators.judges.session_rubric import NEEDED, judge_template, parsed
+from proctor.models.prompts import Prompt
 from proctor.records.session import Session
 from tests.evaluators.judging.rehearsed import scores
 

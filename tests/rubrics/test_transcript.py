@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Message, ModelCall, Session, ToolCall
-from proctor.evaluators.judging.transcript import Shown, cut, transcript, with_ends
+from proctor.evaluators.judges.transcript import Shown, cut, transcript, with_ends
 from proctor.records.session import CustomEvent, Event
 from proctor.records.telling import UNANSWERED, UNASKED
 

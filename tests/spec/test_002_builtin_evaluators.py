@@ -8,7 +8,7 @@ from typing import Any
 
 import proctor
 from proctor import Score, define
-from proctor.registry import Registry
+from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import rates, scores
 from tests.spec.clauses import clause
 from tests.spec.spans import DRIFTING, GOOD, SPAN

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from proctor import FieldContext, Score, define, register_evaluator
-from proctor import registry as registry_module
 from proctor.errors import EvaluatorError
+from proctor.wiring import registry as registry_module
 from tests.definition.custom import SmartQuality, TokenEfficiency
 from tests.spec.clauses import clause
 from tests.spec.spans import GOOD, SPAN

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from proctor import FieldContext, define
-from proctor.definition.definition import BuiltIn
+from proctor.wiring.definition.definition import BuiltIn
 from tests.spec.clauses import clause, not_applicable
 from tests.spec.spans import SPAN
 

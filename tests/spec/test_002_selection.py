@@ -9,7 +9,7 @@ import pytest
 
 from proctor import FieldMissing, define
 from proctor.errors import ConfigError
-from proctor.fields.path import compiled
+from proctor.records.fields.path import compiled
 from tests.spec.clauses import clause
 from tests.spec.spans import SPAN, passes
 

@@ -18,9 +18,9 @@ from proctor import (
     define,
     register_evaluator,
 )
-from proctor import registry as registry_module
-from proctor.comparison.field_results import FieldResult
+from proctor.comparison.report import FieldResult
 from proctor.errors import ConfigError, EvaluatorError
+from proctor.wiring import registry as registry_module
 from tests.definition.custom import CitationGrounding
 from tests.spec.clauses import clause
 from tests.spec.spans import GOOD, SPAN, agent, half, passes

@@ -216,7 +216,7 @@ def test_installed_plugins_are_found_by_entry_points() -> None:
     """An evaluator of an installed package is known by the name of its entry point."""
     from importlib.metadata import EntryPoint
 
-    from proctor.registry import Registry
+    from proctor.wiring.registry import Registry
 
     point = EntryPoint("half", "statistics:mean", "proctor.evaluators")
     registry = Registry.from_entry_points([point])

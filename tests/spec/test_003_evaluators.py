@@ -243,7 +243,7 @@ def test_question_format_checks_that_outputs_are_questions() -> None:
 @clause("003.BUILTIN.14", "3. Evaluators")
 def test_the_built_in_evaluators_have_the_names_of_the_spec() -> None:
     """The five built-in evaluators are registered under the names of the spec."""
-    from proctor.registry import Registry
+    from proctor.wiring.registry import Registry
 
     known = {info.name for info in Registry.standard().evaluators()}
     assert known >= {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.statistics.agreement import (
+from proctor.core.stats.agreement import (
     Level,
     cohen_kappa,
     fleiss_kappa,

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.bootstrap import Method, bootstrap, bootstrap_mean, resamples_for
-from proctor.statistics.intervals import mean_interval
+from proctor.core.stats.intervals import mean_interval
+from proctor.core.stats.ranks import Method, bootstrap, bootstrap_mean, resamples_for
 
 METHODS: tuple[Method, ...] = ("percentile", "bca")
 

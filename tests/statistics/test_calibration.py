@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proctor.statistics.calibration import prediction_powered, rogan_gladen
-from proctor.statistics.intervals import mean_interval
-from proctor.statistics.moments import mean, mean_and_variance
+from proctor.core.stats.descriptive import mean, mean_and_variance
+from proctor.core.stats.intervals import mean_interval
+from proctor.core.stats.reliability import prediction_powered, rogan_gladen
 
 LABELS = st.lists(st.integers(0, 1).map(float), min_size=3, max_size=20)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proctor.statistics.clusters import clustered_groups, clustered_mean, clustered_pairs
-from proctor.statistics.differences import paired, welch
-from proctor.statistics.intervals import clustered_mean_interval, too_few_clusters
-from proctor.statistics.regression import regression
+from proctor.core.stats.differences import paired, welch
+from proctor.core.stats.effects import clustered_groups, clustered_mean, clustered_pairs
+from proctor.core.stats.intervals import clustered_mean_interval, too_few_clusters
+from proctor.core.stats.regression import regression
 
 SCORES = st.lists(
     st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.statistics.confidence_sequences import (
-    MOST_LOST,
-    PLACES,
-    STAKES,
-    Betting,
-    EmpiricalBernstein,
-)
-from proctor.statistics.intervals import Interval
+from proctor.core.stats.intervals import Interval
+from proctor.core.stats.sequential import MOST_LOST, PLACES, STAKES, Betting, EmpiricalBernstein
 
 KINDS = (EmpiricalBernstein, Betting)
 VALUES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.corrections import benjamini_hochberg, holm
+from proctor.core.stats.effects import benjamini_hochberg, holm
 
 PS = st.lists(st.integers(0, 1000).map(lambda thousandths: thousandths / 1000), max_size=12)
 

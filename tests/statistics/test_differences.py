@@ -14,15 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.differences import difference_of, differences, paired, spread, welch
-from proctor.statistics.permutations import (
-    GRID,
-    Direction,
-    counted,
-    flipped,
-    shuffled,
-    sign_test,
-)
+from proctor.core.stats.differences import difference_of, differences, paired, spread, welch
+from proctor.core.stats.permutations import GRID, Direction, counted, flipped, shuffled, sign_test
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)

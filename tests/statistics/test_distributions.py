@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import betainc
 
-from proctor.statistics.beta import log_beta, log_incomplete_beta
-from proctor.statistics.distributions import (
+from proctor.core.stats.distributions import (
+    log_beta,
+    log_incomplete_beta,
     normal_cdf,
     normal_quantile,
     student_t_cdf,

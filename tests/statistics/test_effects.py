@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gamma
 
-from proctor.statistics.effects import correction, effect_of, effect_of_pairs
+from proctor.core.stats.effects import correction, effect_of, effect_of_pairs
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)

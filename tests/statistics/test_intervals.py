@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.intervals import (
+from proctor.core.stats.intervals import (
     clustered_mean_interval,
     mean_interval,
     skewed_interval,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.kendall import kendall_tau
+from proctor.core.stats.ranks import kendall_tau
 
 RANKED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=40)
 

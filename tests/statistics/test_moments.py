@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.statistics.moments import mean, mean_and_variance
-from proctor.statistics.quantiles import quantile
+from proctor.core.stats.descriptive import mean, mean_and_variance, quantile
 
 NUMBERS = st.floats(-1e6, 1e6)
 

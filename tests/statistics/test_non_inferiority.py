@@ -6,12 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.statistics.differences import Student
-from proctor.statistics.non_inferiority import (
-    interval_for_gate,
-    non_inferiority,
-    p_of_inferiority,
-)
+from proctor.core.stats.differences import Student
+from proctor.core.stats.sequential import interval_for_gate, non_inferiority, p_of_inferiority
 
 NUMBER = st.floats(-1, 1)
 

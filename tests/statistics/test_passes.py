@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.statistics.passes import Kind, pass_at_k, pass_hat_k, passes
+from proctor.core.stats.reliability import Kind, pass_at_k, pass_hat_k, passes
 
 TRIES = st.integers(1, 8).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))

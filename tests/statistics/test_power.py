@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.permutations import sign_test
-from proctor.statistics.power import (
+from proctor.core.stats.permutations import sign_test
+from proctor.core.stats.power import (
     Aim,
     binomial,
     binomial_cdf,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.statistics.proportions import difference_interval, paired_interval
+from proctor.core.stats.differences import difference_interval, paired_interval
 
 
 @pytest.mark.parametrize(

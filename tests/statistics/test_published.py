@@ -8,14 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from proctor.statistics.clusters import clustered_mean
-from proctor.statistics.differences import paired
-from proctor.statistics.intervals import clustered_mean_interval, wilson_interval
-from proctor.statistics.moments import mean_and_variance
-from proctor.statistics.passes import passes
-from proctor.statistics.permutations import sign_test
-from proctor.statistics.regression import regression
-from proctor.statistics.variance import anova, split_variance
+from proctor.core.stats.descriptive import mean_and_variance
+from proctor.core.stats.differences import paired
+from proctor.core.stats.effects import clustered_mean
+from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
+from proctor.core.stats.permutations import sign_test
+from proctor.core.stats.regression import regression
+from proctor.core.stats.reliability import anova, passes, split_variance
 from tests.statistics.published import (
     alpaca,
     grunfeld,

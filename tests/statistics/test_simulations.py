@@ -12,7 +12,7 @@ from benchmarks.simulations.__main__ import claims
 from benchmarks.simulations.claim import Claim, simulate
 from benchmarks.simulations.deciding import early_alarm, early_red
 
-from proctor.statistics.confidence_sequences import Betting
+from proctor.core.stats.sequential import Betting
 
 pytestmark = pytest.mark.no_cover
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.statistics.moments import mean, mean_and_variance
-from proctor.statistics.variance import Split, anova, split_judged_variance, split_variance
+from proctor.core.stats.descriptive import mean, mean_and_variance
+from proctor.core.stats.reliability import Split, anova, split_judged_variance, split_variance
 
 GROUPS = st.lists(
     st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6

@@ -11,7 +11,7 @@ import pytest
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.execute import from_execute, reply_of
+from proctor.targets.python import from_execute, reply_of
 
 SAMPLE: Sample[str, str] = Sample("1", "capital of France?")
 

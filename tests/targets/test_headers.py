@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import CallFailed, TargetError
-from proctor.targets.headers import Headers
+from proctor.targets.http import Headers
 
 
 def test_variables_are_read_when_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

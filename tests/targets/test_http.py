@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 import pytest
 
+from proctor.core.http_status import seconds_until
 from proctor.errors import CallFailed, TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
-from proctor.remote import seconds_until
 from proctor.targets import wire
 from proctor.targets.http import HttpTarget
 

@@ -15,11 +15,11 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from proctor.api import evaluate
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
-from proctor.targets.runnable import from_runnable
+from proctor.targets.python import from_runnable
+from proctor.wiring.evaluate import evaluate
 
 SAMPLE: Sample[str, str] = Sample("1", "hello")
 

@@ -43,7 +43,7 @@ from proctor import (
     token_usage_under,
     tool_called,
 )
-from proctor.targets.execute import reply_of
+from proctor.targets.python import reply_of
 from proctor.targets.resolve import as_target
 
 

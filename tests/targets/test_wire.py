@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import codec
 from proctor.errors import CallFailed
+from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.records.trial import Reply

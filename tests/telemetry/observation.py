@@ -13,19 +13,20 @@ import opentelemetry.trace as api
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from proctor import Sample, sessions
-from proctor.clock import SystemClock
+from proctor import Sample
+from proctor.core.clock import SystemClock
+from proctor.core.threads import Threads
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.trial import TrialRunner
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.session import Event
 from proctor.records.trial import Configuration, EvalResult
+from proctor.sessions import current as sessions
+from proctor.sessions.telemetry import observing
 from proctor.targets.resolve import as_target
-from proctor.telemetry import observing
-from proctor.threads import Threads
 
 RUN = RunMetadata("run-1", "capitals", datetime(2026, 1, 1, tzinfo=UTC), tags={"team": "blue"})
 

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from proctor.telemetry.provider import exporters_asked_for, of_the_program, pipeline_for
+from proctor.sessions.telemetry.observing import exporters_asked_for, of_the_program, pipeline_for
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
 
@@ -233,7 +233,7 @@ NOTHING = """
 import asyncio, sys
 from datetime import UTC, datetime
 from proctor.records.run import RunMetadata
-from proctor.telemetry import observing
+from proctor.sessions.telemetry import observing
 
 class Runner:
     hands = None
@@ -289,7 +289,7 @@ def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
 def test_settings_without_the_packages_are_a_warning() -> None:
     """Somebody who configured it wants to know."""
     code = ABSENT + (
-        "from proctor.telemetry.provider import pipeline_for\n"
+        "from proctor.sessions.telemetry.observing import pipeline_for\n"
         "print(pipeline_for({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
     )
     (line,) = python(code)

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from proctor import Sample, ask, record
 from proctor.errors import StopRun
-from proctor.evaluators.attach import attach
+from proctor.evaluators.attached import attach
 from proctor.records.run import EvaluatorSpec, RunOptions
 from proctor.records.score import Score
 from proctor.records.session import (
@@ -30,9 +30,8 @@ from proctor.records.session import (
     Usage,
 )
 from proctor.records.trial import Configuration, Reply, Trial
-from proctor.telemetry import observing
-from proctor.telemetry.call_spans import emit_calls
-from proctor.telemetry.spans_out import CAPTURE, CUT, LONGEST, as_text
+from proctor.sessions.telemetry import observing
+from proctor.sessions.telemetry.spans_out import CAPTURE, CUT, LONGEST, as_text, emit_calls
 from proctor.testing import ModelServer
 from tests.telemetry.observation import RUN, about, chat_span, id_of, named, observe, parent_of
 

@@ -18,7 +18,7 @@ import pytest
 import proctor.testing
 from proctor.errors import UsageError
 from proctor.testing import Asked, Fault, ModelServer, Said
-from proctor.testing.fault import Told
+from proctor.testing.exchange import Told
 from proctor.testing.model_server import GREETING, main
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from proctor.cli.options import history_option, json_option, shown
-from proctor.cli.subcommands import Subcommands
+from proctor.cli.options import Subcommands, history_option, json_option, shown
 
 
 @click.group("baseline", cls=Subcommands)
@@ -30,10 +29,10 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     \b
     proctor baseline set main latest
     """
-    from proctor import codec
+    from proctor.comparison.gates.gaps import worst_of_all
     from proctor.errors import UsageError
-    from proctor.gates.gaps import worst_of_all
-    from proctor.lookback import open_history, standing
+    from proctor.records import codec
+    from proctor.wiring.open_history import open_history, standing
 
     kept = open_history(history)
     found = standing(kept, kept.find(run))
@@ -74,9 +73,9 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
 @json_option()
 def list_(history: str | None, as_json: bool) -> None:
     """List the baselines and their runs."""
-    from proctor import codec
-    from proctor.lookback import open_history, standing
+    from proctor.records import codec
     from proctor.reports.listing import show_baselines
+    from proctor.wiring.open_history import open_history, standing
 
     kept = open_history(history)
     found = {name: standing(kept, run) for name, run in kept.baselines().items()}
@@ -94,8 +93,8 @@ def list_(history: str | None, as_json: bool) -> None:
 @json_option()
 def drop(name: str, history: str | None, as_json: bool) -> None:
     """Forget the baseline NAME; its run stays."""
-    from proctor import codec
-    from proctor.lookback import open_history
+    from proctor.records import codec
+    from proctor.wiring.open_history import open_history
 
     kept = open_history(history)
     run = kept.baseline(name)

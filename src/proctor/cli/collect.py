@@ -43,11 +43,11 @@ def command(run: str, **options: Any) -> int:
     """
     from proctor.cli.outcome import conclude, prints_aside
     from proctor.cli.outputs import check_reports
-    from proctor.connections import mailbox
-    from proctor.dispatch import collect
-    from proctor.lookback import open_history
+    from proctor.models.connect import mailbox
     from proctor.records.mail import EvalRequest
     from proctor.reports.live import live_display
+    from proctor.wiring.dispatch import collect
+    from proctor.wiring.open_history import open_history
 
     check_reports(options["output"], options["history"])
     with prints_aside(options["as_json"]):
@@ -75,9 +75,9 @@ def command(run: str, **options: Any) -> int:
 def _measures(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:
     """The user's own metrics, and what must be reached: by the eval file and the command line."""
     from proctor.cli.evaluation import thresholds
-    from proctor.config import load
-    from proctor.prepare import check_thresholds, load_metrics
-    from proctor.registry import Registry
+    from proctor.wiring.config import load
+    from proctor.wiring.prepare import check_thresholds, load_metrics
+    from proctor.wiring.registry import Registry
 
     wanted = thresholds(fail_under)
     if file is None:

@@ -56,13 +56,13 @@ def command(
     proctor compare latest@small latest@large
     proctor compare small large --run latest --metric pass_rate
     """
-    from proctor import codec
     from proctor.cli.comparing import as_markdown
     from proctor.cli.options import number
     from proctor.cli.outputs import COMPARISON, check_file
+    from proctor.records import codec
     from proctor.reports.comparison import show
     from proctor.reports.files import write
-    from proctor.side_by_side import compare_every, meant
+    from proctor.wiring.compare_runs import compare_every, meant
 
     least = number(worth, "--worth")
     check_file(markdown, COMPARISON, "--markdown", history)

@@ -20,7 +20,7 @@ def comparisons(report: EvalReport) -> list[Comparison]:
     run = report.metadata
     if run is None or run.baseline is None or not report.total:
         return []
-    from proctor.comparison.comparing import compare_all
+    from proctor.comparison.compare import compare_all
     from proctor.comparison.report import FieldReport
 
     sides = FieldReport.of(report)

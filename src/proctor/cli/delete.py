@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @json_option()
 def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
     """Delete runs and all their results; the names of baselines go with their runs."""
-    from proctor import codec
-    from proctor.lookback import open_history
+    from proctor.records import codec
+    from proctor.wiring.open_history import open_history
 
     refuse_silence(yes, as_json)
     kept = open_history(history)

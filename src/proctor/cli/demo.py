@@ -35,14 +35,14 @@ What next:
 @json_option()
 def command(output: Path, history: str | None, as_json: bool) -> None:
     """Evaluate a question answerer with a knowledge base of its own, in two configurations."""
-    from proctor import bridge, resources
-    from proctor.api import execute
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
-    from proctor.config import load
+    from proctor.core import bridge, resources
     from proctor.engine.start import Conduct
-    from proctor.lookback import open_history
     from proctor.reports.live import live_display
+    from proctor.wiring.config import load
+    from proctor.wiring.evaluate import execute
+    from proctor.wiring.open_history import open_history
 
     check_reports(output, history)
     loaded = load(resources.path("demo", "eval.yaml"))

@@ -94,7 +94,7 @@ def subject_options() -> Decorator:
 
 def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
     """A mailbox that other processes reach too, found to be there before anything is paid for."""
-    from proctor.connections import mailbox
+    from proctor.models.connect import mailbox
 
     refuse_memory(address)
     box = mailbox(address, body_type, **options)
@@ -120,7 +120,7 @@ def loaded(
     """What the eval file says, with what the command line says put in its place."""
     import msgspec
 
-    from proctor.config import Loaded, load
+    from proctor.wiring.config import Loaded, load
 
     found = None if file is None else load(file)
     registry.load_plugins(found.plugins if found else ())
@@ -142,7 +142,7 @@ def loaded(
                 "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
                 fix=fix,
             )
-        from proctor.prepare import Evaluation
+        from proctor.wiring.prepare import Evaluation
 
         found = Loaded(Evaluation(None, (), brought))
     registry.load_plugins(found.plugins)
@@ -160,8 +160,8 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     """The evaluation with what the command line says put in the place of what the file says."""
     import dataclasses
 
-    from proctor.eval_file import DatasetEntry
-    from proctor.open_dataset import open_dataset
+    from proctor.wiring.eval_file import DatasetEntry
+    from proctor.wiring.open_dataset import open_dataset
 
     changes: dict[str, Any] = {}
     if options.get("dataset"):
@@ -205,8 +205,8 @@ _OF_A_DATASET = ("mapping", "generate_ids", "delimiter", "form", "pattern")
 
 def _brings_sessions(options: dict[str, Any]) -> bool:
     """True if the dataset is recorded sessions, which hold what would be run."""
-    from proctor.eval_file import DatasetEntry
-    from proctor.open_dataset import holds_sessions
+    from proctor.wiring.eval_file import DatasetEntry
+    from proctor.wiring.open_dataset import holds_sessions
 
     path = options.get("dataset")
     if not path:
@@ -224,7 +224,7 @@ def _brings_sessions(options: dict[str, Any]) -> bool:
 def with_parameters(evaluators: Any, given: tuple[str, ...], registry: Any) -> list[Any]:
     """Evaluators with the parameters of --set put to those they are for."""
     from proctor.errors import EvaluatorError, Problem
-    from proctor.evaluator_entries import Setting, apply_settings
+    from proctor.wiring.evaluator_entries import Setting, apply_settings
 
     several = isinstance(evaluators, list | tuple)
     entries = list(evaluators) if several else [evaluators]
@@ -254,7 +254,7 @@ def with_parameters(evaluators: Any, given: tuple[str, ...], registry: Any) -> l
 
 def thresholds(given: tuple[str, ...]) -> dict[str, float]:
     """What --fail-under says: a bare number is for the strict pass rate."""
-    from proctor.gates.thresholds import DEFAULT_METRIC, read_thresholds
+    from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
     named = (text.rpartition("=") for text in given)
     return read_thresholds(

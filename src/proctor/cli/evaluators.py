@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @json_option()
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     """List the evaluators with their parameters; with NAME, only that one."""
-    from proctor import codec
     from proctor.errors import EvaluatorError, nearest
-    from proctor.registry import Registry
+    from proctor.records import codec
+    from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
     registry.load_plugins(plugin)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import platform
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import msgspec
 
 from proctor.cli.evaluation import concurrency_option, name_option, tag_option
 from proctor.cli.options import (
@@ -19,15 +21,192 @@ from proctor.cli.options import (
     pairs,
     quiet_option,
 )
-from proctor.errors import ConfigError, RunInterrupted
+from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFound, nearest
+from proctor.history.finding import PREFIX
+from proctor.ports import History
+from proctor.records.report import EvalReport
+from proctor.reports.summary import status
+from proctor.version import VERSION
+from proctor.wiring.compare_runs import AT, Meant, opened
 
 if TYPE_CHECKING:
-    from proctor.cli.gate_papers import Papers
-    from proctor.gates.decision import Demand
-    from proctor.gates.early import EarlyGate
+    from proctor.cli.gate_outputs import Papers
+    from proctor.comparison.gates.decision import Demand
+    from proctor.comparison.gates.early import EarlyGate
+    from proctor.comparison.sides import Side
+    from proctor.engine.plan import Plan
     from proctor.ports import History
     from proctor.records.gate import GateResult
-    from proctor.side_by_side import Meant
+    from proctor.records.sample import Sample
+    from proctor.wiring.compare_runs import Meant
+    from proctor.wiring.prepare import Evaluation
+
+
+# The command that scores many sessions, as it stands in the provenance of what it ran.
+BATCH = "evaluate-batch"
+
+
+def opened_baseline(history: History, reference: str, configuration: str | None = None) -> Meant:
+    """A baseline by its name, before any run that is called the same; else as any run."""
+    known = history.baselines()
+    name, at, _ = reference.rpartition(AT)
+    if reference in known or (at and name in known):
+        found = opened(PREFIX + reference, history, configuration)
+        return found._replace(called=found.called.removeprefix(PREFIX))
+    try:
+        return opened(reference, history, configuration)
+    except RunNotFound:
+        fix = nearest(reference, known) if known else f"proctor baseline set {reference} RUN"
+        raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
+
+
+def refuse_incomplete(report: EvalReport) -> None:
+    """Refuse to decide on part of a run, or on one that nothing came out of."""
+    run = report.metadata
+    if run is not None and run.status != "completed":
+        of = "sessions evaluate-batch" if BATCH in run.provenance.command else "run"
+        rest = f"proctor {of} … --resume {run.run_id}"
+        if run.status == "submitted":
+            fix = f"collect its results: proctor collect {run.run_id}"
+        elif run.status == "running":
+            fix = f"wait until it has ended; if it was killed, run the rest: {rest}"
+        else:
+            fix = f"run the rest: {rest}"
+        raise ProctorError(
+            f"run {run.run_id} is {status(report, run)}: a gate decides on whole runs", fix=fix
+        )
+    counts = report.counts
+    if _has_no_verdict(report):
+        raise ProctorError(
+            f"no result of run {report.run_id} has a verdict: {counts.total:,} errors",
+            fix=f"look at one: proctor show {report.run_id} --outcome error --limit 1",
+        )
+
+
+def refuse_no_verdict(old: Meant) -> None:
+    """Refuse a baseline that nothing came out of: everything is as good as that."""
+    if _has_no_verdict(old.report):
+        raise ConfigError(
+            f"no result of the baseline {old.called} (run {old.report.run_id}) has a verdict, and "
+            "everything is as good as that",
+            where="--baseline",
+            fix=f"name a run that went well: proctor baseline set {old.called} RUN",
+        )
+
+
+def _has_no_verdict(report: EvalReport) -> bool:
+    counts = report.counts
+    return counts.passed + counts.failed == 0
+
+
+def refuse_beforehand(
+    evaluation: Evaluation, registry: Any, old: Meant, demand: Demand, *, early: bool
+) -> None:
+    """Refuse before a run is paid for what is known to lead to no verdict."""
+    from proctor.wiring.prepare import prepare
+
+    before = [old.report.side(name) for name in old.configurations]
+    plan = prepare(evaluation, registry)
+    _refuse_other_evaluators(plan, old, before, demand)
+    # What can be read only once is not looked into.
+    if plan.dataset.inspect().source != "iterator":
+        from proctor.engine.plan import samples_in_turn
+
+        known = {name for side in before for name in side.samples}
+        shared = [one for _, one in samples_in_turn(plan) if one.id in known]
+        if not shared and (early or demand.max_flips is not None):
+            raise ConfigError(
+                f"the dataset and {old.called} have no sample in common, and "
+                f"{'--until-decided' if early else '--max-flips'} is about pairs",
+                where="--baseline",
+                fix="leave it out: the runs are then compared as two groups",
+            )
+        if early:
+            _refuse_clusters(shared)
+            _refuse_other_contents(shared, old)
+
+
+def _refuse_other_evaluators(
+    plan: Plan, old: Meant, before: Sequence[Side], demand: Demand
+) -> None:
+    """Refuse evaluators that are not the baseline's, as the run would have them on record."""
+    from proctor.comparison.compare import compare
+    from proctor.comparison.gates.decision import refuse_unlike, refuse_unmeasured
+    from proctor.engine.redacting import described
+
+    run = old.report.metadata
+    if run is None:
+        return
+    new = described(
+        msgspec.structs.replace(
+            run,
+            run_id="",
+            evaluators=tuple(one.spec for one in plan.evaluators),
+            options=plan.options,
+            environment={"proctor": VERSION, "python": platform.python_version()},
+        )
+    )
+    own = tuple(f"{spec.name}." for spec in new.evaluators)
+    for side in before:
+        scores = {n: held for n, held in side.scores.items() if f"{n}.".startswith(own)}
+        mine = msgspec.structs.replace(side, name="the file", run=new, scores=scores)
+        named = msgspec.structs.replace(side, name=old.called)
+        accepted = demand.accept_changes
+        found = compare(mine, named, better=demand.better, accept_changes=accepted)
+        refuse_unlike(found, demand)
+        refuse_unmeasured(mine, named, demand)
+
+
+def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
+    """Refuse samples that belong together: no verdict holds at every moment for these."""
+    first: dict[str, str] = {}
+    for one in samples:
+        if one.cluster is not None and first.setdefault(one.cluster, one.id) != one.id:
+            raise ConfigError(
+                f"samples {first[one.cluster]!r} and {one.id!r} share the cluster {one.cluster!r}, "
+                "and no verdict holds at every moment for samples that are not independent",
+                where="--until-decided",
+                fix="leave it out: a gate on all samples allows for clusters",
+            )
+
+
+def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], old: Meant) -> None:
+    """Refuse samples that ask something else than the baseline's of their id."""
+    from proctor.comparison.contents import content_of
+
+    if old.report.metadata is not None and old.report.metadata.redacted:
+        return
+    now = {one.id: content_of(one) for one in samples}
+    then = (one for one in old.report.results.samples() if one.id in now)
+    other = [one.id for one in then if now[one.id] not in (None, content_of(one))]
+    if other:
+        raise ConfigError(
+            f"sample {other[0]!r} is another one in {old.called}, under the same id",
+            where="--until-decided",
+            fix="leave it out: a gate on all samples tells them apart",
+        )
+
+
+def notes_on(old: Meant, alone: tuple[str, ...]) -> list[str]:
+    """What must be said of a baseline that is not whole, and of configurations without partner."""
+    run = old.report.metadata
+    unlike = [f"{name} has no partner and is not checked" for name in alone]
+    if run is not None and run.stopped_early is not None:
+        said = "was stopped early, when it looked best or worst: what it found is not quite even"
+        return [f"the baseline {old.called} {said}", *unlike]
+    if run is None or run.status == "completed":
+        return unlike
+    return [f"the baseline {old.called} is {status(old.report, run)}", *unlike]
+
+
+def narrowed(found: Meant) -> EvalReport:
+    """A run with nothing but the configuration that is meant, if one is: for thresholds."""
+    report, chosen = found.report, found.configuration
+    if chosen is None or len(report.by_configuration) < 2:
+        return report
+    table = report.by_configuration.get(chosen, {})
+    return EvalReport(report.results.only(chosen), report.metadata, table, {chosen: table})
+
 
 INTERRUPTED = 130
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
@@ -92,7 +271,7 @@ def command(run: str, **options: Any) -> int:
     the baseline's value for other numbers. In GitHub Actions the step summary is written too. Exit
     codes: 0 pass, 1 fail, 2 usage, 3 trouble, 4 inconclusive, 130 interrupted.
     """
-    from proctor.cli.gate_papers import Papers
+    from proctor.cli.gate_outputs import Papers
 
     papers = Papers(options)
     try:
@@ -109,8 +288,8 @@ def command(run: str, **options: Any) -> int:
 
 def _answered(run: str, options: dict[str, Any], papers: Papers) -> GateResult:
     """What the gate says; whatever is wrong is told before a run is paid for, if it can be."""
-    from proctor.cli.gating import opened_baseline, refuse_incomplete, refuse_no_verdict
-    from proctor.lookback import open_history
+
+    from proctor.wiring.open_history import open_history
 
     demand = _demand(options)
     history = open_history(options["history"])
@@ -150,8 +329,8 @@ def _how_to_go_on(run: str, run_id: str, options: dict[str, Any]) -> str:
 def _demand(options: dict[str, Any]) -> Demand:
     """What the options ask for."""
     from proctor.cli.evaluation import thresholds
-    from proctor.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
-    from proctor.gates.gaps import TENTH
+    from proctor.comparison.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
+    from proctor.comparison.gates.gaps import TENTH
 
     margin = DEFAULT_MARGIN if options["margin"] is None else _margin(options["margin"], "--margin")
     given: dict[str, float | None] = {}
@@ -206,7 +385,7 @@ def _directions(given: Iterable[str]) -> dict[str, bool]:
 
 
 def _stored(run: str, history: History, options: dict[str, Any]) -> Meant:
-    from proctor.side_by_side import opened
+    from proctor.wiring.compare_runs import opened
 
     if options["until_decided"]:
         raise ConfigError(
@@ -232,7 +411,7 @@ def _loaded(file: Path, options: dict[str, Any]) -> _Job:
     """What an eval file says, with what the command line puts in its place."""
     from proctor.cli.evaluation import loaded
     from proctor.cli.outcome import prints_aside
-    from proctor.registry import Registry
+    from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
     with prints_aside(options["as_json"]):
@@ -248,14 +427,13 @@ def _run_file(
 
     import msgspec
 
-    from proctor import bridge
-    from proctor.api import execute
-    from proctor.cli.gating import refuse_beforehand
     from proctor.cli.outcome import prints_aside
+    from proctor.comparison.gates.decision import refuse_unknown_metrics
+    from proctor.core import bridge
     from proctor.engine.start import Conduct
-    from proctor.gates.decision import refuse_unknown_metrics
     from proctor.reports.live import live_display
-    from proctor.side_by_side import opened
+    from proctor.wiring.compare_runs import opened
+    from proctor.wiring.evaluate import execute
 
     evaluation = job.found.evaluation
     if old is not None:
@@ -291,8 +469,8 @@ def _early(
     """The gate that ends the run, and the order that the samples are drawn in."""
     import secrets
 
-    from proctor.gates.until_decided import early_gate
-    from proctor.prepare import configurations_from
+    from proctor.comparison.gates.early import early_gate
+    from proctor.wiring.prepare import configurations_from
 
     mine = [one.name for one in configurations_from(evaluation.configurations)]
     chosen = options["configuration"] or mine[0]
@@ -325,7 +503,7 @@ def _early(
 def _refuse_unmatched(evaluation: Any, old: Meant | None, chosen: str | None) -> None:
     """Refuse configurations that could not be held against the baseline's."""
     from proctor.errors import nearest
-    from proctor.prepare import configurations_from
+    from proctor.wiring.prepare import configurations_from
 
     mine = [one.name for one in configurations_from(evaluation.configurations)]
     if chosen is not None and chosen not in mine:
@@ -346,10 +524,10 @@ def _refuse_nothing(old: Meant | None, demand: Demand) -> None:
 
 
 def _decided(new: Meant, old: Meant | None, demand: Demand, gate: EarlyGate | None) -> GateResult:
-    from proctor.cli.gating import narrowed, notes_on
-    from proctor.gates.decision import decide
-    from proctor.gates.until_decided import judged_again, settled
-    from proctor.side_by_side import beside, paired, sides
+
+    from proctor.comparison.gates.decision import decide
+    from proctor.comparison.gates.early import judged_again, settled
+    from proctor.wiring.compare_runs import beside, paired, sides
 
     _refuse_nothing(old, demand)
     if old is None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from proctor import codec, resources
 from proctor.cli.options import json_option
+from proctor.core import resources
 from proctor.errors import UsageError
+from proctor.records import codec
 
 
 @click.command("init")
@@ -16,7 +17,7 @@ from proctor.errors import UsageError
 @json_option()
 def command(folder: Path, as_json: bool) -> None:
     """Write a first project into FOLDER: an eval file, a dataset, a target and an evaluator."""
-    from proctor.eval_file import SCHEMA_FILE, schema
+    from proctor.wiring.eval_file import SCHEMA_FILE, schema
 
     template = resources.path("templates", "project")
     files = sorted(file for file in template.iterdir() if file.is_file())

@@ -29,8 +29,8 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
 
     Messages that workers hold are counted, and purged too.
     """
-    from proctor import codec
-    from proctor.reports.excerpts import line
+    from proctor.records import codec
+    from proctor.reports.format import line
 
     box = open_mailbox(address, dict)
     letters = box.dead_letters(limit)

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from proctor.cli.options import complain
+from proctor.core.process_exit import exit_with_code_of
 from proctor.errors import ProctorError, RunInterrupted, UsageError
-from proctor.process_exit import exit_with_code_of
 from proctor.version import VERSION
 
 COMMANDS = {

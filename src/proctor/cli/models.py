@@ -72,7 +72,8 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
         return _pull(names, as_json)
     if names:
         raise click.UsageError(f"did you mean `proctor models pull {' '.join(names)}`?")
-    from proctor import codec, weights
+    from proctor.models import weights
+    from proctor.records import codec
 
     local, providers = _local(), _providers(check)
     if as_json:
@@ -112,7 +113,8 @@ def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
 
 
 def _pull(names: Sequence[str], as_json: bool) -> int:
-    from proctor import codec, weights
+    from proctor.models import weights
+    from proctor.records import codec
 
     if not names:
         raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
@@ -130,8 +132,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
 def _local() -> list[LocalModel]:
     from importlib.util import find_spec
 
-    from proctor import weights
-    from proctor.metrics.judge_quality import describe_judge
+    from proctor.metrics.warnings import describe_judge
+    from proctor.models import weights
 
     found = []
     for name, model in weights.KNOWN.items():
@@ -148,8 +150,8 @@ def _local() -> list[LocalModel]:
 
 
 def _providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[Endpoint]:
-    from proctor import bridge
-    from proctor.providers import anthropic, gemini, openai
+    from proctor.core import bridge
+    from proctor.models import anthropic, gemini, openai
 
     offers: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
         "openai": ((openai.KEY,), openai.available),
@@ -174,7 +176,7 @@ async def _asked(offers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What each provider says, all asked at once."""
     import asyncio
 
-    from proctor import lifetimes
+    from proctor.core import lifetimes
     from proctor.errors import ProctorError
 
     async def one(available: Any) -> dict[str, Any]:

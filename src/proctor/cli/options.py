@@ -10,9 +10,22 @@ from typing import Any
 
 import click
 
-from proctor.errors import ConfigError, Problem
+from proctor.core.yaml_text import load_yaml
+from proctor.errors import ConfigError, Problem, nearest
 from proctor.records.numbers import read_percent
-from proctor.yaml_text import load_yaml
+
+
+class Subcommands(click.Group):
+    """A group of commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            told = nearest(args[0], self.commands)
+            raise click.UsageError(f"there is no command {args[0]!r}; {told}", ctx)
+        return super().resolve_command(ctx, args)
+
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_LIMIT = 200
@@ -132,7 +145,7 @@ def complain(text: str, heading: str = "") -> None:
 
 def shown(name: str) -> str:
     """A name that came from elsewhere, on one line and without control codes."""
-    from proctor.reports.excerpts import line
+    from proctor.reports.format import line
 
     return line(name, NAME_LIMIT)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from proctor import codec
 from proctor.cli.comparing import as_markdown, comparisons, show_beside
 from proctor.cli.options import complain
-from proctor.gates.gaps import TENTH, worst_gap
-from proctor.gates.thresholds import in_own_unit, shortfalls
+from proctor.comparison.gates.gaps import TENTH, worst_gap
+from proctor.comparison.gates.thresholds import in_own_unit, shortfalls
+from proctor.records import codec
 from proctor.records.report import EvalReport
-from proctor.records.rubric_scores import columns_in
-from proctor.reports.markup import escape
+from proctor.records.rubric import columns_in
+from proctor.reports.format import escape
 
 BELOW_THRESHOLD, NO_VERDICT, INCONCLUSIVE = 1, 3, 4
 

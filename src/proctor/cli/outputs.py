@@ -127,7 +127,7 @@ def refuse_twice(outputs: Iterable[Path]) -> None:
 
 def refuse_among(dataset: Any, outputs: Iterable[Path]) -> None:
     """Refuse outputs that would lie among recorded sessions, and be read as such the next time."""
-    from proctor.session_dataset import SessionDataset
+    from proctor.datasets.sessions import SessionDataset
 
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
@@ -172,7 +172,7 @@ def _may_hold(folder: Path) -> bool:
 
 
 def _refuse_history(path: Path, option: str, history: str | None) -> None:
-    from proctor.lookback import history_file
+    from proctor.wiring.open_history import history_file
 
     file = history_file(history)
     if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in BESIDE):

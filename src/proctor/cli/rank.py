@@ -7,7 +7,7 @@ from typing import get_args
 import click
 
 from proctor.cli.options import history_option, json_option
-from proctor.records.ranking import Order
+from proctor.records.comparison import Order
 
 
 @click.command("rank")
@@ -34,9 +34,9 @@ def command(
     proctor rank pass_rate latest
     proctor rank latency_ms.mean main candidate-a candidate-b
     """
-    from proctor import codec
+    from proctor.records import codec
     from proctor.reports.comparison import show_ranking
-    from proctor.side_by_side import rank
+    from proctor.wiring.compare_runs import rank
 
     ranking = rank(metric, runs, history=history, order=order)
     if as_json:

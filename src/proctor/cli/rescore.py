@@ -61,17 +61,17 @@ def command(
     proctor rescore latest -e contains --set contains.case_sensitive=false
     proctor rescore latest --file eval.yaml
     """
-    from proctor import bridge
-    from proctor.api import score_again
     from proctor.cli.evaluation import thresholds, with_parameters
     from proctor.cli.outcome import conclude, prints_aside
     from proctor.cli.outputs import check_reports
-    from proctor.config import load
+    from proctor.core import bridge
     from proctor.engine.start import Conduct
     from proctor.errors import ConfigError
-    from proctor.lookback import open_history
-    from proctor.registry import Registry
     from proctor.reports.live import live_display
+    from proctor.wiring.config import load
+    from proctor.wiring.evaluate import score_again
+    from proctor.wiring.open_history import open_history
+    from proctor.wiring.registry import Registry
 
     check_reports(output, history)
     loaded = load(file) if file else None

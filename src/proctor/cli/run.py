@@ -93,15 +93,15 @@ def command(file: Path | None, **options: Any) -> int:
     report.md and report.json too. Exit codes: 0 good, 1 below --fail-under, 2 usage, 3 trouble, 4
     not below it, but more than a tenth of its numbers is missing.
     """
-    from proctor import bridge
-    from proctor.api import execute
     from proctor.cli.outcome import conclude, prints_aside
     from proctor.cli.outputs import check_reports, refuse_among, reports_in
-    from proctor.config import Loaded
+    from proctor.core import bridge
     from proctor.engine.start import Conduct
-    from proctor.lookback import open_history
-    from proctor.registry import Registry
     from proctor.reports.live import live_display
+    from proctor.wiring.config import Loaded
+    from proctor.wiring.evaluate import execute
+    from proctor.wiring.open_history import open_history
+    from proctor.wiring.registry import Registry
 
     file, resume = _file_and_resume(file, options["resume"])
     file, options["shuffle"] = _file_and_seed(file, options["shuffle"])
@@ -142,7 +142,7 @@ def command(file: Path | None, **options: Any) -> int:
 
 def _say_recognised(dataset: Any, report: Any) -> None:
     """Say what a file was read as, where its content decided."""
-    from proctor.open_dataset import recognised
+    from proctor.wiring.open_dataset import recognised
 
     info = report.metadata.dataset
     if what := recognised(dataset, info):
@@ -151,7 +151,7 @@ def _say_recognised(dataset: Any, report: Any) -> None:
 
 def _place(found: Any, file: Path | None, options: dict[str, Any]) -> Any:
     """Where the trials are carried out."""
-    from proctor import places
+    from proctor.wiring import backends as places
 
     if options["workers"]:
         _check_workers(options)

@@ -25,10 +25,10 @@ def command(limit: int, offset: int, history: str | None, as_json: bool, **filte
     proctor runs --name exam --since 7d
     proctor runs --evaluator exact_match --tag branch=main --until 2026-01-31
     """
-    from proctor import codec
-    from proctor.clock import SystemClock
-    from proctor.lookback import open_history, standing
+    from proctor.core.clock import SystemClock
+    from proctor.records import codec
     from proctor.reports.listing import show_runs
+    from proctor.wiring.open_history import open_history, standing
 
     kept = open_history(history)
     wanted = asked(filters, SystemClock().now())

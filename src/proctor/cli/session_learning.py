@@ -28,8 +28,8 @@ from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
-    from proctor.scoring.learning import Agreement, Learned
-    from proctor.scoring.manifest import Known
+    from proctor.wiring.scoring.learning import Agreement, Learned
+    from proctor.wiring.scoring.manifest import Known
 
 INTERRUPTED = 130
 PLACE = click.Path(path_type=Path)
@@ -66,11 +66,11 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     sessions it shows nothing, and says so. The rubrics are written as soon as they are proposed:
     what is ended after that is gone on with by --resume.
     """
-    from proctor import codec
     from proctor.cli.outcome import prints_aside
-    from proctor.reports.figures import count
+    from proctor.evaluators.rubric_files import load_rubrics
+    from proctor.records import codec
+    from proctor.reports.format import count
     from proctor.reports.rubric_files import write_json
-    from proctor.rubrics.files import load_rubrics
 
     _check(output, manifest, options["history"], overwrite=overwrite or options["resume"])
     proposed = load_rubrics(output) if options["resume"] else None
@@ -123,9 +123,9 @@ def _check(output: Path, manifest: Path, history: str | None, *, overwrite: bool
 
 def _known(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
     """The sessions with their scores, none of which may be written over; what was not read."""
-    from proctor import sessions
     from proctor.reports.rubric_files import is_of
-    from proctor.scoring.manifest import read_manifest
+    from proctor.sessions import current as sessions
+    from proctor.wiring.scoring.manifest import read_manifest
 
     unread: list[str] = []
     heard = sessions.warnings.set(unread)
@@ -146,13 +146,13 @@ def _known(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
 def _learned(
     found: tuple[list[Known], list[str]], options: dict[str, Any], proposed: Any, keep: Any
 ) -> Learned:
-    from proctor import bridge
+    from proctor.core import bridge
     from proctor.engine.start import Conduct
-    from proctor.lookback import open_history
     from proctor.records.rubric import USUAL_SCALE
     from proctor.reports.live import live_display
-    from proctor.scoring.learning import learn_rubrics
-    from proctor.scoring.runs import Scoring
+    from proctor.wiring.open_history import open_history
+    from proctor.wiring.scoring.learning import learn_rubrics
+    from proctor.wiring.scoring.manifest import Scoring
 
     known, unread = found
     display = live_display(not silent(options), outcomes=lambda _: [])
@@ -183,9 +183,9 @@ def _learned(
 
 
 def _tell(learned: Learned, output: Path, options: dict[str, Any]) -> None:
-    from proctor import codec
     from proctor.cli.outcome import until_nobody_reads
-    from proctor.reports.rubric_words import asked_in_words
+    from proctor.records import codec
+    from proctor.reports.rubrics import asked_in_words
 
     with until_nobody_reads():
         if options["as_json"]:
@@ -204,7 +204,7 @@ def _tell(learned: Learned, output: Path, options: dict[str, Any]) -> None:
 
 def _agreed(found: Agreement) -> str:
     """An agreement in words."""
-    from proctor.reports.figures import count
+    from proctor.reports.format import count
 
     sessions = count(found.n, "held-out session")
     if found.tau is None:

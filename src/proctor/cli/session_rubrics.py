@@ -37,10 +37,10 @@ from proctor.errors import ConfigError, RunInterrupted
 if TYPE_CHECKING:
     from proctor.engine.start import Conduct
     from proctor.ports import RunView
-    from proctor.prepare import Evaluation
     from proctor.records.report import EvalReport
     from proctor.records.sample import Sample
     from proctor.reports.rubric_files import Names, ResultFiles
+    from proctor.wiring.prepare import Evaluation
 
 NO_VERDICT, INTERRUPTED = 3, 130
 UNFINISHED = "the latest unfinished run"
@@ -80,12 +80,11 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 
     What was answered before is found again, so after an interruption just repeat the command.
     """
-    from proctor.records.rubric_scores import columns_in
+    from proctor.datasets.sessions import SessionDataset
+    from proctor.records.rubric import columns_in
     from proctor.reports.live import live_display
-    from proctor.reports.rubric_files import placed, write_json
-    from proctor.reports.rubric_tally import with_run
+    from proctor.reports.rubric_files import placed, with_run, write_json
     from proctor.reports.rubrics import session_result
-    from proctor.session_dataset import SessionDataset
 
     _check(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
@@ -133,10 +132,10 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     Writes NAME_result.json as soon as a session is scored, and summary.json when all are.
     """
-    from proctor.reports.figures import count
+    from proctor.reports.format import count
     from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
-    from proctor.scoring.runs import ToldSessions, columns_for
+    from proctor.wiring.scoring.manifest import ToldSessions, columns_for
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
     names = Names()
@@ -161,7 +160,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 def _check(output: Path | None, session: Path, options: dict[str, Any]) -> None:
     """Refuse a file that cannot be written, or that is read."""
     from proctor.cli.outputs import RESULT, check_file, refuse_what_is_read
-    from proctor.rubrics.files import STARTER
+    from proctor.evaluators.rubric_files import STARTER
 
     rubrics = options["rubrics"]
     refuse_what_is_read(
@@ -207,7 +206,7 @@ def _refuse_names(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names:
 
 
 def _tell_of_others(files: ResultFiles, output_dir: Path) -> None:
-    from proctor.reports.figures import count
+    from proctor.reports.format import count
 
     for run_id in files.replaced():
         complain(
@@ -232,9 +231,9 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     proctor sessions rubrics mine.yaml
     proctor sessions rubrics --text > mine.yaml
     """
-    from proctor import codec
+    from proctor.evaluators.rubric_files import STARTER, load_rubrics, text_of
+    from proctor.records import codec
     from proctor.records.rubric import USUAL_SCALE, further_keys, scale_of
-    from proctor.rubrics.files import STARTER, load_rubrics, text_of
 
     found = load_rubrics(file or STARTER)
     for part in (found, *found):
@@ -255,9 +254,9 @@ SUBCOMMANDS = (evaluate, evaluate_batch, rubrics, learn)
 
 
 def _evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
+    from proctor.evaluators.rubric_files import load_rubrics
     from proctor.records.rubric import further_keys
-    from proctor.rubrics.files import load_rubrics
-    from proctor.scoring.runs import Scoring, scoring_of
+    from proctor.wiring.scoring.manifest import Scoring, scoring_of
 
     rubrics = load_rubrics(options["rubrics"])
     if warning := further_keys(rubrics):
@@ -286,10 +285,10 @@ def _conduct(options: dict[str, Any], **how: Any) -> Conduct:
 
 
 def _run(told: Evaluation, options: dict[str, Any], how: Conduct) -> EvalReport:
-    from proctor import bridge
-    from proctor.api import execute
     from proctor.cli.outcome import prints_aside
-    from proctor.lookback import open_history
+    from proctor.core import bridge
+    from proctor.wiring.evaluate import execute
+    from proctor.wiring.open_history import open_history
 
     resume = options.get("resume")
     with prints_aside(options["as_json"]):
@@ -300,16 +299,16 @@ def _run(told: Evaluation, options: dict[str, Any], how: Conduct) -> EvalReport:
 
 def _kept(stopped: RunInterrupted, options: dict[str, Any]) -> EvalReport:
     """What an interrupted run has finished."""
-    from proctor.lookback import look_up, open_history
+    from proctor.wiring.open_history import look_up, open_history
 
     return look_up(open_history(options["history"]), stopped.run_id)
 
 
 def _tell(report: EvalReport, options: dict[str, Any], content: Any, written: str) -> None:
     """What came of it on the screen, and what it cost; warnings in any case."""
-    from proctor import codec
     from proctor.cli.outcome import until_nobody_reads
-    from proctor.reports.rubric_words import in_words, warnings_of
+    from proctor.records import codec
+    from proctor.reports.rubrics import in_words, warnings_of
 
     with until_nobody_reads():
         if options["as_json"]:

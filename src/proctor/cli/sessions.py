@@ -13,8 +13,8 @@ from proctor.cli.session_rubrics import SUBCOMMANDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proctor.importers.imported import Imported
-    from proctor.importers.reading import SessionFiles
+    from proctor.sessions.importers.reading import SessionFiles
+    from proctor.sessions.importers.shapes import Imported
 
 PROBLEMS_SHOWN = 20
 ASKED_WIDTH = 60
@@ -51,11 +51,11 @@ def show(
     proctor sessions show chat.jsonl
     proctor sessions show traces.json --format otlp --id 4bf92f3577b3
     """
-    from proctor import codec
-    from proctor.importers.reading import SessionFiles
-    from proctor.reports.excerpts import line
+    from proctor.datasets.sessions import chosen
+    from proctor.records import codec
+    from proctor.reports.format import line
     from proctor.reports.transcript import transcript
-    from proctor.session_dataset import chosen
+    from proctor.sessions.importers.reading import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
     name, found = chosen(files, session_id)
@@ -84,10 +84,10 @@ def listed(path: Path, form: str | None, pattern: str | None, as_json: bool) -> 
 
     The ids are those by which `show`, `evaluate` and runs know them.
     """
-    from proctor import codec
-    from proctor.importers.reading import SessionFiles
-    from proctor.reports.figures import count
-    from proctor.session_dataset import named_apart
+    from proctor.datasets.sessions import named_apart
+    from proctor.records import codec
+    from proctor.reports.format import count
+    from proctor.sessions.importers.reading import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
     rows = []
@@ -109,8 +109,7 @@ def listed(path: Path, form: str | None, pattern: str | None, as_json: bool) -> 
 
 def _in_words(row: Mapping[str, Any]) -> Iterator[str]:
     """A session in a list: its id and what is in it, where it stands, what was asked."""
-    from proctor.reports.excerpts import line
-    from proctor.reports.figures import count
+    from proctor.reports.format import count, line
 
     numbers = [count(row["messages"], "message"), count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:

@@ -44,13 +44,13 @@ def command(
     proctor show latest --outcome failed --limit 5
     proctor show 20260101-1200 --sample q17 --session
     """
-    from proctor import codec
     from proctor.cli.comparing import show_beside
     from proctor.cli.outcome import overview, write_reports
     from proctor.cli.outputs import check_reports
-    from proctor.lookback import look_up, open_history, select
+    from proctor.records import codec
     from proctor.reports.console import show
     from proctor.reports.listing import show_results
+    from proctor.wiring.open_history import look_up, open_history, select
 
     check_reports(output, history)
     report = look_up(open_history(history), run)

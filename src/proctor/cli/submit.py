@@ -34,13 +34,13 @@ def command(file: Path | None, **options: Any) -> int:
     The run is opened in the history; `proctor collect` puts the results there. Nobody watches the
     run meanwhile, so that neither a budget nor a number of errors ends it.
     """
-    from proctor import codec
     from proctor.cli.outcome import prints_aside
-    from proctor.connections import hidden, mailbox
-    from proctor.dispatch import submit
-    from proctor.lookback import open_history
+    from proctor.models.connect import hidden, mailbox
+    from proctor.records import codec
     from proctor.records.mail import EvalRequest
-    from proctor.registry import Registry
+    from proctor.wiring.dispatch import submit
+    from proctor.wiring.open_history import open_history
+    from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
     with prints_aside(options["as_json"]):

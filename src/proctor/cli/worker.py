@@ -56,14 +56,15 @@ def command(file: Path | None, **options: Any) -> int:
     the request is left to another worker. On SIGTERM or Ctrl-C it finishes what it runs and
     returns the rest; a second one drops that too.
     """
-    from proctor import bridge, codec
-    from proctor.connections import mailbox
-    from proctor.fleet.inbox import Until
-    from proctor.fleet.worker import Post, Worker, worker_name
-    from proctor.prepare import prepare_setup
+    from proctor.core import bridge
+    from proctor.distributed.inbox import Until
+    from proctor.distributed.worker import Post, Worker, worker_name
+    from proctor.models.connect import mailbox
+    from proctor.records import codec
     from proctor.records.mail import EvalRequest
     from proctor.records.trial import EvalResult
-    from proctor.registry import Registry
+    from proctor.wiring.prepare import prepare_setup
+    from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
     found = loaded(file, options, registry, ("target", "evaluator")).evaluation

@@ -16,10 +16,10 @@ from proctor.comparison.sides import (
     clusters_of,
 )
 from proctor.comparison.verdicts import TIMES_APART, WORTH, adjusted, in_family, smallest_worth
-from proctor.fields.direction import higher_is_better
+from proctor.core.stats.descriptive import mean
 from proctor.records.comparison import Interval, MetricDelta
+from proctor.records.fields.numbers import higher_is_better
 from proctor.records.wording import Kind
-from proctor.statistics.moments import mean
 
 Deltas = dict[str, MetricDelta]
 Pair = tuple[Side, Side]

@@ -10,18 +10,20 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from proctor.statistics.clusters import clustered_groups, clustered_pairs
-from proctor.statistics.differences import (
+from proctor.core.stats.descriptive import mean
+from proctor.core.stats.differences import (
     Student,
     chance_of_pairs,
+    difference_interval,
     difference_of,
     differences,
     is_binary,
+    paired_interval,
     student_of,
     welch,
 )
-from proctor.statistics.effects import effect_of, effect_of_pairs
-from proctor.statistics.intervals import (
+from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of, effect_of_pairs
+from proctor.core.stats.intervals import (
     Interval,
     clustered_mean_interval,
     effective_clusters,
@@ -30,10 +32,8 @@ from proctor.statistics.intervals import (
     too_few_clusters,
     wilson_interval,
 )
-from proctor.statistics.moments import mean
-from proctor.statistics.permutations import sign_test
-from proctor.statistics.power import variance_of_flips
-from proctor.statistics.proportions import difference_interval, paired_interval
+from proctor.core.stats.permutations import sign_test
+from proctor.core.stats.power import variance_of_flips
 
 MCNEMAR = "exact McNemar test"
 

@@ -13,13 +13,13 @@ from proctor.comparison.deltas import evidence_of
 from proctor.comparison.evidence import interval_of
 from proctor.comparison.sides import Numbers, Side, clusters_of
 from proctor.comparison.verdicts import LEVEL, TIMES_APART
+from proctor.core.stats.descriptive import mean
+from proctor.core.stats.differences import ROUNDING
+from proctor.core.stats.effects import holm
+from proctor.core.stats.intervals import too_few_clusters
+from proctor.core.stats.ranks import chances_of_best
 from proctor.errors import ConfigError, nearest
-from proctor.records.ranking import Order, RankedPlace, Ranking
-from proctor.statistics.corrections import holm
-from proctor.statistics.differences import ROUNDING
-from proctor.statistics.intervals import too_few_clusters
-from proctor.statistics.moments import mean
-from proctor.statistics.ranks import chances_of_best
+from proctor.records.comparison import Order, RankedPlace, Ranking
 
 NOT_ALIKE = "They have not the same samples"
 

@@ -5,16 +5,39 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
+from typing import Any
 
 import msgspec
 
-from proctor.comparison.readings import Reading
 from proctor.comparison.totals import total_shares
 from proctor.records.comparison import also_known_as
+from proctor.records.fields.numbers import as_number
 from proctor.records.results import Figures, Results
-from proctor.records.rubric_scores import TOTAL_SCORE
+from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
+
+
+class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One number of one trial: of which sample, in which epoch; None where there is none.
+
+    >>> Reading("1", 0, 450.0).value
+    450.0
+    """
+
+    sample_id: str
+    epoch: int
+    value: float | None = None
+
+    @classmethod
+    def of(cls, sample_id: str, epoch: int, value: Any) -> Reading:
+        """A reading of any value: a boolean is 0 or 1, what is no finite number is missing.
+
+        >>> Reading.of("1", 0, True).value, Reading.of("1", 0, "four").value
+        (1.0, None)
+        """
+        return cls(sample_id, epoch, as_number(value))
+
 
 # By metric, then by sample: one number each, the mean of the sample's epochs.
 Numbers = dict[str, float]

@@ -8,7 +8,7 @@ import msgspec
 
 from proctor.records.comparison import NOT_COMPARABLE, Interval, MetricDelta
 from proctor.records.results import NAN, Figures
-from proctor.records.rubric_scores import DIGITS, TOTAL_SCORE, Ends, columns_in, weighted_mean
+from proctor.records.rubric import DIGITS, TOTAL_SCORE, Ends, columns_in, weighted_mean
 from proctor.records.run import RunMetadata
 
 # What a total is compared as: then it is a score like any other.

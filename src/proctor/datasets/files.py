@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from proctor.core.resources import describe_byte, how_to_convert, open_gzip
 from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError
-from proctor.gzip_reader import open_gzip
-from proctor.utf8 import describe_byte, how_to_convert
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from proctor.datasets.faults import Fault, Refuse, SharedLine, Unfit, shortened
 from proctor.datasets.files import not_utf8, open_data
+from proctor.datasets.iterator import FileStream
 from proctor.datasets.jsonl import NotANumber, read_record, refuse_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
 from proctor.datasets.record import RecordReader, Rules
-from proctor.datasets.stream import FileStream
 from proctor.errors import SHOWN_AT_MOST, nearest
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample

@@ -12,9 +12,9 @@ import msgspec
 from proctor.datasets.duplicate_keys import find_repeated_keys, may_repeat_keys
 from proctor.datasets.faults import Fault, Refuse, Unfit, found
 from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
+from proctor.datasets.iterator import FileStream
 from proctor.datasets.mapping import MappedKeys
 from proctor.datasets.record import RecordReader, Rules
-from proctor.datasets.stream import FileStream
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, metadata_faults
 

@@ -9,9 +9,9 @@ import msgspec
 
 from proctor.datasets.iterator import IteratorDataset
 from proctor.errors import DatasetError
-from proctor.fields.context import BASELINE
-from proctor.fields.view import RECORDED
 from proctor.ports import SampleSource
+from proctor.records.fields.context import BASELINE
+from proctor.records.fields.view import RECORDED
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 

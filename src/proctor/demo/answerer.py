@@ -7,16 +7,119 @@ and lets rare words weigh more. The evaluation beside this file tells how much t
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import msgspec
 
-from proctor import codec, resources
-from proctor.demo.bm25 import Bm25
-from proctor.demo.terms import terms, words
+from proctor.core import resources
 from proctor.errors import TargetError, nearest
+from proctor.records import codec
+
+SATURATION, LENGTH_SHARE = 1.2, 0.75  # known as k1 and b, at their usual values
+
+
+class Bm25:
+    """Some documents, each a list of terms, made ready to be compared with questions.
+
+    Rare terms weigh more; a term said again and again counts ever less; long documents, which
+    hold more of everything, are held back. `rarity` may come from a greater set of documents.
+
+    >>> index = Bm25([["red", "planet"], ["blue", "planet"]])
+    >>> index.best(["blue", "planet"])
+    1
+    """
+
+    def __init__(
+        self, documents: Sequence[Sequence[str]], rarity: Mapping[str, float] | None = None
+    ) -> None:
+        self._counts = [Counter(document) for document in documents]
+        self._lengths = [len(document) for document in documents]
+        self._mean_length = sum(self._lengths) / len(documents)
+        self.rarity = _rarity(self._counts) if rarity is None else rarity
+
+    def best(self, asked: Sequence[str]) -> int:
+        """The number of the document that fits best; the first of equals."""
+        return max(range(len(self._counts)), key=lambda number: self.score(asked, number))
+
+    def score(self, asked: Sequence[str], number: int) -> float:
+        """How well one document fits: 0 if it has none of the terms, with no upper end."""
+        counts, length = self._counts[number], self._lengths[number] / self._mean_length
+        dampening = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
+        return sum(
+            self.rarity[term] * counts[term] * (SATURATION + 1) / (counts[term] + dampening)
+            for term in asked
+            if term in counts
+        )
+
+    def covered(self, asked: Sequence[str], number: int) -> float:
+        """The share of the question, by weight, that one document has terms for.
+
+        >>> Bm25([["red", "planet"], ["blue", "planet"]]).covered(["red", "planet"], 0)
+        1.0
+        """
+        rarest = max(self.rarity.values())
+        weights = [self.rarity.get(term, rarest) for term in asked]
+        known = [term in self._counts[number] for term in asked]
+        met = sum(weight for weight, is_known in zip(weights, known, strict=True) if is_known)
+        return met / sum(weights) if weights else 0.0
+
+
+def _rarity(counts: Sequence[Counter[str]]) -> dict[str, float]:
+    """How much each term tells: the fewer documents hold it, the more."""
+    holding = Counter(term for count in counts for term in count)
+    return {
+        term: math.log(1 + (len(counts) - held + 0.5) / (held + 0.5))
+        for term, held in holding.items()
+    }
+
+
+ENDINGS = {"ies": "y", "'s": "", "ing": "", "ed": "", "es": "", "s": ""}
+
+
+def words(text: str) -> list[str]:
+    """All words and numbers of a text, in small letters.
+
+    >>> words("Halley's Comet, 1986")
+    ["halley's", 'comet', '1986']
+    """
+    return re.findall(r"[a-z]+(?:'[a-z]+)?|\d+(?:[.,]\d+)*", text.lower())
+
+
+STOP_WORDS = frozenset(
+    words(
+        "a about after all an and are as at be been by can could did do does for from had has have "
+        "he her his how in into is it its many much of on one only or our so than that the their "
+        "them there they this to us was we were what when where which who whom whose why will with"
+    )
+)
+
+
+def terms(text: str) -> list[str]:
+    """The words that tell what a text is about, each brought to its stem.
+
+    >>> terms("Who discovered the moons?")
+    ['discover', 'moon']
+    """
+    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+
+
+def stem(word: str) -> str:
+    """A word without its common endings, so that its forms meet.
+
+    >>> [stem(word) for word in ("name", "names", "named", "bodies", "body", "mass")]
+    ['nam', 'nam', 'nam', 'body', 'body', 'mass']
+    """
+    if word.endswith("ss"):
+        return word
+    for ending, instead in ENDINGS.items():
+        if word.endswith(ending) and len(word) >= len(ending) + 3:
+            return word.removesuffix(ending) + instead
+    return word.removesuffix("e") if len(word) > 3 else word
+
 
 UNKNOWN = "I don't know"
 TITLE_WEIGHT = 3  # a title counts as if the text said it three times more

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from proctor.engine.plan import Plan
-from proctor.fields.view import SeenTrial, seen
 from proctor.ports import AttachedEvaluator
+from proctor.records.fields.view import SeenTrial, seen
 from proctor.records.run import RunOptions
 from proctor.records.trial import Configuration, Trial
 

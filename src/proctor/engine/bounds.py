@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import codec, extras, sessions
+from proctor.core import optional as extras
+from proctor.core.isolation import UserCall
+from proctor.core.threads import Threads
 from proctor.engine import limits
-from proctor.isolation import UserCall
+from proctor.records import codec
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
 from proctor.records.session import Session
 from proctor.records.trial import EvalResult, Failure, Trial
-from proctor.threads import Threads
+from proctor.sessions import current as sessions
 
 T = TypeVar("T")
 

@@ -9,13 +9,192 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import codec, sessions
-from proctor.clock import Clock
-from proctor.engine.replies import KeptReply, may_hold_messages
+from proctor.core.clock import Clock
+from proctor.records import codec
 from proctor.records.lossless import MARK, restored, restored_session, tagged, tagged_session
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
+from proctor.records.session import Message, Session, ToolCall
 from proctor.records.trial import Reply
+from proctor.sessions import current as sessions
+
+# Outputs of these types hold no messages.
+_PLAIN = frozenset((int, float, bool, bytes, type(None)))
+_JSON = ("[", "{")
+# Libraries whose objects are read where they are: their attributes are plain data.
+_LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
+_MOST_READ_AT_ONCE = 100_000
+NO_ANSWER = (
+    "the target returned messages that do not end with an answer of the assistant: the output is "
+    "None and evaluators of the output skip the sample. The messages are in raw_output and in the "
+    "session"
+)
+
+
+class KeptReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reply as the cache keeps it.
+
+    `unread` is True where the output is what the target returned and may hold messages: `session`
+    is then what was recorded during the call, and `read_reply` still has to look at the output.
+    `is_own` is True where the target itself gave the session or the raw output.
+    """
+
+    unread: bool = False
+    is_own: bool = False
+
+
+def may_hold_messages(returned: Any) -> bool:
+    """False for what certainly holds no messages: numbers, and texts that are not JSON.
+
+    >>> may_hold_messages("Paris"), may_hold_messages(3), may_hold_messages([])
+    (False, False, True)
+    """
+    kind = type(returned)
+    # Not isinstance, which asks the object itself for its class.
+    if kind is not str and issubclass(kind, Reply):
+        if issubclass(kind, KeptReply):
+            return bool(returned.unread)
+        if returned.session is not None:
+            return False
+        returned = returned.output
+        kind = type(returned)
+    # Of texts, only the JSON that LangChain writes is looked at.
+    return kind not in _PLAIN and (kind is not str or returned[:1] in _JSON)
+
+
+def is_data(returned: Any) -> bool:
+    """True for plain data and objects of known libraries, which nothing of the user's reads.
+
+    >>> is_data({"messages": [{"role": "user"}]}), is_data({"messages": [object()]})
+    (True, False)
+    """
+    waiting = [returned.output if issubclass(type(returned), Reply) else returned]
+    for _ in range(_MOST_READ_AT_ONCE):
+        if not waiting:
+            return True
+        item = waiting.pop()
+        kind = type(item)
+        if kind is dict:
+            waiting.extend(item.values())
+        elif kind is list or kind is tuple:
+            waiting.extend(item)
+        elif kind is not str and kind not in _PLAIN and not _is_of_library(kind):
+            return False
+    return False
+
+
+def _is_of_library(kind: type) -> bool:
+    return str(kind.__module__).partition(".")[0] in _LIBRARIES
+
+
+def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
+    """What a target returned; where it is a conversation, with its session and its last answer.
+
+    The output is None if the conversation does not end with an answer: the words of the user and
+    of tools must not be judged as the agent's. It stays as it is if the sample expects a
+    conversation: then the messages are what is to be judged. So does a state, a mapping with more
+    than messages, if the sample expects a mapping. A `Reply` that has a session is left alone.
+
+    >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
+    >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
+    >>> reply.output, len(reply.session), reply.raw_output == {"messages": chat}
+    ('Hello!', 2, True)
+    """
+    if not may_hold_messages(returned):
+        return returned
+    output = returned.output if issubclass(type(returned), Reply) else returned
+    live = sessions.current_session()
+    if issubclass(type(returned), KeptReply):
+        live = returned.session
+        returned = msgspec.structs.replace(returned, unread=False)
+    try:
+        return _with_conversation(returned, output, sample, live)
+    except Exception as error:  # objects of other libraries may raise anything
+        sessions.warn(
+            "the messages in an output could not be read, so there is no session: "
+            f"{type(error).__name__}: {error}"
+        )
+        return returned
+
+
+def _choices_of(output: Any) -> Any:
+    """The choices of a response, as OpenAI calls several answers to one question."""
+    if isinstance(output, Mapping):
+        return output.get("choices")
+    return getattr(output, "choices", None)
+
+
+def _with_conversation(
+    returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None
+) -> Any:
+    from proctor.sessions.importers.conversation import (
+        add_missing,
+        holds_messages,
+        read_conversation,
+    )
+
+    found = read_conversation(output, sample.input)
+    if found is None:
+        return returned
+    is_recorded = live is not None and len(live) > 0
+    session = add_missing(live, found.session) if is_recorded and live else found.session
+    reply = returned if isinstance(returned, Reply) else Reply(output)
+    usage = reply.usage
+    if usage is None and (live is None or live.known_usage() is None):
+        usage = session.known_usage()
+    # A lone answer says nothing of what came before it: which tools were called is not known.
+    is_known = is_recorded or not _is_lone_answer(session)
+    if not is_known and reply.session is None:
+        # The trial has no session then, so this is where the end of the answer is known.
+        sessions.note_cut_off(session)
+    if isinstance(choices := _choices_of(output), list) and len(choices) > 1:
+        sessions.warn(
+            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), "
+            "or return the choice that is meant"
+        )
+    reply = msgspec.structs.replace(reply, session=session if is_known else None, usage=usage)
+    if holds_messages(sample.expected):
+        return reply
+    if _is_state_expected(sample.expected, output, found.answer):
+        return reply
+    if not found.has_answer:
+        sessions.warn(NO_ANSWER)
+    return msgspec.structs.replace(reply, output=found.answer, raw_output=output)
+
+
+def _is_lone_answer(session: Session) -> bool:
+    """True if a session holds nothing but what the assistant said in the end."""
+    for event in session:
+        if isinstance(event, ToolCall):
+            return False
+        if isinstance(event, Message) and event.role != "assistant":
+            return False
+    return True
+
+
+def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
+    """True if a state is to be judged rather than the answer in it; else warns of its other keys.
+
+    An answer that may be JSON is what a mapping is compared with, unless the state has its keys.
+    """
+    from proctor.sessions.importers.conversation import names_in, names_to_look_up
+
+    names = names_in(output)
+    if not names:
+        return False
+    others = names_to_look_up(names, output)
+    if isinstance(expected, Mapping):
+        may_be_json = isinstance(answer, str) and "{" in answer
+        if any(name in expected for name in names) or (others and not may_be_json):
+            return True
+    if others:
+        paths = ", ".join(f"output.{name}" for name in others)
+        sessions.warn(
+            "the target returns messages and other keys: the output is the last message. The "
+            f"other keys are at the paths {paths}, and everything is in raw_output"
+        )
+    return False
+
 
 K = TypeVar("K", bound=KeptReply)
 
@@ -99,7 +278,7 @@ def _was_read(reply: KeptReply) -> bool:
 
 def _tells_the_same(returned: Any, reply: KeptReply) -> bool:
     """True if the messages of an object are also in what JSON gives back of it."""
-    from proctor.importers.conversation import is_told_as_data
+    from proctor.sessions.importers.conversation import is_told_as_data
 
     if not reply.unread:
         return True

@@ -8,14 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from proctor.clock import Clock
+from proctor.core.clock import Clock
+from proctor.core.isolation import hide, settle_abandoned
 from proctor.engine.ledger import Ledger
 from proctor.engine.limits import Deadlines, RunningJob, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner, cancelled_worker
 from proctor.errors import StopRun
-from proctor.isolation import hide, settle_abandoned
 from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
@@ -34,7 +34,7 @@ Hear = Callable[[EvalResult], str | None]
 class Crew:
     """A fixed number of workers, each of which takes one job after the other.
 
-    User code runs in tasks of its own (`proctor.isolation`), so nothing that it does to its task
+    User code runs in tasks of its own (`core.isolation`), so nothing that it does to its task
     reaches a worker; a worker that ends all the same leaves an error result and is replaced.
 
     `stopped` says why no further job was begun, `cause` which result was the reason, `told` what

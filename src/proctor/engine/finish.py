@@ -8,10 +8,9 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.errors import EvaluatorError
-from proctor.metrics.fields import FIELD
-from proctor.metrics.judges import constant_judges, local_judges
+from proctor.metrics.estimates import FIELD
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.skips import evaluators_without_verdicts
+from proctor.metrics.warnings import constant_judges, evaluators_without_verdicts, local_judges
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport

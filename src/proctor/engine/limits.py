@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from proctor.isolation import UserCall
+from proctor.core.isolation import UserCall
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
-from proctor.records.positions import Positions
+from proctor.records.order import Positions, drawn
 from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
@@ -83,15 +82,6 @@ def samples_in_turn(plan: Plan) -> Iterable[Numbered]:
     if seed is None:
         return islice(numbered, limit)
     return sorted(numbered, key=lambda one: drawn(seed, one[1].id))[:limit]
-
-
-def drawn(seed: int, sample_id: str) -> bytes:
-    """What samples are sorted by in the order that a seed draws: it takes nothing but their ids.
-
-    >>> sorted(["a", "b", "c", "d"], key=lambda name: drawn(7, name))
-    ['d', 'c', 'b', 'a']
-    """
-    return hashlib.blake2b(f"{seed} {sample_id}".encode(), digest_size=16).digest()
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

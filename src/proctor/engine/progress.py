@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.clock import Clock
+from proctor.core.clock import Clock
+from proctor.core.isolation import outside_task
 from proctor.engine.limits import Slot
-from proctor.fields.view import field_values
-from proctor.isolation import outside_task
 from proctor.ports import ProgressCallback
+from proctor.records.fields.view import field_values
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus
 from proctor.records.score import Score
 from proctor.records.trial import OUTCOMES, Outcome, Trial

@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from proctor import lifetimes, sessions
-from proctor.asking.conditions import Conditions, conditions
-from proctor.asking.spending import Spending
-from proctor.clock import Clock
+from proctor.core import lifetimes
+from proctor.core.clock import Clock
+from proctor.core.process_exit import exit_blocked
+from proctor.core.redaction.redact import Redaction
+from proctor.core.threads import Threads
 from proctor.engine.crew import Crew, Hear, failure_of
 from proctor.engine.finish import finish
 from proctor.engine.ledger import Ledger
@@ -25,13 +26,13 @@ from proctor.engine.progress import Progress
 from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
 from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
+from proctor.models.asking import Conditions, conditions
+from proctor.models.spending import Spending
 from proctor.ports import History, Metric, ResultWriter, RunView
-from proctor.process_exit import exit_blocked
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
 from proctor.records.trial import EvalResult, Verdict
-from proctor.redaction.storing import Redaction
-from proctor.threads import Threads
+from proctor.sessions import current as sessions
 
 Watch = Callable[[RunView], AbstractContextManager[object]]
 OpenRunner = Callable[[Threads, ResultWriter], AbstractAsyncContextManager[Runner]]

@@ -13,28 +13,79 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from proctor import sessions, stopwatch
-from proctor.asking.conditions import conditions
-from proctor.clock import Clock
+from proctor.core import stopwatch
+from proctor.core.clock import Clock
+from proctor.core.isolation import UserCall, outside_task, without_task
+from proctor.core.private_copy import private_copies
+from proctor.core.threads import Threads
 from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
 from proctor.engine.bounds import Bounds
-from proctor.engine.cache import CachedReply, Call, OutputCache
+from proctor.engine.cache import (
+    CachedReply,
+    Call,
+    OutputCache,
+    is_data,
+    may_hold_messages,
+    read_reply,
+)
 from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.replies import is_data, may_hold_messages, read_reply
-from proctor.engine.retry import is_worth_it, wait_before
 from proctor.errors import StopRun
 from proctor.evaluators.verdict import as_error
-from proctor.isolation import UserCall, outside_task, without_task
+from proctor.models.asking import conditions
 from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
-from proctor.private_copy import private_copies
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
-from proctor.threads import Threads
+from proctor.sessions import current as sessions
+
+LONGEST_WAIT = 60.0
+PASSING_STATUS = (408, 425, 429)
+
+
+def is_worth_it(error: BaseException) -> bool:
+    """True for errors that may pass by themselves: connections, and what says so of itself
+    (`retryable`, or an HTTP `status_code` of 408, 425, 429 or 5xx).
+
+    >>> is_worth_it(ConnectionResetError()), is_worth_it(ValueError())
+    (True, False)
+    """
+    try:
+        answers = (getattr(error, "retryable", None), _status_is_worth_it(error))
+    except Exception:
+        # An attribute of the user's own exception failed.
+        return False
+    for told in answers:
+        if isinstance(told, bool):
+            return told
+    return isinstance(error, ConnectionError | TimeoutError)
+
+
+def wait_before(attempt: int, base: float, error: BaseException, chance: random.Random) -> float:
+    """Seconds to wait before the next attempt: doubling, with jitter, and never under Retry-After.
+
+    >>> 0.5 <= wait_before(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
+    True
+    """
+    longest = min(LONGEST_WAIT, base * 2 ** (attempt - 1))
+    jittered = chance.uniform(longest / 2, longest)
+    try:
+        asked = getattr(error, "retry_after", None)
+    except Exception:
+        return jittered
+    if isinstance(asked, int | float) and math.isfinite(asked):
+        return max(jittered, min(asked, LONGEST_WAIT))
+    return jittered
+
+
+def _status_is_worth_it(error: BaseException) -> bool | None:
+    """What the HTTP status says that clients of model providers put on their errors."""
+    status = getattr(error, "status_code", None)
+    return status in PASSING_STATUS or status >= 500 if isinstance(status, int) else None
+
 
 # Inputs of these types cannot be changed by a target.
 _UNCHANGEABLE = frozenset((str, int, float, bool, bytes, type(None)))

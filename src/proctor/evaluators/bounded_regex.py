@@ -16,7 +16,7 @@ import sys
 import threading
 from typing import Literal
 
-from proctor import resources
+from proctor.core import resources
 from proctor.errors import EvaluatorError
 from proctor.evaluators.verdict import shown
 

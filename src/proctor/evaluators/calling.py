@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from proctor import sessions
+from proctor.core.isolation import is_interrupt
+from proctor.core.private_copy import private_copies
 from proctor.errors import StopRun
 from proctor.evaluators.evidence import Evidence
 from proctor.evaluators.verdict import as_error, as_score
-from proctor.fields.context import FieldContext
-from proctor.fields.path import OUTPUT
-from proctor.fields.view import Field, SeenTrial, context_of
-from proctor.isolation import is_interrupt
-from proctor.private_copy import private_copies
+from proctor.records.fields.context import FieldContext
+from proctor.records.fields.path import OUTPUT
+from proctor.records.fields.view import Field, SeenTrial, context_of
 from proctor.records.score import IS_BASELINE, NOT_LAST, Score
 from proctor.records.session import SessionView
 from proctor.records.trial import Trial
+from proctor.sessions import current as sessions
 
 NO_EXPECTED = "the sample has no expected value"
 NO_ANSWER = (

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from proctor.core.identity import examine, identity_of
 from proctor.errors import EvaluatorError, nearest
-from proctor.evaluators.attach import Attached, Mode, attach
+from proctor.evaluators.attached import Attached, Mode, attach
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
 from proctor.evaluators.verdict import as_error, as_score
-from proctor.identity import examine, identity_of
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import (
@@ -299,7 +299,7 @@ def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:
 
 async def score_later(part: Attached, trial: Trial) -> Score:
     """The score of any evaluator to be awaited, in a thread if it may block."""
-    from proctor.threads import in_thread
+    from proctor.core.threads import in_thread
 
     if part.mode == "thread":
         return await in_thread(part.score, trial)  # type: ignore[no-any-return]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judging.scale import (
+from proctor.evaluators.judges.criteria import Temperature, asking, check_terms, connected
+from proctor.evaluators.judges.scale import (
     PASS_AT,
     PASSING_RATINGS,
     RATING_VALUES,
@@ -22,13 +23,12 @@ from proctor.evaluators.judging.scale import (
     Rating,
     numbers,
 )
-from proctor.evaluators.judging.terms import Temperature, asking, check_terms, connected
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model
 
 if TYPE_CHECKING:
-    from proctor.evaluators.judging.judge import Judge
-    from proctor.evaluators.judging.rubric import RubricJudge
+    from proctor.evaluators.judges.judge import Judge
+    from proctor.evaluators.judges.rubric import RubricJudge
 
 __all__ = [
     "PASSING_RATINGS",
@@ -80,7 +80,7 @@ def llm_judge(
     >>> llm_judge(kind, "Is it polite?")("Good morning!").value
     0.75
     """
-    from proctor.evaluators.judging.judge import Judge, View
+    from proctor.evaluators.judges.judge import Judge, View
 
     where = "llm_judge"
     check_terms(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
@@ -120,8 +120,8 @@ def quality_score(
 
     It looks at correctness, completeness, clarity and use, in this order.
     """
-    from proctor.evaluators.judging.judge import Judge, View
-    from proctor.evaluators.judging.templates import shipped
+    from proctor.evaluators.judges.judge import Judge, View
+    from proctor.evaluators.judges.templates import shipped
 
     where = "quality_score"
     check_terms(where, min_score, samples=samples, max_tokens=max_tokens)
@@ -159,9 +159,9 @@ def rubric_evaluation(
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion by
     itself. A criterion without a verdict is left out of the mean and named.
     """
-    from proctor.evaluators.judging.criteria import rubric_of
-    from proctor.evaluators.judging.judge import View
-    from proctor.evaluators.judging.rubric import RubricJudge
+    from proctor.evaluators.judges.criteria import rubric_of
+    from proctor.evaluators.judges.judge import View
+    from proctor.evaluators.judges.rubric import RubricJudge
 
     where = "rubric_evaluation"
     check_terms(where, threshold, max_tokens=max_tokens)
@@ -199,7 +199,7 @@ def _evaluator(
 
 
 def _template(prompt: Any, key: str, known: tuple[str, ...], where: str) -> Any:
-    from proctor.evaluators.judging.templates import chosen
+    from proctor.evaluators.judges.templates import chosen
 
     return chosen(prompt, key, known, where)
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
+from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, nearest
 from proctor.evaluators.evidence import SESSION_MARK, shape_of
 from proctor.evaluators.options import ParameterInfo, options_of_factory, options_of_function
 from proctor.evaluators.verdict import shown
-from proctor.identity import name_of
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
@@ -233,7 +233,7 @@ def settled(score: Any) -> Any:
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return score
-    from proctor import bridge
+    from proctor.core import bridge
 
     return bridge.run(score)
 

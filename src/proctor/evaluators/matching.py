@@ -11,13 +11,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor import codec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.plain_values import composed, exact, number_of, plain_value, same_number
-from proctor.evaluators.references import best_score, items_of, text_references
+from proctor.evaluators.plain_values import (
+    best_score,
+    composed,
+    exact,
+    items_of,
+    number_of,
+    plain_value,
+    same_number,
+    text_references,
+)
 from proctor.evaluators.verdict import shown
+from proctor.records import codec
 from proctor.records.numbers import is_number
 from proctor.records.sample import kind_of
 from proctor.records.score import Score

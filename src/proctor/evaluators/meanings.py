@@ -5,16 +5,38 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from operator import mul
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from proctor import connections, sessions
-from proctor.asking.remembered import Remembered, shared
+from proctor.core.threads import in_thread
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.language import INSTEAD, first_unreadable, symbols_in
+from proctor.models import connect as connections
+from proctor.models.embed import Remembered, shared
 from proctor.ports import Embedder
+from proctor.sessions import current as sessions
+
+Found = TypeVar("Found")
+Given = TypeVarTuple("Given")
+
+# Texts of fewer characters are done with before a thread has begun.
+SMALL = 10_000
+
+
+async def aside(size: int, function: Callable[[Unpack[Given]], Found], *args: *Given) -> Found:
+    """Call a function, in a thread if there are many characters to go through.
+
+    >>> import asyncio
+    >>> asyncio.run(aside(2, len, "ab"))
+    2
+    """
+    if size < SMALL:
+        return function(*args)
+    found: Found = await in_thread(function, *args)
+    return found
+
 
 LOCAL, LEXICAL = "local:minilm", "lexical"
 NO_MEANINGS = (
@@ -199,7 +221,7 @@ def _of_length_1(vector: Vector) -> list[float]:
 def _nearest_at_hand() -> str:
     """The local model if it can be used, else the comparison of letters."""
     # Whoever names an embedder, or only reads the catalogue, does not wait for it.
-    from proctor import weights
+    from proctor.models import weights
 
     there = weights.find("minilm") is not None and importlib.util.find_spec("numpy") is not None
     return LOCAL if there else LEXICAL

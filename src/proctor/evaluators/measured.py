@@ -9,7 +9,7 @@ from typing import Any
 from proctor.errors import EvaluatorError
 from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
-from proctor.fields.context import Delta, FieldContext
+from proctor.records.fields.context import Delta, FieldContext
 from proctor.records.numbers import is_number
 from proctor.records.score import Score
 

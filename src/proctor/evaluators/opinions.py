@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor import codec
+from proctor.core.identity import identity_of
 from proctor.errors import CallFailed, EvaluatorError
-from proctor.evaluators.attach import Attached
+from proctor.evaluators.attached import Attached
 from proctor.evaluators.combination import parts_of, uncovered_by
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model, data_of
-from proctor.identity import identity_of
+from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
@@ -41,7 +41,7 @@ def panel(
     >>> score.value, score.passed, score.details["agreement"]
     (0.5, False, 0.0)
     """
-    from proctor.evaluators.judging.panel import RULES, panel_score
+    from proctor.evaluators.judges.panel import RULES, panel_score
 
     if rule not in RULES:
         raise EvaluatorError(
@@ -73,17 +73,17 @@ def prefer(
     win is 1, a loss 0; a tie, or a judge that changes its mind with the order, is 0.5. It passes
     unless it loses; with `win_required` only if it wins. `ties` lets the judge call them equal.
     """
-    from proctor.connections import provider
-    from proctor.evaluators.judging.judge import failed
-    from proctor.evaluators.judging.opinion import usage_data
-    from proctor.evaluators.judging.pairwise import (
+    from proctor.evaluators.judges.judge import failed
+    from proctor.evaluators.judges.opinion import usage_data
+    from proctor.evaluators.judges.pairwise import (
         BETTER,
         PREFERENCE,
         Comparison,
         compare,
         summary_of,
     )
-    from proctor.evaluators.judging.templates import shipped
+    from proctor.evaluators.judges.templates import shipped
+    from proctor.models.connect import provider
 
     model = provider(adapter)
     template = shipped("prefer")
@@ -124,7 +124,7 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
     passes is shown to it once more without the praise: one that `passes_anyway` tells nothing, so
     give an `answer` that is bad by the judge's criterion.
     """
-    from proctor.evaluators.judging.canary import BAD_ANSWER, canary_score
+    from proctor.evaluators.judges.canary import BAD_ANSWER, canary_score
 
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise EvaluatorError(
@@ -146,7 +146,7 @@ def with_canaries(evaluators: Sequence[Attached], every: int) -> tuple[Attached,
 
     They stay what they are, as data too: a canary changes no score.
     """
-    from proctor.evaluators.judging.canary import canary_score
+    from proctor.evaluators.judges.canary import canary_score
 
     return tuple(
         Attached(one.spec, "async", canary_score(one, every), one.needs)

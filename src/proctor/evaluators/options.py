@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from proctor import codec
+from proctor.core.identity import address_in
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.evidence import Shape, signature_of
-from proctor.identity import address_in
+from proctor.records import codec
 from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
 

@@ -13,7 +13,7 @@ from proctor.evaluators.measured import (
     number,
     within,
 )
-from proctor.fields.context import FieldContext
+from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from proctor import codec
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.measured import (
     NO_BASELINE,
@@ -18,9 +17,9 @@ from proctor.evaluators.measured import (
 )
 from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
-from proctor.fields.context import Delta, FieldContext
-from proctor.fields.direction import higher_is_better
-from proctor.fields.numbers import as_number
+from proctor.records import codec
+from proctor.records.fields.context import Delta, FieldContext
+from proctor.records.fields.numbers import as_number, higher_is_better
 from proctor.records.numbers import is_number
 from proctor.records.score import Score
 

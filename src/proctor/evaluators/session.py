@@ -6,21 +6,25 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-from proctor import importing
+from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.calling import NO_SESSION
 from proctor.evaluators.evidence import SESSION_OPTIONAL
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.matching import json_subset
-from proctor.evaluators.sequences import ArgumentRule, SequenceMode, Terms, compared, wanted_of
 from proctor.evaluators.tool_calls import (
+    ArgumentRule,
     Seen,
+    SequenceMode,
     SessionCheck,
+    Terms,
     calls_of,
+    compared,
     if_recorded,
     names_of,
     read,
     view_of,
+    wanted_of,
 )
 from proctor.evaluators.verdict import shown
 from proctor.records.score import Score

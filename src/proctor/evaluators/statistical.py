@@ -13,24 +13,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor import codec
-from proctor.errors import EvaluatorError
-from proctor.evaluators.marking import evaluator
-from proctor.evaluators.measured import NO_BASELINE, falling, limits, number, within
-from proctor.evaluators.plain_values import plain_value
-from proctor.evaluators.verdict import shown
-from proctor.fields.context import FieldContext
-from proctor.records.numbers import is_fraction, is_number
-from proctor.records.score import Score
-from proctor.statistics.differences import (
+from proctor.core.stats.differences import (
     Difference,
     TestMethod,
     difference_of,
     differences,
     spread,
 )
-from proctor.statistics.effects import effect_of, effect_of_pairs
-from proctor.statistics.permutations import Direction
+from proctor.core.stats.effects import effect_of, effect_of_pairs
+from proctor.core.stats.permutations import Direction
+from proctor.errors import EvaluatorError
+from proctor.evaluators.marking import evaluator
+from proctor.evaluators.measured import NO_BASELINE, falling, limits, number, within
+from proctor.evaluators.plain_values import plain_value
+from proctor.evaluators.verdict import shown
+from proctor.records import codec
+from proctor.records.fields.context import FieldContext
+from proctor.records.numbers import is_fraction, is_number
+from proctor.records.score import Score
 
 
 class Numbers(NamedTuple):

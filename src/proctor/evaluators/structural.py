@@ -9,7 +9,6 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from proctor import codec
 from proctor.evaluators.formats.fault import without_fence
 from proctor.evaluators.formats.json_text import read, unwritable
 from proctor.evaluators.formats.schema import (
@@ -21,6 +20,7 @@ from proctor.evaluators.formats.schema import (
     undecided,
 )
 from proctor.evaluators.marking import evaluator, made
+from proctor.records import codec
 from proctor.records.score import Score
 
 NO_OUTPUT = "the output is None: the target returned nothing"

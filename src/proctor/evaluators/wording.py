@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor import resources
+from proctor.core import resources
 from proctor.evaluators.plain_values import plain_value
 
 Kind = Literal["function", "content", "number", "name", "speaker", "negation"]

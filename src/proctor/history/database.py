@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol
 
-from proctor import resources
+from proctor.core import resources
 from proctor.errors import HistoryError
 
 # Asks for rows and has all of them at once, so that nothing stays open between two questions.

@@ -12,9 +12,8 @@ import msgspec
 
 from proctor.errors import HistoryError, RunNotFound, UsageError, nearest
 from proctor.history.database import Ask
-from proctor.records.retention import Retention
-from proctor.records.run import RunMetadata
-from proctor.records.tags import check_tags
+from proctor.records.run import Retention, RunMetadata
+from proctor.records.sample import check_tags
 
 LATEST = "latest"
 PREFIX = "baseline:"

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from proctor import codec, sessions
-from proctor.codec import UNWRITABLE
+from proctor.records import codec
+from proctor.records.codec import UNWRITABLE
 from proctor.records.lossless import (
     MARK,
     restored_result,
@@ -22,6 +22,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Session, Usage
 from proctor.records.trial import EvalResult, Failure
+from proctor.sessions import current as sessions
 
 T = TypeVar("T")
 

@@ -5,28 +5,131 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from proctor import codec
+import msgspec
+
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
-from proctor.history import finding, run_rows
-from proctor.history.block import STORED, record_of, rows, without_errors
+from proctor.history import finding
+from proctor.history.block import (
+    RESULTS_A_BLOCK,
+    STORED,
+    Packed,
+    packer,
+    record_of,
+    rows,
+    without_errors,
+)
 from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Connection, Database, first_line
-from proctor.history.restoring import Restoration
-from proctor.history.run_rows import MetricTable, MetricTables
 from proctor.history.stored_results import StoredResults
 from proctor.history.writer import INSERT, GroupWriter
-from proctor.records.holdings import Holdings
-from proctor.records.positions import Positions
+from proctor.records import codec
+from proctor.records.metric import MetricValue
+from proctor.records.order import Positions
 from proctor.records.report import EvalReport
-from proctor.records.retention import Pruned, Retention
-from proctor.records.run import RunMetadata
-from proctor.records.trial import OUTCOMES
+from proctor.records.run import Holdings, Pruned, Retention, RunMetadata
+from proctor.records.trial import OUTCOMES, EvalResult
+
+
+class Restoration:
+    """Takes a run's results and metrics; a block at a time is in memory."""
+
+    def __init__(self, connection: Connection, run_key: int, run: RunMetadata) -> None:
+        self._connection = connection
+        self._run_key = run_key
+        self._pack = packer(run)
+        self._pending: list[Packed] = []
+
+    def add(self, position: int, result: EvalResult) -> None:
+        """Take a result at its place in the plan."""
+        self._pending.append(self._pack(position, result, result.verdict()))
+        if len(self._pending) >= RESULTS_A_BLOCK:
+            self.write()
+
+    def finish(
+        self,
+        metrics: Mapping[str, MetricValue],
+        by_configuration: Mapping[str, Mapping[str, MetricValue]],
+    ) -> None:
+        """Take what the run amounts to."""
+        tables = codec.encode({"metrics": metrics, "by_configuration": by_configuration})
+        self._connection.execute(
+            "UPDATE runs SET metrics = ? WHERE id = ?", (tables, self._run_key)
+        )
+
+    def write(self) -> None:
+        """Hand what was taken to the database."""
+        self._connection.executemany(INSERT, rows(self._run_key, self._pending))
+        self._pending = []
+
+
+MetricTable = Mapping[str, MetricValue]
+MetricTables = tuple[MetricTable, Mapping[str, MetricTable]]
+
+
+class _Metrics(msgspec.Struct):
+    metrics: dict[str, MetricValue] = {}
+    by_configuration: dict[str, dict[str, MetricValue]] = {}
+
+
+def tables_of(stored: bytes | None) -> MetricTables:
+    """Metrics as they were stored; none of a run that has not ended."""
+    try:
+        tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise HistoryError(
+            f"the history is damaged: the metrics of a run cannot be read ({error})",
+            fix="restore the history from a backup, or delete the run: proctor delete RUN",
+        ) from None
+    return tables.metrics, tables.by_configuration
+
+
+def values_of(run: RunMetadata) -> tuple[Any, ...]:
+    """A run as a row; what cannot be stored is refused before anything is."""
+    return run.run_id, run.name, run.status, finding.moment(run.started_at), encoded(run)
+
+
+def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
+    """Store a new run; gives the key under which its results go."""
+    (run_key,) = connection.execute(
+        "INSERT INTO runs (run_id, name, status, began, metadata) "
+        "VALUES (?, ?, ?, ?, ?) RETURNING id",
+        values,
+    ).fetchone()
+    describe(connection, run_key, run)
+    return int(run_key)
+
+
+def described(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
+    """What a run is found by: its tags, and the names of its evaluators and configurations."""
+    evaluators = {name for spec in run.evaluators for name in (spec.name, spec.uses)}
+    return run.tags, evaluators, {configuration.name for configuration in run.configurations}
+
+
+def describe(connection: Connection, run_key: int, run: RunMetadata) -> None:
+    """Store what a run is found by."""
+    tags, evaluators, configurations = described(run)
+    _insert(connection, "tags (run, key, value)", ((run_key, *tag) for tag in tags.items()))
+    _insert(connection, "evaluators (run, name)", ((run_key, name) for name in evaluators))
+    _insert(connection, "configurations (run, name)", ((run_key, name) for name in configurations))
+
+
+def _insert(connection: Connection, into: str, values: Iterable[tuple[Any, ...]]) -> None:
+    marks = ", ".join("?" * (into.count(",") + 1))
+    connection.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
+
+
+def encoded(metadata: RunMetadata) -> bytes:
+    """A run's metadata as JSON that can be read back: one bad value would hide the whole run."""
+    data = codec.encode(metadata)
+    codec.decode(data, RunMetadata, where=metadata.run_id)
+    return data
+
 
 # So many runs are asked for at once: a statement cannot have any number of values.
 ASKED_AT_ONCE = 500
@@ -44,9 +147,9 @@ class StoredRuns:
 
     def begin(self, metadata: RunMetadata) -> None:
         """Open a new run."""
-        values = run_rows.values_of(metadata)
+        values = values_of(metadata)
         with self._changing() as connection:
-            run_rows.begin(connection, values, metadata)
+            begin(connection, values, metadata)
 
     @contextlib.contextmanager
     def restoring(self, metadata: RunMetadata) -> Iterator[Restoration]:
@@ -54,9 +157,9 @@ class StoredRuns:
 
         Nobody sees the run before the block has ended, and others wait to write until then.
         """
-        values = run_rows.values_of(metadata)
+        values = values_of(metadata)
         with self._changing() as connection:
-            run_key = run_rows.begin(connection, values, metadata)
+            run_key = begin(connection, values, metadata)
             restored = Restoration(connection, run_key, metadata)
             yield restored
             restored.write()
@@ -77,7 +180,7 @@ class StoredRuns:
         )
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
-        data = run_rows.encoded(metadata)
+        data = encoded(metadata)
         with self._changing() as connection:
             row = connection.execute(
                 "SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)
@@ -88,10 +191,10 @@ class StoredRuns:
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
             )
-            if run_rows.described(finding.read(row[1])) != run_rows.described(metadata):
+            if described(finding.read(row[1])) != described(metadata):
                 for table in ("tags", "evaluators", "configurations"):
                     connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
-                run_rows.describe(connection, row[0], metadata)
+                describe(connection, row[0], metadata)
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; refused while another works on it."""
@@ -130,7 +233,7 @@ class StoredRuns:
         if not stored:
             raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
-        return EvalReport(results, metadata, *run_rows.tables_of(stored[0][0]))
+        return EvalReport(results, metadata, *tables_of(stored[0][0]))
 
     def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
         """What runs amount to, as it was stored: over all, and by configuration."""
@@ -139,7 +242,7 @@ class StoredRuns:
             part = run_ids[start : start + ASKED_AT_ONCE]
             marks = ", ".join("?" * len(part))
             rows = self._ask(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
-            found |= {run_id: run_rows.tables_of(metrics) for run_id, metrics in rows}
+            found |= {run_id: tables_of(metrics) for run_id, metrics in rows}
         return found
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:

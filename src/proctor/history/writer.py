@@ -10,7 +10,7 @@ from collections.abc import Callable
 from proctor.errors import HistoryError
 from proctor.history.block import COLUMNS, Packed, packer, rows
 from proctor.history.database import Connection, first_line
-from proctor.records.positions import Positions
+from proctor.records.order import Positions
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult, Verdict
 

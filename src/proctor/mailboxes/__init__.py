@@ -1,1 +1,25 @@
-"""Mailboxes: queues that carry requests to workers and results back, all with one contract."""
+"""Mailboxes: queues that carry requests to workers and results back, with one contract."""
+
+from __future__ import annotations
+
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "mailboxes.memory": ("InMemoryMailbox",),
+    "mailboxes.redis": ("RedisMailbox",),
+    "mailboxes.sqs": ("SQSMailbox",),
+    "ports": ("Mailbox",),
+    "records.mail": ("DeadLetter", "EvalRequest"),
+}
+
+__all__ = [
+    "DeadLetter",
+    "EvalRequest",
+    "InMemoryMailbox",
+    "Mailbox",
+    "RedisMailbox",
+    "SQSMailbox",
+]
+
+__getattr__, __dir__ = lazy_names("proctor.mailboxes", EXPORTS)

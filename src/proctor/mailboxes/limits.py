@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 import msgspec.inspect
 
-from proctor import codec, extras
+from proctor.core import optional as extras
 from proctor.errors import (
     ConfigError,
     MailboxClosed,
@@ -21,6 +21,7 @@ from proctor.errors import (
     ReceiptExpired,
 )
 from proctor.ports import Mailbox
+from proctor.records import codec
 from proctor.records.lossless import KIND, restored_result, tagged_result
 from proctor.records.trial import EvalResult
 

@@ -1,9 +1,27 @@
-"""Numbers over many results: each with its n, what is missing, and an interval."""
+"""Metrics: numbers over many results, each with its n, what is missing and an interval."""
 
-from proctor.metrics.costs import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
-from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
-from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.scores import AccuracyMetric, MeanScoreMetric, ScoreDistributionMetric
+from __future__ import annotations
+
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "metrics.builtin": (
+        "AccuracyMetric",
+        "CostMetric",
+        "JudgesMetric",
+        "LatencyMetric",
+        "MeanScoreMetric",
+        "PassRateMetric",
+        "ScoreDistributionMetric",
+        "StrictPassRateMetric",
+        "SuccessRateMetric",
+        "TokensMetric",
+    ),
+    "metrics.registry": ("MetricRegistry",),
+    "ports": ("Metric",),
+    "records.metric": ("MetricValue",),
+}
 
 __all__ = [
     "AccuracyMetric",
@@ -11,10 +29,14 @@ __all__ = [
     "JudgesMetric",
     "LatencyMetric",
     "MeanScoreMetric",
+    "Metric",
     "MetricRegistry",
+    "MetricValue",
     "PassRateMetric",
     "ScoreDistributionMetric",
     "StrictPassRateMetric",
     "SuccessRateMetric",
     "TokensMetric",
 ]
+
+__getattr__, __dir__ = lazy_names("proctor.metrics", EXPORTS)

@@ -8,12 +8,21 @@ from typing import Any
 
 import msgspec
 
+from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, nearest
-from proctor.identity import name_of
-from proctor.metrics.costs import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
-from proctor.metrics.fields import FIELD, FieldsMetric
-from proctor.metrics.rates import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
-from proctor.metrics.scores import PERCENTILES, MeanScoreMetric, ScoreDistributionMetric
+from proctor.metrics.builtin import (
+    PERCENTILES,
+    CostMetric,
+    JudgesMetric,
+    LatencyMetric,
+    MeanScoreMetric,
+    PassRateMetric,
+    ScoreDistributionMetric,
+    StrictPassRateMetric,
+    SuccessRateMetric,
+    TokensMetric,
+)
+from proctor.metrics.estimates import FIELD, FieldsMetric
 from proctor.ports import Metric
 from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number

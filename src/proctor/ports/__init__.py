@@ -12,16 +12,22 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from proctor.fields.view import Field
 from proctor.ports.mail import Mailbox, Message
-from proctor.records.holdings import Holdings
+from proctor.records.fields.view import Field
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
-from proctor.records.retention import Pruned, Retention
-from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
+from proctor.records.run import (
+    DatasetInfo,
+    EvaluatorSpec,
+    Holdings,
+    Pruned,
+    Retention,
+    RunMetadata,
+    TargetSpec,
+)
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView

@@ -1,6 +1,18 @@
-"""A report for people and for programs: Markdown, JSON, and the terminal."""
+"""Reports for people and programs: console, Markdown, JSON, JUnit."""
 
-from proctor.reports.json import JSONReporter
-from proctor.reports.markdown import MarkdownReporter
+from __future__ import annotations
 
-__all__ = ["JSONReporter", "MarkdownReporter"]
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "reports.json": ("JSONReporter",),
+    "reports.markdown": ("MarkdownReporter",),
+}
+
+__all__ = [
+    "JSONReporter",
+    "MarkdownReporter",
+]
+
+__getattr__, __dir__ = lazy_names("proctor.reports", EXPORTS)

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta
-from proctor.records.ranking import RankedPlace, Ranking
+from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
 from proctor.records.wording import (
     DASH,
     Kind,
@@ -19,10 +18,7 @@ from proctor.records.wording import (
     unit,
     value,
 )
-from proctor.reports.excerpts import line
-from proctor.reports.figures import count
-from proctor.reports.markup import inert, quiet, table
-from proctor.reports.terminal import printed, rendered
+from proctor.reports.format import count, inert, line, printed, quiet, rendered, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,9 +9,18 @@ from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
-from proctor.reports.excerpts import line
-from proctor.reports.figures import DASH, bounds, count, duration, figure, interval, missing
-from proctor.reports.terminal import printed, rendered
+from proctor.reports.format import (
+    DASH,
+    bounds,
+    count,
+    duration,
+    figure,
+    interval,
+    line,
+    missing,
+    printed,
+    rendered,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

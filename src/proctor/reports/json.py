@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from proctor import codec
 from proctor.errors import UsageError
+from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
 from proctor.records.trial import Outcome
-from proctor.reports.excerpts import line
-from proctor.reports.figures import count
+from proctor.reports.format import count, line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

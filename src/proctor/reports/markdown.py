@@ -11,9 +11,19 @@ from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, summary
-from proctor.reports.excerpts import excerpt, line
-from proctor.reports.figures import DASH, bounds, duration, figure, interval, missing
-from proctor.reports.markup import bullet, escape, table
+from proctor.reports.format import (
+    DASH,
+    bounds,
+    bullet,
+    duration,
+    escape,
+    excerpt,
+    figure,
+    interval,
+    line,
+    missing,
+    table,
+)
 
 METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
 PERCENTILE_NAMES = {"p50": "P50 (Median)"}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
-from proctor.records.rubric_scores import TOTAL_SCORE, columns_in
+from proctor.records.rubric import TOTAL_SCORE, columns_in
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.figures import count, interval, percent
+from proctor.reports.format import count, interval, percent
 
 EXAMPLES_LOOKED_AT = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from proctor import codec
-from proctor.records.media import in_text, in_words, text_of
+from proctor.records import codec
+from proctor.records.model import in_text, in_words, text_of
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 from proctor.records.trial import EvalResult
-from proctor.reports.excerpts import excerpt, line
+from proctor.reports.format import excerpt, line
 
 TEXT_WIDTH = 4_000
 RESULT_WIDTH = 1_000

@@ -1,1 +1,32 @@
-"""The system under evaluation, made callable: functions, agents, runnables, programs, endpoints."""
+"""Targets: what is evaluated. Functions, agents, commands, HTTP endpoints, models, recordings."""
+
+from __future__ import annotations
+
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "records.trial": ("Reply",),
+    "targets.command": ("CommandTarget",),
+    "targets.http": ("HttpTarget",),
+    "targets.main_loop.bus": ("EventBus",),
+    "targets.main_loop.loop": ("MainLoop", "Response"),
+    "targets.main_loop.tools": ("Tool", "tool"),
+    "targets.model": ("ModelTarget",),
+    "targets.recorded": ("RecordedTarget",),
+}
+
+__all__ = [
+    "CommandTarget",
+    "EventBus",
+    "HttpTarget",
+    "MainLoop",
+    "ModelTarget",
+    "RecordedTarget",
+    "Reply",
+    "Response",
+    "Tool",
+    "tool",
+]
+
+__getattr__, __dir__ = lazy_names("proctor.targets", EXPORTS)

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor import codec
 from proctor.errors import CallFailed, Problem, TargetError
+from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import msgspec
 
-from proctor import codec
-from proctor.asking.ask import AskOptions, aask
-from proctor.connections import provider
 from proctor.errors import ModelError, Problem, TargetError, nearest
+from proctor.models.asking import AskOptions, aask
+from proctor.models.connect import provider
+from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.ports import ProviderAdapter
-from proctor.prompts import MarkdownSection, Prompt, PromptTemplate
+from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message

@@ -9,19 +9,17 @@ from typing import Any
 
 import msgspec
 
-from proctor import importing
-from proctor.connections import is_model_address, like_a_provider, suggest_address
+from proctor.core import imports as importing
+from proctor.core.identity import name_of
 from proctor.errors import Problem, TargetError, UsageError, nearest
-from proctor.identity import name_of
+from proctor.models.connect import is_model_address, like_a_provider, suggest_address
 from proctor.ports import Target
 from proctor.records.run import TargetSpec
 from proctor.targets.command import CommandTarget
-from proctor.targets.execute import from_execute
 from proctor.targets.http import HttpTarget
 from proctor.targets.model import ModelTarget
-from proctor.targets.python import PythonTarget, from_function
+from proctor.targets.python import PythonTarget, from_execute, from_function, from_runnable
 from proctor.targets.recorded import RecordedTarget
-from proctor.targets.runnable import from_runnable
 
 # What makes a target of each kind, and the keys it takes; None: all, it sorts them out itself.
 _WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {

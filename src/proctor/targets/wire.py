@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from proctor import codec, sessions
 from proctor.errors import CallFailed
+from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Reply
+from proctor.sessions import current as sessions
 
 MOST_BYTES = 64 * 1024 * 1024
 LOOKED_AT = 16 * 1024

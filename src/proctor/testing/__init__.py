@@ -1,42 +1,20 @@
-"""For your own tests: servers on this machine, and what providers, mailboxes and histories must do.
-
-from proctor.testing import Fault, ModelServer
-
-with ModelServer(lambda asked: "Paris") as server:
-    server.faults.append(Fault.status(429, retry_after=1))
-    ...  # ask `server.url` as if it were OpenAI, Anthropic or Gemini
-"""
+"""For your own tests: loopback servers, and contracts for providers, mailboxes and histories."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
+from proctor.core.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from proctor.testing.exchange import Asked, Said
-    from proctor.testing.fault import Fault
-    from proctor.testing.history_contract import HistoryContract
-    from proctor.testing.mailbox_contract import MailboxContract
-    from proctor.testing.mailbox_moves import MailboxMoves
-    from proctor.testing.model_server import ModelServer
-    from proctor.testing.postgres_server import PostgresServer
-    from proctor.testing.provider_contract import EndpointContract, ProviderContract
-    from proctor.testing.redis_server import RedisServer
-    from proctor.testing.sqs_server import SQSServer
-
-_HOMES = {
-    "Asked": "exchange",
-    "EndpointContract": "provider_contract",
-    "Fault": "fault",
-    "HistoryContract": "history_contract",
-    "MailboxContract": "mailbox_contract",
-    "MailboxMoves": "mailbox_moves",
-    "ModelServer": "model_server",
-    "PostgresServer": "postgres_server",
-    "ProviderContract": "provider_contract",
-    "RedisServer": "redis_server",
-    "SQSServer": "sqs_server",
-    "Said": "exchange",
+# Module -> the public names that it defines.
+EXPORTS = {
+    "testing.exchange": ("Asked", "Fault", "Said"),
+    "testing.history_contract": ("HistoryContract",),
+    "testing.mailbox_contract": ("MailboxContract",),
+    "testing.mailbox_moves": ("MailboxMoves",),
+    "testing.model_server": ("ModelServer",),
+    "testing.postgres_server": ("PostgresServer",),
+    "testing.provider_contract": ("EndpointContract", "ProviderContract"),
+    "testing.redis_server": ("RedisServer",),
+    "testing.sqs_server": ("SQSServer",),
 }
 
 __all__ = [
@@ -54,16 +32,4 @@ __all__ = [
     "Said",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from its home the first time it is used."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'proctor.testing' has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(f"proctor.testing.{home}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names("proctor.testing", EXPORTS)

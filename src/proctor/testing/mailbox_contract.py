@@ -19,9 +19,9 @@ from proctor.errors import (
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
-from proctor.testing.mailbox_fates import MailboxFates
-from proctor.testing.mailbox_hooks import LONG, receive_many, receive_one, refused
-from proctor.testing.mailbox_waiting import MailboxWaiting
+from proctor.testing.mailbox_fates import MailboxFates, MailboxWaiting
+from proctor.testing.mailbox_moves import LONG_SECONDS as LONG
+from proctor.testing.mailbox_moves import receive_many, receive_one, refused
 
 
 @dataclasses.dataclass

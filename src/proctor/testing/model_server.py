@@ -18,10 +18,20 @@ import msgspec
 from proctor.errors import UsageError
 from proctor.records.session import ToolCall
 from proctor.testing import wire_anthropic, wire_gemini, wire_openai
-from proctor.testing.exchange import Asked, Received, Refused, Said, Wire
-from proctor.testing.fault import Fault
+from proctor.testing.exchange import (
+    LONGEST_HEAD,
+    Asked,
+    Fault,
+    Outgoing,
+    Received,
+    Refused,
+    Said,
+    Wire,
+    end,
+    receive,
+    send,
+)
 from proctor.testing.fitting import fitting
-from proctor.testing.loopback import LONGEST_HEAD, Outgoing, end, receive, send
 
 Answer = Callable[[Asked], str | Said]
 Embed = Callable[[str], Sequence[float]]

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Self
 
-from proctor import extras
+from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
 from proctor.testing.server_process import ServerProcess
 

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from proctor import bridge
+from proctor.core import bridge
 from proctor.errors import CallFailed
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing.exchange import Asked, Said
-from proctor.testing.fault import Fault
+from proctor.testing.exchange import Asked, Fault, Said
 from proctor.testing.model_server import Answer, ModelServer
 
 PATIENCE = 10.0

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from proctor import extras
+from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
 from proctor.testing.server_process import ServerProcess, free_port
 

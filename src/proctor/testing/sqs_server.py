@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Self
 
-from proctor import extras
+from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
 
 REGION = "us-east-1"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from proctor.evaluators.bias.statements import statements
+from proctor.evaluators.safety.bias import statements
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import functools
 
 import pytest
 
-from proctor import weights
-from proctor.evaluators.compliance.prohibited import nearest_to, repeats, says
 from proctor.evaluators.meanings import Meanings
+from proctor.evaluators.safety.policy import nearest_to, repeats, says
+from proctor.models import weights
 from tests.evaluators.compliance.claims import CLAIMS
 
 

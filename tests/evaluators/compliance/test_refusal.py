@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.compliance.refusal import declines, read_refusal
-from proctor.evaluators.compliance.sentences import sentences
-from proctor.statistics.agreement import cohen_kappa
+from proctor.core.stats.agreement import cohen_kappa
+from proctor.evaluators.safety.refusal import declines, read_refusal, sentences
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
 from tests.surroundings import ROOT
 

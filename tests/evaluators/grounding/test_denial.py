@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.grounding.denial import denials, left_out, states
+from proctor.evaluators.grounding.support import denials, left_out, states
 from proctor.evaluators.wording import words
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.grounding.stated import stated
+from proctor.evaluators.grounding.support import stated
 
 
 @pytest.mark.parametrize(

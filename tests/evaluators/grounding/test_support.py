@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.grounding.source import COMMON, MOST_PASSAGES, Source
-from proctor.evaluators.grounding.support import MOST_SENTENCES, WRONG, Grounding, ground
+from proctor.evaluators.grounding.support import (
+    COMMON,
+    MOST_PASSAGES,
+    MOST_SENTENCES,
+    WRONG,
+    Grounding,
+    Source,
+    ground,
+)
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings
 from proctor.evaluators.wording import words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from proctor.evaluators.identities.groups import groups
+from proctor.evaluators.safety.counterfactual import groups
 
 
 def test_no_gendered_word_is_in_two_pairs() -> None:

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.identities.groups import PRONOUNS, groups
-from proctor.evaluators.identities.swapping import GENDER, Swap, swapped, swapped_in, swaps, ways
-from proctor.evaluators.toxicity.model import toxicity_of
+from proctor.evaluators.safety.counterfactual import (
+    GENDER,
+    PRONOUNS,
+    Swap,
+    groups,
+    swapped,
+    swapped_in,
+    swaps,
+    ways,
+)
+from proctor.evaluators.safety.toxicity.model import toxicity_of
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

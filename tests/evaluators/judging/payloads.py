@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from proctor.evaluators.judging.fence import Fence
+from proctor.evaluators.judges.fence import Fence
 
 # The mark of another call, and some that merely look like one.
 OTHER = Fence({"output": "another answer", "criterion": "Is it right?"}).mark

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor import Sample, evaluate
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judging.canary import BAD_ANSWER, payloads, probe
+from proctor.evaluators.judges.canary import BAD_ANSWER, payloads, probe
 from proctor.evaluators.llm import llm_judge
 from proctor.evaluators.opinions import with_canary
 from proctor.records.model import ModelRequest

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judging.chances import Chances, chances_at
-from proctor.evaluators.judging.scale import RATING_VALUES, Numbers
+from proctor.evaluators.judges.opinion import Chances, chances_at
+from proctor.evaluators.judges.scale import RATING_VALUES, Numbers
 from proctor.records.model import TokenChances
 
 VALUES: dict[str, float] = dict(RATING_VALUES.items())

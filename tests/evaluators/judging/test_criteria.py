@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judging.criteria import Criterion, rubric_of
+from proctor.evaluators.judges.criteria import Criterion, rubric_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judging.echoes import MOST_LAYERS, echoes
+from proctor.evaluators.judges.echoes import MOST_LAYERS, echoes
 from tests.evaluators.judging.traps import TRAPS
 
 # What a measurement of CPU time may be off by, in seconds.

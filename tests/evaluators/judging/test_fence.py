@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judging.fence import MARK_LENGTH, Fence, sendable
+from proctor.evaluators.judges.fence import MARK_LENGTH, Fence, sendable
 
 TEXTS = st.dictionaries(st.sampled_from(["input", "output", "expected"]), st.text(), min_size=1)
 

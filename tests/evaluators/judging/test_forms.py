@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.forms import Allowed, VerdictForm
-from proctor.evaluators.judging.members import members
-from proctor.evaluators.judging.scale import RATING_VALUES
+from proctor.evaluators.judges.answers import Allowed, VerdictForm, members
+from proctor.evaluators.judges.fence import Fence
+from proctor.evaluators.judges.scale import RATING_VALUES
 
 MARK = "0123456789abcdef"
 WORDS = list(RATING_VALUES)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proctor import Sample, Score
-from proctor.evaluators.judging.fence import Fence, sendable
+from proctor.evaluators.judges.fence import Fence, sendable
 from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.records.model import ModelRequest
 from tests.evaluators.judging.payloads import PAYLOADS

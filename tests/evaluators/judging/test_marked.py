@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.marked import MarkedForm
+from proctor.evaluators.judges.fence import Fence, MarkedForm
 
 FENCE = Fence({"text": "[1]"})
 FORM = MarkedForm(dict[str, int], FENCE)

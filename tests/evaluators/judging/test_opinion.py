@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor import sessions
 from proctor.errors import CallFailed, StopRun, Unreadable
-from proctor.evaluators.judging.opinion import (
+from proctor.evaluators.judges.opinion import (
     Asking,
     Opinion,
     Question,
@@ -19,10 +18,11 @@ from proctor.evaluators.judging.opinion import (
     side_by_side,
     usage_data,
 )
-from proctor.evaluators.judging.scale import PASSING_RATINGS, RATING_VALUES, Labels, Numbers
-from proctor.evaluators.judging.templates import shipped
+from proctor.evaluators.judges.scale import PASSING_RATINGS, RATING_VALUES, Labels, Numbers
+from proctor.evaluators.judges.templates import shipped
 from proctor.records.model import ModelResponse, TokenChances
 from proctor.records.session import Message, Session, Usage
+from proctor.sessions import current as sessions
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 
 RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import sessions
 from proctor.errors import CallFailed, Unreadable
-from proctor.evaluators.judging.pairwise import (
+from proctor.evaluators.judges.pairwise import (
     Choice,
     Comparison,
     compare,
@@ -20,12 +19,13 @@ from proctor.evaluators.judging.pairwise import (
     settle,
     summary_of,
 )
-from proctor.evaluators.judging.stated import StatedForm
+from proctor.evaluators.judges.stated import StatedForm
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, Session, Usage
 from proctor.records.trial import EvalResult, Trial
+from proctor.sessions import current as sessions
 from tests.evaluators.judging.scripted import Scripted, block, line, mark_of
 
 PLACES = st.sampled_from(["first", "second", "tie"])

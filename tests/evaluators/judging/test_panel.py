@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import sessions
 from proctor.errors import EvaluatorError, StopRun
-from proctor.evaluators.judging.panel import RULES, panel_agreement, settle
+from proctor.evaluators.judges.panel import RULES, panel_agreement, settle
 from proctor.evaluators.llm import llm_judge
 from proctor.evaluators.opinions import panel
 from proctor.records.model import ModelRequest
@@ -20,6 +19,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, Session
 from proctor.records.trial import EvalResult, Trial
+from proctor.sessions import current as sessions
 from tests.evaluators.judging.scripted import Scripted, line
 
 GOOD, FAIR, BAD = Score(1.0, True, "fine"), Score(0.5, False), Score(0.0, False, "off")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.scale import (
+from proctor.evaluators.judges.fence import Fence
+from proctor.evaluators.judges.scale import (
     PASSING_RATINGS,
     RATING_VALUES,
     JudgeOutput,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judging.stated import StatedForm
+from proctor.evaluators.judges.stated import StatedForm
 
 LABELS = ("Output (a)", "Output (b)")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from proctor.errors import EvaluatorError, ModelError
-from proctor.evaluators.judging.fence import Fence
-from proctor.evaluators.judging.templates import bound, chosen, fenced, needs_expected, shipped
-from proctor.prompts import MarkdownSection, PromptTemplate
+from proctor.evaluators.judges.fence import Fence
+from proctor.evaluators.judges.templates import bound, chosen, fenced, needs_expected, shipped
+from proctor.models.prompts import MarkdownSection, PromptTemplate
 
 
 def test_a_shipped_prompt_is_read_once() -> None:

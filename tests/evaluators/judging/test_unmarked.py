@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Score, llm_judge
-from proctor.evaluators.judging.forms import VerdictForm, asks_without_mark
+from proctor.evaluators.judges.answers import VerdictForm, asks_without_mark
 from proctor.evaluators.rubrics import rubric
 from proctor.records.session import Message, Session
 from tests.evaluators.judging.rehearsed import Scripted

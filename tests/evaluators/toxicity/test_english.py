@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from proctor.evaluators.toxicity.english import is_foreign
+from proctor.evaluators.safety.toxicity.english import is_foreign
 
 
 @pytest.mark.parametrize(

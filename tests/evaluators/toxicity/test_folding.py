@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.toxicity.folding import words
-from proctor.evaluators.toxicity.model import harsh_words, model
+from proctor.evaluators.safety.toxicity.folding import words
+from proctor.evaluators.safety.toxicity.model import harsh_words, model
 
 
 def read(text: str) -> list[str]:

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from proctor import resources
-from proctor.evaluators.identities.groups import neutral_words
-from proctor.evaluators.toxicity.model import WINDOW, Model, model, toxicity_of
+from proctor.core import resources
+from proctor.evaluators.safety.counterfactual import neutral_words
+from proctor.evaluators.safety.toxicity.model import WINDOW, Model, model, toxicity_of
 
 TINY = Model(-1.0, 2.0, 0.5, {"bad": (3.0, 4.0), "day": (4.0, -1.0)})
 
@@ -70,7 +70,7 @@ def test_a_text_of_single_letters_and_signs_is_judged() -> None:
 
 def test_the_data_has_its_licence_beside_it() -> None:
     """And the notice says which wheel it was converted from."""
-    for folder in ("toxicity", "bias"):
+    for folder in ("safety/toxicity", "safety"):
         notice = resources.text("evaluators", folder, "NOTICE.txt")
         assert "Permission is hereby granted, free of charge" in notice
         assert (

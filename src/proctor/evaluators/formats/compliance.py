@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor import codec
 from proctor.errors import EvaluatorError, Problem, nearest
 from proctor.evaluators.formats.catalogue import ALSO, FORMATS, Format
-from proctor.evaluators.formats.fault import Fault, at, without_fence
+from proctor.evaluators.formats.fault import Fault, Terms, at, without_fence
 from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, unwritable
 from proctor.evaluators.formats.scalars import matcher
-from proctor.evaluators.formats.terms import Terms
 from proctor.evaluators.verdict import shown
+from proctor.records import codec
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 

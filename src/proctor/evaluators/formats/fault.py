@@ -7,6 +7,17 @@ from typing import NamedTuple
 
 from proctor.evaluators.verdict import shown
 
+
+class Terms(NamedTuple):
+    """The options of a format; each format takes those that the catalogue names for it."""
+
+    pattern: str | None = None
+    columns: int | tuple[str, ...] | None = None
+    header: bool = True
+    delimiter: str = ","
+    schemes: tuple[str, ...] | None = None
+
+
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
 
 

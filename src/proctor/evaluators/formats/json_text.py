@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, NamedTuple, NoReturn
 
-from proctor import codec
 from proctor.evaluators.formats.fault import Fault, at, found_at
+from proctor.records import codec
 from proctor.records.sample import kind_of
 
 _SPACE = re.compile(r"[ \t\n\r]*")

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor import extras, importing
+from proctor.core import imports as importing
+from proctor.core import optional as extras
+from proctor.core.yaml_text import load_yaml
 from proctor.errors import EvaluatorError, UsageError, nearest
 from proctor.evaluators.formats.json_text import read
 from proctor.evaluators.verdict import shown
-from proctor.yaml_text import load_yaml
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from proctor import resources
+from proctor.core import resources
 from proctor.evaluators.wording import Word, related
 
 

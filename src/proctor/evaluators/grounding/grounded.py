@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proctor.evaluators.aside import aside
 from proctor.evaluators.grounding.support import Grounding, Sentence, ground
 from proctor.evaluators.language import JUDGE_INSTEAD, first_unreadable
-from proctor.evaluators.meanings import Meanings
+from proctor.evaluators.meanings import Meanings, aside
 from proctor.evaluators.verdict import shown
 from proctor.evaluators.wording import texts_in
 from proctor.records.score import Score

@@ -9,17 +9,271 @@ said something else, however many words are shared: such a sentence is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from proctor.evaluators.aside import aside
-from proctor.evaluators.grounding.denial import agrees, denials, left_out, states
 from proctor.evaluators.grounding.exclusive import replaced_words, same_measures
 from proctor.evaluators.grounding.opposites import changed_measures, opposites
-from proctor.evaluators.grounding.source import Passage, Source
-from proctor.evaluators.grounding.stated import stated
-from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness
-from proctor.evaluators.wording import Kind, Word, sentences
+from proctor.evaluators.language import is_english_word
+from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness, aside
+from proctor.evaluators.wording import Kind, Word, english, folded, related, sentences, words
+
+_REACHES = 5
+_MOST_DENIED = 2
+_MEANING = ("content", "name", "number")
+
+
+class Denial(NamedTuple):
+    """A negation, and the words that it denies."""
+
+    word: Word
+    of: tuple[Word, ...]
+
+
+def denials(sentence: Sequence[Word]) -> list[Denial]:
+    """Every negation in a sentence with the words it most likely denies.
+
+    These are the next one or two that have a meaning, up to a little word; where there are none,
+    the last one before it.
+
+    >>> from proctor.evaluators.wording import words
+    >>> [found] = denials(words("Bergen is not the capital of Norway"))
+    >>> [word.text for word in found.of]
+    ['capital']
+    """
+    found = []
+    for place, word in enumerate(sentence):
+        if word.kind != "negation":
+            continue
+        after = sentence[place + 1 : place + 1 + _REACHES]
+        if after and _is_none(word, after[0]):
+            continue
+        before = [one for one in sentence[:place] if one.kind in _MEANING][-1:]
+        found.append(Denial(word, tuple(_is_denied(after) or before)))
+    return found
+
+
+def agrees(denial: Denial, others: Iterable[Denial]) -> bool:
+    """True if one of the others denies one of the same words."""
+    return any(_same(mine, theirs) for other in others for mine in denial.of for theirs in other.of)
+
+
+def states(passage: Sequence[Word], denial: Denial) -> list[Word]:
+    """The words of a denial that a passage has, without a word before them that may deny them."""
+    return [
+        mine
+        for mine in denial.of
+        if any(
+            _same(mine, theirs) and not _may_deny(passage[max(0, place - _REACHES) : place])
+            for place, theirs in enumerate(passage)
+        )
+    ]
+
+
+def left_out(sentence: Sequence[Word], passage: Sequence[Word]) -> list[Word]:
+    """The words that a sentence states while a passage denies them, and does not state them too."""
+    theirs = denials(passage)
+    if not theirs or _may_deny(sentence):
+        return []
+    denied = [word for one in theirs for word in one.of]
+    mine = denials(sentence)
+    if any(agrees(one, theirs) for one in mine):
+        return []
+    # What is stated in one half of the passage may be denied in the other.
+    once = [word for word in denied if sum(_same(word, other) for other in passage) == 1]
+    return [
+        word
+        for word in sentence
+        if word.kind in _MEANING and any(_same(word, other) for other in once)
+    ]
+
+
+def _may_deny(some: Iterable[Word]) -> bool:
+    return any(word.text in english().denying for word in some)
+
+
+def _is_none(word: Word, after: Word) -> bool:
+    """True for "not only", which denies nothing, and for "No. 5"."""
+    return after.text in english().not_a_negation_before or (
+        word.text == "no" and after.kind == "number"
+    )
+
+
+def _is_denied(after: Sequence[Word]) -> list[Word]:
+    found: list[Word] = []
+    for word in after:
+        if word.kind in _MEANING:
+            found.append(word)
+        elif found and word.text not in english().articles:
+            break
+    return found[:_MOST_DENIED]
+
+
+def _same(one: Word, other: Word) -> bool:
+    return other.kind in _MEANING and related(one.text, other.text)
+
+
+# [1], [2, 3], [4-6], [^1], 【1】, and small raised figures.
+_CITED = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
+_LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
+_HEADING = re.compile(r"^\s*#")
+# A courtesy is short, and does not go on to say something.
+_LONGEST_COURTESY = 14
+# "Yes, it is", "I do".
+_SAYS_NOTHING = ("function", "speaker")
+_SHORTEST_NAME = 3
+_ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
+_GOES_ON = frozenset({"but", "that", "because", "however"})
+
+
+def stated(sentence: str) -> list[Word]:
+    """The words of a sentence that states something; none if it does not.
+
+    >>> [word.text for word in stated("1. Sure! Oslo is old [2].")]
+    ['oslo', 'is', 'old']
+    >>> stated("Here is what I found:"), stated("I don't know.")
+    ([], [])
+    """
+    bare = _LIST_NUMBER.sub("", _CITED.sub(" ", sentence))
+    bare = _openings().sub("", bare)
+    found = words(bare)
+    if _is_courtesy(bare, found) or all(word.kind in _SAYS_NOTHING for word in found):
+        return []
+    if _HEADING.match(sentence) or sentence.isupper():
+        # They have capitals where there are no names.
+        return [word._replace(kind="content") if word.kind == "name" else word for word in found]
+    return [word._replace(kind="name") if _is_name(word) else word for word in found]
+
+
+def _is_name(word: Word) -> bool:
+    """True for a capitalised word at the beginning that is no ordinary English word."""
+    if word.kind != "content" or not word.written[0].isupper() or len(word.text) < _SHORTEST_NAME:
+        return False
+    if word.text in english().proper_names:
+        return True
+    # A rare word in the plural or with the ending of a verb is no name: "Felines", "Ferreting".
+    return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
+
+
+def _is_courtesy(sentence: str, found: list[Word]) -> bool:
+    if len(found) > _LONGEST_COURTESY or any(
+        word.kind in ("name", "number") or word.text in _GOES_ON for word in found
+    ):
+        return False
+    plain = folded(sentence).replace("’", "'").replace(" n't", "n't")
+    start = " ".join([*re.findall(r"[^\W_]+", plain), ""])
+    return any(start.startswith(f"{phrase} ") for phrase in english().courtesies)
+
+
+@functools.cache
+def _openings() -> re.Pattern[str]:
+    """Words of courtesy before the first sign."""
+    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in english().openings)
+    sign = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
+    return re.compile(rf"^\W*(?:(?:{listed})\s*{sign}\s*)+", re.IGNORECASE)
+
+
+# A sentence may put together what stands in so many places of the context.
+MOST_PASSAGES = 3
+# What stands in more passages than these does not tell one from another.
+COMMON = 200
+_START = 3
+_LONGEST_ACRONYM = 6
+
+
+class Passage:
+    """One sentence of the context."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = words(text)
+
+    @functools.cached_property
+    def content(self) -> frozenset[str]:
+        """Its words that have a meaning of their own."""
+        return frozenset(w.text for w in self.words if w.kind in ("content", "name"))
+
+    @functools.cached_property
+    def acronyms(self) -> frozenset[str]:
+        """What its words could be shortened to: "us" for "United States".
+
+        They begin with a capital, but for little words among them.
+        """
+        initials = [word[0] for word in re.findall(r"\w+", self.text)]
+        return frozenset(
+            "".join(initials[start : start + length]).lower()
+            for length in range(2, _LONGEST_ACRONYM + 1)
+            for start in range(len(initials) - length + 1)
+            if initials[start].isupper() and initials[start + length - 1].isupper()
+        )
+
+
+class Source:
+    """A context: its sentences, and where each word stands.
+
+    >>> source = Source(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
+    >>> source.best({word: 1.0 for word in words("Bergen, Norway")})
+    [2, 0]
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.passages = [Passage(one) for text in texts for one in sentences(text)]
+        self._places: dict[str, set[int]] = defaultdict(set)
+        self._beginning: dict[str, set[str]] = defaultdict(set)
+        for place, passage in enumerate(self.passages):
+            for word in passage.words:
+                self._places[word.text].add(place)
+                if word.kind in ("content", "name"):
+                    self._beginning[word.text[:_START]].add(word.text)
+        self._known: dict[Word, Set[int]] = {}
+
+    def where(self, word: Word) -> Set[int]:
+        """The numbers of the passages that have a word, or another form of it."""
+        found = self._known.get(word)
+        if found is None:
+            found = set(self._places.get(word.text, ()))
+            if word.kind in ("content", "name"):
+                for other in self._beginning.get(word.text[:_START], ()):
+                    if related(word.text, other):
+                        found |= self._places[other]
+            self._known[word] = found
+        return found
+
+    def best(self, weights: Mapping[Word, float]) -> Sequence[int]:
+        """The numbers of the few passages that together have most of some words, best first."""
+        missing, chosen = dict(weights), list[int]()
+        while missing and len(chosen) < MOST_PASSAGES:
+            gain = self._gain(missing)
+            if not gain:
+                break
+            # Of passages that have the same, the one that says least besides.
+            place = max(gain, key=lambda one: (gain[one], -len(self.passages[one].words), -one))
+            chosen.append(place)
+            missing = {word: w for word, w in missing.items() if place not in self.where(word)}
+        return chosen
+
+    def _gain(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
+        """How much of the words the passages have, those with a telling word if there is one."""
+        gain: dict[int, float] = defaultdict(float)
+        common = []
+        for word, weight in missing.items():
+            places = self.where(word)
+            if len(places) > COMMON:
+                common.append((places, weight))
+                continue
+            for place in places:
+                gain[place] += weight
+        if common and not gain:
+            # Only such words: any passage with the rarest of them will do.
+            gain.update(dict.fromkeys(sorted(min(common, key=lambda one: len(one[0]))[0]), 0.0))
+        for places, weight in common:
+            for place in gain.keys() & places:
+                gain[place] += weight
+        return gain
+
 
 WEIGHTS: Mapping[Kind, float] = {
     "function": 0.5,

@@ -1,0 +1,224 @@
+"""Thresholds: check that every metric is at least as high as required."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proctor.errors import ConfigError, Problem, nearest
+from proctor.records.metric import MetricValue
+from proctor.records.numbers import is_number, read_percent
+from proctor.records.report import EvalReport
+from proctor.records.rubric import TOTAL_SCORE, Columns, columns_in
+
+# Lower is better for these metrics, so a lowest allowed value makes no sense. Each prefix has its
+# alternative: what to type to limit such a metric.
+LOWER_IS_BETTER = {
+    "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
+    "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
+    "proctor gate RUN --baseline NAME --metric latency_ms.mean=10%",
+    "tokens.": "stop the run at a limit: --budget tokens=100000; or compare with an earlier run: "
+    "proctor gate RUN --baseline NAME --metric tokens.mean=10%",
+    "cost.": "stop the run at a limit in US dollars: --budget cost=5; or compare with an earlier "
+    "run: proctor gate RUN --baseline NAME --metric cost.mean=10%",
+    "judges.": "stop the run at a limit: --budget tokens=100000 or --budget cost=5",
+}
+DEFAULT_METRIC = "strict_pass_rate"
+# A smaller percentage is a number from 0 to 1 with a percent sign too many: 0.9% for 0.9 or 90%.
+LOWEST_PERCENTAGE = 0.01
+
+
+class Percent(float):
+    """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
+
+
+def read_share(given: Any, where: str) -> float:
+    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
+
+    >>> read_share("80%", "fail_under"), read_share(0.5, "fail_under")
+    (0.8, 0.5)
+    """
+    percent = read_percent(given)
+    if percent is not None:
+        if 0 < percent < LOWEST_PERCENTAGE:
+            raise ConfigError(
+                f"{given} is {percent:.4g}, which nearly every run reaches; did you mean "
+                f"{10_000 * percent:g}% or {100 * percent:g}?",
+                where=where,
+                fix=f"write {10_000 * percent:g}% or {100 * percent:g}; if the threshold is that "
+                f"low, write {percent:.4g}",
+            )
+        return Percent(percent)
+    if is_number(given):
+        return float(given)
+    try:
+        number = float(given) if isinstance(given, str) else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ConfigError(
+            f"expected a number such as 0.8 or 80%, found {given!r}",
+            where=where,
+            fix="write 0.8 or 80%",
+        )
+    return number
+
+
+def read_thresholds(given: Any, where: str) -> dict[str, float]:
+    """Read the lowest allowed value of each metric; a number alone is for the strict pass rate."""
+    named = given if isinstance(given, Mapping) else {DEFAULT_METRIC: given}
+    found: dict[str, float] = {}
+    problems: list[Problem] = []
+    for metric, least in named.items():
+        try:
+            found[str(metric)] = read_share(least, where)
+        except ConfigError as error:
+            place = f"{where}.{metric}" if isinstance(given, Mapping) else where
+            problems.append(Problem(place, error.what))
+    if problems:
+        raise ConfigError(
+            "a threshold cannot be read",
+            where=where,
+            problems=problems,
+            fix="write 0.8 or 80%",
+        )
+    return found
+
+
+def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
+    """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
+
+    Raises `ConfigError` for a total score outside its scale.
+    """
+    scale = rubrics.scale if rubrics.columns else None
+    return {metric: _own(metric, least, scale) for metric, least in thresholds.items()}
+
+
+def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
+    if metric != TOTAL_SCORE or scale is None:
+        return least
+    low, high = scale
+    told = round(least * high, 12) if isinstance(least, Percent) else least
+    if not low <= told <= high:
+        share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
+        raise ConfigError(
+            f"the threshold of {metric} is {share}{told:g}, but its scale is from {low:g} to "
+            f"{high:g}",
+            where="fail_under",
+            fix=f"write a score from {low:g} to {high:g}, or a percentage of {high:g} such as 80%",
+        )
+    return told
+
+
+def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
+    """Say which metrics do not reach their threshold, in any configuration.
+
+    A metric without a value does not reach its threshold: no result could be scored.
+    """
+    refuse_lower_is_better(thresholds)
+    tables = report.by_configuration or {"": report.metrics}
+    refuse_unknown(thresholds, report.metrics)
+    thresholds = in_own_unit(thresholds, columns_in(report.metadata))
+    return [
+        f"{metric}{f' of {configuration}' if configuration else ''} "
+        f"{_describe_shortfall(table.get(metric), least)}"
+        for metric, least in thresholds.items()
+        for configuration, table in tables.items()
+        if _is_below(table.get(metric), least)
+    ]
+
+
+def refuse_unknown(
+    thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()
+) -> None:
+    """Raise `ConfigError` for a threshold of an unknown metric.
+
+    A name that starts with the name of a `custom` metric is accepted: which values a custom metric
+    returns is known only after it was computed.
+    """
+    own = list(custom)
+    names, beginnings = set(known), tuple(f"{name}." for name in own)
+    unknown = {
+        metric: likely(metric, names | set(own))
+        for metric in thresholds
+        if metric not in names and not f"{metric}.".startswith(beginnings)
+    }
+    if len(unknown) == 1:
+        ((metric, fix),) = unknown.items()
+        raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
+    if unknown:
+        problems = [
+            Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()
+        ]
+        raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
+
+
+def likely(metric: str, known: Iterable[str]) -> str:
+    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest.
+
+    >>> likely("total", ["cost.total", "total_score"])
+    "did you mean 'total_score'?"
+    """
+    names = set(known)
+    parts = [name for part in ("mean", "pass_rate") if (name := f"{metric}.{part}") in names]
+    found = parts or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
+    if not found:
+        return nearest(metric, names)
+    return f"did you mean {' or '.join(map(repr, found))}?"
+
+
+def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
+    """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
+    refuse_lower_is_better(thresholds)
+    problems = [
+        Problem(metric, what)
+        for metric, least in thresholds.items()
+        if (what := _why_unreachable(metric, least))
+    ]
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, where="fail_under", fix=_WRITE_SHARE)
+    if problems:
+        raise ConfigError(
+            "no run can reach some of the thresholds",
+            where="fail_under",
+            problems=problems,
+            fix=_WRITE_SHARE,
+        )
+
+
+_WRITE_SHARE = "write a number such as 0.8, or 80%"
+
+
+def refuse_lower_is_better(thresholds: Iterable[str]) -> None:
+    """Raise `ConfigError` for a metric of which less is better, with what limits it instead."""
+    fixes = {
+        metric: fix
+        for metric in thresholds
+        for prefix, fix in LOWER_IS_BETTER.items()
+        if metric.startswith(prefix)
+    }
+    if fixes:
+        names = ", ".join(fixes)
+        raise ConfigError(
+            f"a threshold is the lowest allowed value, but lower is better for {names}",
+            where="fail_under",
+            fix=";\n  ".join(dict.fromkeys(fixes.values())),
+        )
+
+
+def _why_unreachable(metric: str, least: float) -> str:
+    is_share = metric.endswith(("rate", "accuracy"))
+    if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
+        return f"the threshold of {metric} is {least:g}, but its values are from 0 to 1"
+    return ""
+
+
+def _is_below(metric: MetricValue | None, least: float) -> bool:
+    return metric is None or metric.value is None or metric.value < least
+
+
+def _describe_shortfall(metric: MetricValue | None, least: float) -> str:
+    if metric is None or metric.value is None:
+        return f"has no value, because no result was scored; the threshold is {least:g}"
+    return f"is {metric.value:.4g}, below {least:g}"

@@ -1,0 +1,247 @@
+"""What code reaches by text: modules, global variables, scripts and folders.
+
+Where the text is a constant, or made of constants, it is known what is reached. Where it is not, a
+phrase says what is not covered.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from proctor.core.identity.code import CodeFacts, Import
+from proctor.core.identity.file_calls import Expression, Use
+from proctor.core.identity.locations import (
+    ANYWHERE,
+    Location,
+    Names,
+    is_listing,
+    listing_of,
+    meaning_of,
+    package_of,
+    string_of,
+    text_of,
+)
+from proctor.core.identity.modules import is_outside
+from proctor.core.identity.special_functions import (
+    CODE_FILES,
+    FOLDERS,
+    MODULES,
+    NAMESPACES,
+    VARIABLES,
+)
+
+
+class DynamicAccess:
+    """What one function reaches by text.
+
+    `variables` are globals of its own module, and `whole_module` is true if any of them may be
+    meant. `assigned` are those that it sets.
+    """
+
+    def __init__(self, facts: CodeFacts, names: Names) -> None:
+        self.imports: list[Import] = []
+        self.variables: set[str] = set()
+        self.assigned: set[str] = set()
+        self.whole_module = False
+        self.scripts: list[Location] = []
+        self.reads: list[Location] = []
+        self.phrases: set[str] = set()
+        self._names = names
+        for use in facts.uses:
+            self._add(use)
+
+    def _add(self, use: Use) -> None:
+        node = use.node
+        if use.kind == "attribute" and use.arguments[0].value in NAMESPACES:
+            self.phrases.add(VARIABLES)
+        elif self._is_namespace(node):
+            self._add_variable(use)
+        elif self._is_own_module(node):
+            self._add_own_attribute(use)
+        elif use.kind == "call" and is_listing(node, self._names):
+            self._add_listing(use)
+        elif (meaning := meaning_of(node, self._names)) is not None:
+            self._add_special(use, *meaning)
+        elif use.kind == "call" and node.kind == "attribute" and node.value == "get":
+            owner = node.parts[0]
+            if self._is_namespace(owner):
+                self._add_variable(Use("item", owner, use.arguments))
+            elif self._does(owner, "sys.modules"):
+                self._add_loaded(use.arguments[0] if use.arguments else None)
+        elif use.kind == "value" and is_listing(node, self._names):
+            self.phrases.add(FOLDERS)
+
+    def _does(self, node: Expression, what: str) -> bool:
+        meaning = meaning_of(node, self._names)
+        return meaning is not None and meaning[0] == what
+
+    def _is_namespace(self, node: Expression) -> bool:
+        """True for `globals()`."""
+        return node.kind == "call" and self._does(node.parts[0], "globals")
+
+    def _is_own_module(self, node: Expression) -> bool:
+        """True for `sys.modules[__name__]` and an import of the module that the code is in."""
+        key: Expression | None = None
+        if node.kind == "item" and self._does(node.parts[0], "sys.modules"):
+            key = node.parts[1]
+        elif node.kind == "call" and len(node.parts) > 1:
+            called = node.parts[0]
+            is_get = called.kind == "attribute" and called.value == "get"
+            if self._does(called, "import") or (
+                is_get and self._does(called.parts[0], "sys.modules")
+            ):
+                key = node.parts[1]
+        return key is not None and self._is_own_name(string_of(key, self._names))
+
+    def _is_own_name(self, name: str | None) -> bool:
+        return name is not None and name == self._names.values.get("__name__")
+
+    def _add_variable(self, use: Use) -> None:
+        """`globals()["PROMPT"]`: that variable; all of them if the key is not known."""
+        if use.kind == "attribute":
+            if use.arguments[0].value != "get":
+                self.whole_module = True
+            return
+        key = string_of(use.arguments[0], self._names) if use.arguments else None
+        if use.kind == "store" and key is not None:
+            self.assigned.add(key)
+        elif use.kind == "item" and key is not None:
+            self.variables.add(key)
+        else:
+            self.whole_module = True
+
+    def _add_own_attribute(self, use: Use) -> None:
+        name = use.arguments[0].value if use.kind == "attribute" else None
+        if isinstance(name, str) and not name.startswith("__"):
+            self.variables.add(name)
+        else:
+            self.whole_module = True
+
+    def _add_listing(self, use: Use) -> None:
+        node = Expression("call", use.keywords, (use.node, *use.arguments))
+        location = listing_of(node, self._names) or ANYWHERE
+        if location.folder:
+            self.reads.append(location)
+        else:
+            self.phrases.add(FOLDERS)
+
+    def _add_special(self, use: Use, what: str, phrase: str) -> None:
+        if what == "open" and use.node.value == "open":
+            # The call is among the calls that read files.
+            return
+        if what == "sys.modules" and use.kind in ("item", "store", "attribute"):
+            self._add_item_of_modules(use)
+        elif what == "globals" and use.kind == "call":
+            return
+        elif use.kind != "call" or what == "unknown":
+            self.phrases.add(phrase)
+        elif what in ("import", "__import__", "run_module"):
+            self._add_import(use, what)
+        elif what in ("script", "loader"):
+            argument = use.argument(*((0, "path_name") if what == "script" else (1, "location")))
+            self._add_script(argument or use.keyword("path"))
+        elif what in ("data", "package"):
+            self._add_data(use, what, phrase)
+        elif what in ("open", "database"):
+            self._add_opened(use, what, phrase)
+        elif what == "distribution" and string_of(
+            use.argument(0, "distribution_name"), self._names
+        ):
+            # What an installed package holds counts by its name alone.
+            return
+        else:
+            self.phrases.add(phrase)
+
+    def _add_opened(self, use: Use, what: str, phrase: str) -> None:
+        if what == "open":
+            argument = use.argument(0, "file")
+            path = text_of(argument, self._names) if argument is not None else None
+            self.reads.append(path or ANYWHERE)
+            return
+        name = string_of(use.argument(0, "database"), self._names)
+        if name not in ("", ":memory:"):
+            known = None if name is None else f"the database {os.path.basename(name)}"
+            self.phrases.add(known or phrase)
+
+    def _add_item_of_modules(self, use: Use) -> None:
+        if use.kind == "item":
+            self._add_loaded(use.arguments[0])
+        elif use.kind == "attribute" and use.arguments[0].value not in ("get", "pop"):
+            self.phrases.add(MODULES)
+
+    def _add_loaded(self, key: Expression | None) -> None:
+        """`sys.modules["prompts"]`, by the source of that module."""
+        name = string_of(key, self._names)
+        if name is None or (name == "__main__" and not self._is_own_name(name)):
+            self.phrases.add(MODULES)
+        elif not self._is_own_name(name):
+            self.imports.append(Import(name, 0, ()))
+
+    def _add_import(self, use: Use, what: str) -> None:
+        argument = use.argument(0, "mod_name" if what == "run_module" else "name")
+        name = string_of(argument, self._names)
+        if name is None:
+            self._add_computed_module(argument)
+            return
+        attributes: tuple[str, ...] = ()
+        level = 0
+        if what == "run_module":
+            attributes = ("__main__",)
+        elif what == "__import__":
+            wanted, depth = use.argument(3, "fromlist"), use.argument(4, "level")
+            parts = _strings(wanted)
+            level_value = 0 if depth is None else depth.value
+            if parts is None or not isinstance(level_value, int):
+                self.phrases.add(MODULES)
+            attributes, level = parts or (), level_value if isinstance(level_value, int) else 0
+        elif name.startswith("."):
+            package = string_of(use.argument(1, "package"), self._names)
+            try:
+                name = importlib.util.resolve_name(name, package)
+            except (ImportError, ValueError, TypeError):
+                self.phrases.add(MODULES)
+                return
+        if level or not self._is_own_name(name):
+            self.imports.append(Import(name, level, attributes))
+
+    def _add_computed_module(self, argument: Expression | None) -> None:
+        known = text_of(argument, self._names) if argument is not None else None
+        package, dot, _ = known.start.partition(".") if known is not None else ("", "", "")
+        if not (package and dot and is_outside(package)):
+            self.phrases.add(MODULES)
+
+    def _add_script(self, argument: Expression | None) -> None:
+        path = text_of(argument, self._names) if argument is not None else None
+        if path is not None and path.complete:
+            self.scripts.append(path)
+        else:
+            self.phrases.add(CODE_FILES)
+
+    def _add_data(self, use: Use, what: str, phrase: str) -> None:
+        package = use.argument(0, "package") or use.keyword("anchor")
+        folder = package_of(package, self._names)
+        if folder is None:
+            name = string_of(package, self._names)
+            if name is None or not is_outside(name):
+                self.phrases.add(phrase)
+        elif what == "data":
+            resource = use.argument(1, "resource")
+            text = text_of(resource, self._names) if resource is not None else None
+            known = text or ANYWHERE
+            start = os.path.join(folder.start, known.start)
+            self.reads.append(known._replace(start=start))
+
+
+def _strings(node: Expression | None) -> tuple[str, ...] | None:
+    """The texts of a list that is written out; None if it is not known."""
+    if node is None:
+        return ()
+    parts: Iterable[Any] | None = None
+    if node.kind == "tuple" and all(part.kind == "constant" for part in node.parts):
+        parts = [part.value for part in node.parts]
+    elif node.kind == "constant" and isinstance(node.value, tuple | None):
+        parts = node.value or ()
+    return None if parts is None else tuple(str(part) for part in parts)

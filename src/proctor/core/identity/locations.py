@@ -1,0 +1,399 @@
+"""Where the file of a call lies: expressions evaluated with the globals of a function.
+
+Only texts, paths and the functions of `os.path` and `pathlib` are evaluated; no user code runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import PurePath
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from proctor.core.identity.file_calls import Expression, FileCall
+from proctor.core.identity.modules import folder_of_package
+from proctor.core.identity.special_functions import PATH_LISTERS, Special
+
+_NOTHING = object()
+# Functions and methods that give the same path in another form.
+_SAME = frozenset(["str", "fspath", "abspath", "realpath", "normpath"]) | frozenset(
+    ["expanduser", "resolve", "absolute", "as_posix"]
+)
+_WRAPPERS = _SAME | {"Path", "PurePath"}
+_FROM = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtins", "pathlib._local")
+
+
+class Location(NamedTuple):
+    """A path; if it is not `complete`, its known beginning and its known end.
+
+    `recursive` says whether the rest may lie in folders below; None if that is not known.
+    """
+
+    start: str
+    complete: bool = True
+    end: str = ""
+    recursive: bool | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder that an incomplete path is known to lie in; "" if that is not known."""
+        start = self.start.replace("\\", "/")
+        return start[: start.rfind("/")] or "/" if "/" in start else ""
+
+
+ANYWHERE = Location("", complete=False)
+# Functions whose result has the same elements.
+_SAME_ELEMENTS = frozenset(["sorted", "list", "tuple", "set", "reversed", "iter", "frozenset"])
+_WILDCARDS = re.compile(r"[*?\[]")
+
+
+class Names(NamedTuple):
+    """What the names in a function stand for.
+
+    `assigned` is for a module that is known by its source alone.
+    """
+
+    values: Mapping[str, Any]
+    cells: Mapping[str, Any] = {}
+    assigned: Mapping[str, Expression] = {}
+    special: Special = Special()
+
+
+def meaning_of(node: Expression, names: Names) -> tuple[str, str] | None:
+    """What a special function does and the phrase for it; None for anything else."""
+    value = object_of(node, names)
+    if value is not _NOTHING:
+        return names.special.of_object(value)
+    path = _dotted(node, names)
+    return names.special.of_path(path) if path else None
+
+
+def _dotted(node: Expression, names: Names) -> str:
+    """The dotted name of a function in a module that is not loaded; "" for anything else."""
+    if node.kind == "module":
+        return str(node.value)
+    if node.kind == "attribute":
+        owner = _dotted(node.parts[0], names)
+        return f"{owner}.{node.value}" if owner else ""
+    if node.kind == "global" and node.value in names.assigned:
+        inner = names.assigned[str(node.value)]
+        rest = {key: each for key, each in names.assigned.items() if key != node.value}
+        return _dotted(inner, names._replace(assigned=rest))
+    return ""
+
+
+def string_of(node: Expression | None, names: Names) -> str | None:
+    """The text that an expression gives, if all of it is known."""
+    text = text_of(node, names) if node is not None else None
+    return text.start if text is not None and text.complete else None
+
+
+def location_of(call: FileCall, names: Names) -> Location | None:
+    """The file of a call; None if the call is none of a file, as `webbrowser.open`."""
+    if call.first is None:
+        path = text_of(call.path, names)
+    elif isinstance(object_of(call.path, names), ModuleType):
+        module = object_of(call.path, names)
+        path = None if module.__name__ == "webbrowser" else text_of(call.first, names)
+    else:
+        path = text_of(call.path, names)
+    if path is None and _is_other_object(call.path, names):
+        return None
+    return ANYWHERE if path is None else path
+
+
+def locations_of(call: FileCall, names: Names) -> list[Location]:
+    """All files that a call may mean; [ANYWHERE] if that is not known.
+
+    A value that is picked out of a constant mapping or list (`PROMPTS[kind]`) may be any of its
+    values, and each of them is known.
+    """
+    location = location_of(call, names)
+    if location != ANYWHERE:
+        return [] if location is None else [location]
+    is_function = isinstance(object_of(call.path, names), ModuleType)
+    path = call.first if call.first is not None and is_function else call.path
+    if path.kind == "call" and len(path.parts) == 2 and path.parts[1].kind == "item":
+        function = object_of(path.parts[0], names)
+        path = path.parts[1] if _function_name(path.parts[0], function) in _WRAPPERS else path
+    values = _values_of(object_of(path.parts[0], names)) if path.kind == "item" else []
+    if values and all(isinstance(value, str | PurePath) for value in values):
+        return [Location(os.fspath(value)) for value in values]
+    return [location]
+
+
+def _values_of(container: Any) -> list[Any]:
+    """What an unknown key of a container may give; the kinds of which no code of the user runs."""
+    if type(container) is dict:
+        return list(container.values())
+    return list(container) if type(container) in (list, tuple) else []
+
+
+def _is_other_object(node: Expression, names: Names) -> bool:
+    """True for a known object that is no path, such as a client with a method `open`."""
+    value = object_of(node, names)
+    return value is not _NOTHING and not isinstance(value, str | os.PathLike)
+
+
+def object_of(node: Expression, names: Names) -> Any:
+    """The object that an expression stands for, without running code of its class."""
+    if node.kind == "constant":
+        return node.value
+    if node.kind == "global":
+        name = str(node.value)
+        known = name in names.values or name in names.assigned
+        return (names.values if known else vars(builtins)).get(name, _NOTHING)
+    if node.kind == "cell":
+        return names.cells.get(str(node.value), _NOTHING)
+    if node.kind == "module":
+        return sys.modules.get(str(node.value), _NOTHING)
+    if node.kind == "attribute":
+        owner = object_of(node.parts[0], names)
+        if owner is _NOTHING or isinstance(owner, PurePath | str):
+            return _NOTHING
+        found = inspect.getattr_static(owner, str(node.value), _NOTHING)
+        plain = isinstance(owner, ModuleType) or isinstance(found, str | PurePath | dict | list)
+        return found if plain else _NOTHING
+    return _item_of(node, names) if node.kind == "item" else _NOTHING
+
+
+def _item_of(node: Expression, names: Names) -> Any:
+    owner, key = (object_of(part, names) for part in node.parts)
+    if type(owner) in (dict, list, tuple) and type(key) in (str, int):
+        try:
+            return owner[key]
+        except (KeyError, IndexError):
+            return _NOTHING
+    return _NOTHING
+
+
+def text_of(node: Expression, names: Names) -> Location | None:
+    """The path or text that an expression gives; None if nothing of it is known."""
+    if node.kind in ("text", "join"):
+        parts = [text_of(part, names) or ANYWHERE for part in node.parts]
+        return _concatenated(parts) if node.kind == "text" else _joined(parts)
+    if node.kind == "template":
+        return _filled(text_of(node.parts[0], names), "%")
+    if node.kind == "call":
+        return _called(node, names)
+    if node.kind in ("element", "attribute", "item"):
+        related = _related(node, names)
+        if related is not None:
+            return related
+    value = object_of(node, names)
+    if type(value) is str or (isinstance(value, PurePath) and type(value).__module__ in _FROM):
+        return Location(os.fspath(value))
+    if node.kind == "global" and value is _NOTHING and node.value in names.assigned:
+        inner = names.assigned[str(node.value)]
+        # A name that is made from itself is not followed round and round.
+        rest = {key: each for key, each in names.assigned.items() if key != node.value}
+        return text_of(inner, names._replace(assigned=rest))
+    return None
+
+
+def _related(node: Expression, names: Names) -> Location | None:
+    """The parent of a path, or one file out of a folder."""
+    if node.kind == "element":
+        return _element(node.parts[0], names)
+    if node.kind == "attribute" and node.value == "path" and node.parts[0].kind == "element":
+        return listing_of(node.parts[0].parts[0], names)
+    if node.kind == "attribute" and node.value == "parent":
+        return _above(text_of(node.parts[0], names))
+    if node.kind == "item" and node.parts[0].kind == "attribute":
+        owner, index = node.parts[0], node.parts[1].value
+        if owner.value == "parents" and isinstance(index, int) and 0 <= index < 50:
+            path = text_of(owner.parts[0], names)
+            for _ in range(index + 1):
+                path = _above(path)
+            return path
+    return None
+
+
+def _called(node: Expression, names: Names) -> Location | None:
+    called, arguments = node.parts[0], node.parts[1:]
+    receiver = called.parts[0] if called.kind == "attribute" else None
+    meaning = meaning_of(called, names)
+    if meaning is not None and meaning[0] == "package":
+        return package_of(arguments[0] if arguments else None, names)
+    function = object_of(called, names)
+    if function is not _NOTHING or receiver is None:
+        return _of_function(_function_name(called, function), arguments, names)
+    if isinstance(object_of(receiver, names), ModuleType):
+        return None
+    base = text_of(receiver, names)
+    if called.value == "format":
+        return _filled(base, "{")
+    if base is None and receiver.kind in ("global", "module"):
+        # A module or class that is not loaded: by its name.
+        return _of_function(str(called.value), arguments, names)
+    texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
+    if called.value == "joinpath":
+        return _joined([base or ANYWHERE, *texts])
+    if called.value == "with_name" and texts:
+        return _joined([_above(base) or ANYWHERE, texts[0]])
+    if called.value == "with_suffix" and base and base.complete and texts:
+        return _concatenated([Location(os.path.splitext(base.start)[0]), texts[0]])
+    return base if called.value in _SAME else None
+
+
+def _function_name(called: Expression, function: Any) -> str:
+    if function is _NOTHING:
+        return str(called.value)
+    if isinstance(function, type) and issubclass(function, PurePath):
+        return "Path"
+    from_library = getattr(function, "__module__", None) in _FROM
+    name = function.__name__ if from_library and hasattr(function, "__name__") else ""
+    return str(name)
+
+
+def _of_function(name: str, arguments: tuple[Expression, ...], names: Names) -> Location | None:
+    texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
+    if name in ("Path", "PurePath", "join"):
+        return _joined(texts) if texts else Location(".")
+    if name == "getcwd":
+        return Location(os.getcwd())
+    if not texts:
+        return None
+    return _above(texts[0]) if name == "dirname" else texts[0] if name in _SAME else None
+
+
+def _above(path: Location | None) -> Location | None:
+    if path is None or not path.complete:
+        return None
+    return Location(os.path.dirname(path.start) or ".")
+
+
+def _concatenated(parts: list[Location]) -> Location:
+    start = ""
+    for place, part in enumerate(parts):
+        start += part.start
+        if not part.complete:
+            end = _end(parts[place:])
+            return Location(start, complete=False, end=end, recursive="/" in end or None)
+    return Location(start)
+
+
+def _end(parts: list[Location]) -> str:
+    """What is known of the end of some texts, the first of which is not complete."""
+    end = ""
+    for part in reversed(parts):
+        end = (part.start if part.complete else part.end) + end
+        if not part.complete:
+            break
+    return end
+
+
+def _joined(parts: list[Location]) -> Location:
+    start = ""
+    for place, part in enumerate(parts):
+        if not part.complete:
+            known = os.path.join(start, part.start) if start else part.start
+            last = parts[-1]
+            end = (last.start if last.complete else last.end) if place < len(parts) else ""
+            deeper = True if place + 1 < len(parts) else part.recursive
+            return Location(known, complete=False, end=end, recursive=deeper)
+        start = os.path.join(start, part.start)
+    return Location(start)
+
+
+def _filled(template: Location | None, mark: str) -> Location | None:
+    """A text with places for other texts in it, as "prompts/%s.txt"."""
+    if template is None or not template.complete:
+        return None
+    start, found, _ = template.start.partition(mark)
+    if not found:
+        return template
+    tail = (
+        template.start.rpartition("}")[2] if mark == "{" else template.start.rpartition("%")[2][1:]
+    )
+    return Location(start, complete=False, end=tail, recursive="/" in tail or None)
+
+
+def package_of(node: Expression | None, names: Names) -> Location | None:
+    """The folder of a package that is named or is a loaded module."""
+    if node is None:
+        file = names.values.get("__file__")
+        return Location(os.path.dirname(file)) if isinstance(file, str) else None
+    value = object_of(node, names)
+    if isinstance(value, ModuleType):
+        name: str | None = value.__name__
+    else:
+        name = string_of(node, names)
+    folder = folder_of_package(name) if name else None
+    return Location(folder) if folder else None
+
+
+def is_listing(node: Expression, names: Names) -> bool:
+    """True for a function or method that lists the files of a folder."""
+    meaning = meaning_of(node, names)
+    if meaning is not None:
+        return meaning[0] in ("list", "walk", "pattern")
+    if node.kind != "attribute" or object_of(node, names) is not _NOTHING:
+        return False
+    receiver = node.parts[0]
+    if node.value == "walk":
+        # Trees of all kinds have a method of this name.
+        return text_of(receiver, names) is not None
+    is_other = _is_other_object(receiver, names)
+    return node.value in PATH_LISTERS and not is_other and not _dotted(receiver, names)
+
+
+def listing_of(node: Expression, names: Names) -> Location | None:
+    """Where the files lie that a call lists; None for any other expression."""
+    if node.kind != "call":
+        return None
+    called, arguments = node.parts[0], node.parts[1:]
+    if called.kind == "global" and called.value in _SAME_ELEMENTS and arguments:
+        return listing_of(arguments[0], names)
+    if not is_listing(called, names):
+        return None
+    meaning = meaning_of(called, names)
+    keywords = dict(node.value) if isinstance(node.value, tuple) else {}
+    if meaning is None:
+        base = text_of(called.parts[0], names)
+        if called.value in ("iterdir", "walk"):
+            return _listed(base, "", deep=called.value == "walk")
+        pattern = string_of(arguments[0] if arguments else keywords.get("pattern"), names)
+        return _listed(base, pattern, deep=called.value == "rglob")
+    if meaning[0] == "pattern":
+        root = keywords.get("root_dir")
+        base = Location("") if root is None else text_of(root, names)
+        pattern = string_of(arguments[0] if arguments else keywords.get("pathname"), names)
+        return _listed(base, pattern, deep=False)
+    folder = arguments[0] if arguments else keywords.get("path") or keywords.get("top")
+    base = Location(".") if folder is None else text_of(folder, names)
+    return _listed(base, "", deep=meaning[0] == "walk")
+
+
+def _listed(base: Location | None, pattern: str | None, *, deep: bool) -> Location:
+    """The files in a folder that a pattern fits; "" fits all."""
+    if base is None or not base.complete or pattern is None:
+        return ANYWHERE
+    wildcard = _WILDCARDS.search(pattern)
+    at = wildcard.start() if wildcard else len(pattern)
+    known, rest = pattern[:at], pattern[at:]
+    head, slash, tail = known.rpartition("/")
+    deep = deep or "/" in rest
+    end = "" if pattern.endswith("*") else f"{tail}{rest}"
+    end = os.path.splitext(end)[1]
+    start = os.path.join(base.start or ".", f"{head}{slash}" if head or slash else "", "")
+    return Location(
+        start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep
+    )
+
+
+def _element(iterable: Expression, names: Names) -> Location | None:
+    """One file out of a listing; the names that `os.listdir` gives have no folder."""
+    inner = iterable
+    while inner.kind == "call" and inner.parts[0].value in _SAME_ELEMENTS and inner.parts[1:]:
+        inner = inner.parts[1]
+    called = inner.parts[0] if inner.kind == "call" else inner
+    meaning = meaning_of(called, names)
+    if meaning is not None and meaning[0] in ("list", "walk"):
+        return listing_of(inner, names) if called.value == "scandir" else None
+    return listing_of(inner, names)

@@ -1,0 +1,117 @@
+"""Keep user code from ending the process before a run is complete.
+
+`os._exit(0)` in a target ends the process at once: no report is written, nothing is printed, and
+the exit code says that all is well. While a block is active, `os._exit`, `os.execv` and
+`os.execve` (and what is built on them, such as `os.execvp`) raise `ProcessExitBlocked` instead.
+Child processes keep the real functions: multiprocessing and `os.fork` need them. An exit in C code
+cannot be blocked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+_NAMES = ("_exit", "execv", "execve")
+# `os` copies its functions from this module, where user code can find them too.
+_SYSTEM = sys.modules.get(os.name, os)
+
+
+class ProcessExitBlocked(SystemExit):
+    """User code tried to end or replace the process; the message says how."""
+
+
+class _Block:
+    """A stretch of time in which a process must not end. `exit_code` is set at its end."""
+
+    def __init__(self, report: Callable[[str], object] | None) -> None:
+        self.pid = os.getpid()
+        self.report = report
+        self.exit_code: int | None = None
+
+
+_lock = threading.Lock()
+_blocks: list[_Block] = []
+_real: dict[str, Callable[..., Any]] = {}
+
+
+@contextlib.contextmanager
+def exit_blocked(report: Callable[[str], object] | None = None) -> Iterator[None]:
+    """Block `os._exit` and the exec functions; `report` receives a text for every attempt.
+
+    >>> with exit_blocked():
+    ...     os._exit(0)
+    Traceback (most recent call last):
+    proctor.core.process_exit.ProcessExitBlocked: os._exit(0) was called, which ...
+    """
+    block = _start(report)
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks.remove(block)
+            if not _blocks:
+                _restore()
+
+
+def exit_with_code_of(command: Callable[[], int]) -> NoReturn:
+    """Run a command and end the process with its exit code, which user code cannot change.
+
+    Functions that run at the end of the process (`atexit`) and threads may still call
+    `os._exit(0)` then, which would hide that the command failed.
+    """
+    block = _start(None)
+    block.exit_code = code = command()
+    sys.exit(code)
+
+
+def _start(report: Callable[[str], object] | None) -> _Block:
+    block = _Block(report)
+    with _lock:
+        if not _blocks:
+            _install()
+        _blocks.append(block)
+    return block
+
+
+def _install() -> None:
+    for name in _NAMES:
+        _real[name] = getattr(os, name)
+        blocked = _blocked(name, _real[name])
+        for module in (os, _SYSTEM):
+            setattr(module, name, blocked)
+
+
+def _restore() -> None:
+    for name, function in _real.items():
+        for module in (os, _SYSTEM):
+            # Somebody else may have replaced it since.
+            if getattr(getattr(module, name), "_real", None) is function:
+                setattr(module, name, function)
+
+
+def _blocked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        pid = os.getpid()
+        active = [block for block in _blocks if block.pid == pid]
+        if not active:
+            return real(*args, **kwargs)
+        if name == "_exit" and active[-1].exit_code is not None:
+            real(active[-1].exit_code or args[0])
+        call = f"os._exit({args[0] if args else ''})" if name == "_exit" else f"os.{name}(…)"
+        text = (
+            f"{call} was called, which ends the process in the middle of the run; Proctor blocked "
+            "it. Fix: raise an exception, or call it in a process of its own"
+        )
+        for block in active:
+            if block.report is not None:
+                block.report(text)
+        raise ProcessExitBlocked(text)
+
+    refuse._real = real  # type: ignore[attr-defined]
+    refuse.__name__ = name
+    return refuse

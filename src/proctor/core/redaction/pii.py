@@ -1,0 +1,512 @@
+"""Personal data in a text, by shapes and check digits: a pure function from a text to findings.
+
+Found are e-mail addresses, telephone numbers, payment cards, IBANs, IP addresses, and national
+numbers of persons whose check digit or shape makes them sure. Names, street addresses and dates
+of birth are not: no shape tells them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from proctor.core.redaction.findings import Finding, apart, finding
+
+# Verhoeff's tables: the group of a pentagon's turns and flips, and its permutation.
+_TURNS = tuple(
+    tuple(
+        (a + b) % 5 + 5 * (b >= 5)
+        if a < 5 and b < 5
+        else (a + b) % 5 + 5
+        if a < 5
+        else (a - b) % 5 + 5
+        if b < 5
+        else (a - b) % 5
+        for b in range(10)
+    )
+    for a in range(10)
+)
+_SHUFFLE = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+_DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
+# What letters and digits of an Italian code are worth in odd places.
+_ODD = (
+    1,
+    0,
+    5,
+    7,
+    9,
+    13,
+    15,
+    17,
+    19,
+    21,
+    2,
+    4,
+    18,
+    20,
+    11,
+    3,
+    6,
+    8,
+    12,
+    14,
+    16,
+    10,
+    22,
+    25,
+    24,
+    23,
+)
+_MRZ_WEIGHTS = (7, 3, 1)
+
+
+def luhn(digits: str) -> bool:
+    """The check of cards and of Canadian insurance numbers.
+
+    >>> luhn("4111111111111111"), luhn("4111111111111112")
+    (True, False)
+    """
+    doubled = (int(digit) * 2 for digit in digits[-2::-2])
+    total = sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)
+    return total % 10 == 0
+
+
+def mod_97(iban: str) -> bool:
+    """The check of an IBAN without spaces, in capitals.
+
+    >>> mod_97("GB82WEST12345698765432"), mod_97("GB82WEST12345698765431")
+    (True, False)
+    """
+    turned = iban[4:] + iban[:4]
+    return int("".join(str(int(letter, 36)) for letter in turned)) % 97 == 1
+
+
+def verhoeff(digits: str) -> bool:
+    """The check of Indian Aadhaar numbers.
+
+    >>> verhoeff("2363"), verhoeff("2364")
+    (True, False)
+    """
+    check = 0
+    for place, digit in enumerate(reversed(digits)):
+        number = int(digit)
+        for _ in range(place % 8):
+            number = _SHUFFLE[number]
+        check = _TURNS[check][number]
+    return check == 0
+
+
+def cpf(digits: str) -> bool:
+    """The two check digits of a Brazilian CPF.
+
+    >>> cpf("52998224725"), cpf("52998224724"), cpf("11111111111")
+    (True, False, False)
+    """
+    if len(set(digits)) == 1:
+        return False
+    for size in (9, 10):
+        total = sum(int(digit) * (size + 1 - place) for place, digit in enumerate(digits[:size]))
+        if total * 10 % 11 % 10 != int(digits[size]):
+            return False
+    return True
+
+
+def dni(number: str) -> bool:
+    """The letter of a Spanish DNI or NIE.
+
+    >>> dni("12345678Z"), dni("X1234567L"), dni("12345678A")
+    (True, True, False)
+    """
+    digits = number[:-1].translate(str.maketrans("XYZ", "012"))
+    return _DNI_LETTERS[int(digits) % 23] == number[-1]
+
+
+def nir(number: str) -> bool:
+    """The key of a French social security number, of which Corsica has letters.
+
+    >>> nir("255081416802538"), nir("255081416802539")
+    (True, False)
+    """
+    body = number[:13].replace("2A", "19").replace("2B", "18")
+    return (97 - int(body) % 97) == int(number[13:])
+
+
+def codice_fiscale(code: str) -> bool:
+    """The last letter of an Italian tax code.
+
+    >>> codice_fiscale("RSSMRA85T10A562S"), codice_fiscale("RSSMRA85T10A562T")
+    (True, False)
+    """
+    worth = [int(one) if one.isdigit() else ord(one) - ord("A") for one in code[:15]]
+    total = sum(n if place % 2 else _ODD[n] for place, n in enumerate(worth))
+    return chr(ord("A") + total % 26) == code[15]
+
+
+def mrz(field: str, check: str) -> bool:
+    """The check digit of a field in the machine-readable lines of a passport.
+
+    >>> mrz("L898902C3", "6"), mrz("L898902C3", "7")
+    (True, False)
+    """
+    total = sum(
+        (0 if one == "<" else int(one, 36)) * _MRZ_WEIGHTS[place % 3]
+        for place, one in enumerate(field)
+    )
+    return str(total % 10) == check
+
+
+# How far before a number its name may stand.
+_NAME_BEFORE = 30
+_FIRST = r"(?<![\w.+/=-])"
+_LAST = r"(?![\w/=]|[.,-]\w)"
+
+# The first digits of each issuer, as ranges of their first six, and how long its numbers are.
+_ISSUERS = (
+    ("340000", "349999", (15,)),
+    ("370000", "379999", (15,)),
+    ("400000", "499999", (16, 19)),
+    ("510000", "559999", (16,)),
+    ("222100", "272099", (16,)),
+    ("220000", "220499", (16, 17, 18, 19)),
+    ("601100", "601199", (16, 19)),
+    ("644000", "659999", (16, 19)),
+    ("620000", "629999", (16, 17, 18, 19)),
+    ("352800", "358999", (16, 19)),
+    ("300000", "305999", (14, 16, 19)),
+    ("309500", "309599", (14, 16, 19)),
+    ("360000", "369999", (14, 16, 19)),
+    ("380000", "399999", (14, 16, 19)),
+    ("501800", "501899", (12, 13, 16, 19)),
+    ("502000", "502099", (12, 13, 16, 19)),
+    ("503800", "503899", (12, 13, 16, 19)),
+    ("589300", "589399", (12, 13, 16, 19)),
+    ("630400", "630499", (12, 13, 16, 19)),
+    ("675900", "676399", (12, 13, 16, 19)),
+)
+_CARD = re.compile(
+    _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19})"
+    r"(?![\w/=]|[.,-]\d)"
+)
+# What a number is said to be, if it is neither a card nor a phone.
+OTHER_NUMBER = re.compile(
+    r"(?:\b(?:order|invoice|ticket|tracking|reference|ref|case|serial|part|item|sku|isbn|issn|imei"
+    r"|ean|gtin|upc|barcode|batch|lot|build|version|release|parcel|shipment|id|uuid|hash|timestamp"
+    r"|article|product|transaction|request|commit|model|patent|grant|section)s?\b[\w ]{0,8}"
+    r"|[#№])[ \"':=.#-]{0,4}(?:no|nr|number|num|id)?[ .:#\"'=-]{0,3}\Z",
+    re.IGNORECASE,
+)
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+_COUNTRIES = (
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 "
+    "DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 "
+    "IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 "
+    "MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 "
+    "SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30 "
+)
+_IBAN_LENGTHS = {name: int(size) for name, size in re.findall(r"([A-Z]{2})(\d+)", _COUNTRIES)}
+
+_SSN_SHAPE = r"(?!000|666|9)\d{3}{sep}(?!00)\d{2}{sep}(?!0000)\d{4}"
+# Printed in advertisements once, and never given to anyone since.
+_SSN_PRINTED = frozenset({"078051120", "219099999"})
+
+
+class Kind(NamedTuple):
+    """A national number: its shape, its check, and the name it needs before it if any."""
+
+    kind: str
+    shape: re.Pattern[str]
+    check: Callable[[str], bool]
+    name: re.Pattern[str] | None = None
+
+
+def _named(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{words})\b[^\n]{{0,20}}\Z", re.IGNORECASE)
+
+
+def _shape(pattern: str) -> re.Pattern[str]:
+    return re.compile(_FIRST + f"(?:{pattern})" + _LAST)
+
+
+def _assigned(digits: str) -> bool:
+    return digits not in _SSN_PRINTED
+
+
+def _always(_: str) -> bool:
+    return True
+
+
+def _passport(line: str) -> bool:
+    """All four check digits of the second line of a passport."""
+    fields = ((0, 9), (13, 19), (21, 27))
+    return all(mrz(line[a:b], line[b]) for a, b in fields) and mrz(
+        line[0:10] + line[13:20] + line[21:43], line[43]
+    )
+
+
+_SOCIAL_SECURITY = _named(r"ssn|social security|social-security|sozialversicherung\w*")
+_KINDS = (
+    Kind("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "-")), _assigned),
+    Kind("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "[ ]?")), _assigned, _SOCIAL_SECURITY),
+    Kind(
+        "uk_nino",
+        _shape(
+            r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]"
+            r"(?: \d\d \d\d \d\d |\d{6})[A-D]"
+        ),
+        _always,
+    ),
+    Kind(
+        "canada_sin",
+        _shape(r"\d{3}([ -]?)\d{3}\1\d{3}"),
+        luhn,
+        _named("sin|social insurance|nas"),
+    ),
+    Kind("spain_dni", _shape(r"\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z]"), dni),
+    Kind("brazil_cpf", _shape(r"\d{3}\.\d{3}\.\d{3}-\d{2}"), cpf),
+    Kind("brazil_cpf", _shape(r"\d{11}"), cpf, _named("cpf")),
+    Kind(
+        "france_nir",
+        _shape(
+            r"[12] ?\d\d ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d\d|2[AB]) ?\d{3} ?\d{3} ?"
+            r"(?:0[1-9]|[1-8]\d|9[0-7])"
+        ),
+        nir,
+    ),
+    Kind(
+        "italy_codice_fiscale",
+        _shape(r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]"),
+        codice_fiscale,
+    ),
+    Kind("india_aadhaar", _shape(r"[2-9]\d{3} \d{4} \d{4}"), verhoeff),
+    Kind("india_aadhaar", _shape(r"[2-9]\d{3}-?\d{4}-?\d{4}"), verhoeff, _named("aadhaar")),
+    Kind(
+        "passport_mrz",
+        re.compile(
+            r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z]{1,3}<{0,2}\d{6}\d[MFX<]\d{6}\d[A-Z0-9<]{14}[\d<]\d"
+            r"(?![A-Z0-9<])"
+        ),
+        _passport,
+    ),
+)
+
+
+def find_cards(text: str) -> Iterator[Finding]:
+    """Payment cards: the length and first digits of an issuer, and the check digit."""
+    for match in _CARD.finditer(text):
+        digits = _bare(match[0])
+        if not (_issued(digits) and luhn(digits)) or len(set(digits)) == 1:
+            continue
+        if match[0].isdigit() and OTHER_NUMBER.search(before(text, match.start())):
+            continue
+        yield finding("card", text, match.start(), match.end())
+
+
+def find_accounts(text: str) -> Iterator[Finding]:
+    """International bank account numbers: the length of their country, and mod 97."""
+    for match in _IBAN.finditer(text):
+        length = _IBAN_LENGTHS.get(match[0][:2])
+        end = length and _end_of(match[0], length)
+        if not end or text[match.start() + end : match.start() + end + 1].isalnum():
+            continue
+        if mod_97(match[0][:end].replace(" ", "")):
+            yield finding("iban", text, match.start(), match.start() + end)
+
+
+def find_national(text: str) -> Iterator[Finding]:
+    """National numbers of persons, each by the rules of its country."""
+    for kind, shape, check, name in _KINDS:
+        for match in shape.finditer(text):
+            if name is not None and not name.search(before(text, match.start())):
+                continue
+            bare = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
+            if check(bare):
+                yield finding(kind, text, match.start(), match.end())
+
+
+def before(text: str, start: int) -> str:
+    """What stands shortly before a place."""
+    return text[max(0, start - _NAME_BEFORE) : start]
+
+
+def _bare(number: str) -> str:
+    return number.replace(" ", "").replace("-", "")
+
+
+def _issued(digits: str) -> bool:
+    first = digits[:6]
+    return any(low <= first <= high and len(digits) in sizes for low, high, sizes in _ISSUERS)
+
+
+def _end_of(spaced: str, length: int) -> int:
+    """Where the letter or digit with this number ends; 0 if there are fewer."""
+    for place, one in enumerate(spaced):
+        length -= one != " "
+        if not length:
+            return place + 1
+    return 0
+
+
+_FIRST_IN_PHONE = r"(?<![\w.+/=:@-])(?<!\d[ ,])"
+_LAST_IN_PHONE = r"(?![\w=@]|[.,:/-]\d| \d{2})"
+_ABROAD = re.compile(r"(?<![\w+])(?:\+|00)[ ]?[1-9](?:[ ./()-]{0,2}\d){6,14}(?!\d|[.-]\d)")
+_ANY = re.compile(_FIRST_IN_PHONE + r"\(?\d(?:[ ./()-]{0,2}\d){6,14}" + _LAST_IN_PHONE)
+_NAME = re.compile(
+    r"\b(?:(?:phone|telephone|tel|mobile|cell|cellphone|fax|whatsapp|hotline|sms|telefon|handy"
+    r"|téléphone|teléfono|móvil|cellulare|telefono|ph)\b[^\n\d]{0,24}"
+    r"|(?:call|ring|text|dial|contact)(?: (?:me|us|him|her|them|my|our|the|office|number|now|today"
+    r"|back|at|on|is)){0,5}[ :]{1,3})\Z",
+    re.IGNORECASE,
+)
+
+# How long the numbers of a country are behind its code; the usual rule where it is not listed.
+_CALLING_CODES = (
+    "1:10-10 7:10-10 20:8-10 27:9-9 30:10-10 31:9-9 32:8-9 33:9-9 34:9-9 36:8-9 39:6-11 40:9-9 "
+    "41:9-9 43:7-13 44:9-10 45:8-8 46:7-10 47:8-8 48:9-9 49:6-12 51:8-9 52:10-11 53:6-8 "
+    "54:10-11 55:10-11 56:9-9 57:10-10 58:10-10 60:8-10 61:9-9 62:8-12 63:8-10 64:8-10 65:8-8 "
+    "66:8-9 81:9-10 82:8-11 84:9-10 86:10-11 90:10-10 91:10-10 92:9-10 93:9-9 94:9-9 95:7-10 "
+    "98:10-10 351:9-9 352:4-9 353:7-9 354:7-7 358:5-12 359:8-9 370:8-8 371:8-8 372:7-8 380:9-9 "
+    "385:8-9 386:8-8 420:9-9 421:9-9 852:8-8 886:8-9 966:8-9 971:8-9 972:8-9 974:8-8 "
+)
+_LENGTHS = {
+    code: (int(low), int(high))
+    for code, low, high in re.findall(r"(\d+):(\d+)-(\d+)", _CALLING_CODES)
+}
+_USUAL_LENGTH = (6, 12)
+_CODE = re.compile(
+    r"1|7|2(?:0|7|1[1-3689]|[2346]\d|5[0-8]|9[01789])|3(?:[0-469]|[57]\d|8[0-25-79])"
+    r"|4(?:[013-9]|2[013])|5(?:[1-8]|[09]\d)|6(?:[0-6]|7[02-9]|8[0-35-9]|9[0-2])"
+    r"|8(?:[1246]|0[08]|5[02356]|7[08]|8[0-368])|9(?:[0-58]|6[0-8]|7[0-79]|9[2-68])"
+)
+
+# How countries write their own numbers, where that cannot be taken for anything else.
+_AT_HOME = {
+    "us": r"(?:1[-. ])?(?:\([2-9]\d\d\) ?|[2-9]\d\d(?P<a>[-. ]))(?!11)[2-9]\d\d[-. ]\d{4}",
+    "uk": r"\(?0(?:20|11\d|1\d1|[1-3]\d{2,4}|7\d{3}|8\d{2})\)? \d{3,4} ?\d{3,4}",
+    "france": r"0[1-9](?:(?P<f>[ .-])\d\d)(?:(?P=f)\d\d){3}",
+    "australia": r"(?:04\d\d \d{3} \d{3}|\(0[2378]\) \d{4} \d{4})",
+    "brazil": r"\(\d\d\) ?9?\d{4}-\d{4}",
+    "japan": r"0[5789]0-\d{4}-\d{4}|0\d-\d{4}-\d{4}",
+    "germany": r"\(0\d{2,5}\) ?\d{3,8}|0(?:15\d|16[023]|17\d)\d?[ /-]\d{3,4} ?\d{3,5}",
+}
+_HOME = re.compile(
+    _FIRST_IN_PHONE
+    + "(?:"
+    + "|".join(f"(?:{one})" for one in _AT_HOME.values())
+    + ")"
+    + _LAST_IN_PHONE
+)
+_DATE = re.compile(
+    r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,2}\2\d{2,4}(?: .*)?"
+)
+
+
+def find_phones(text: str) -> Iterator[Finding]:
+    """Telephone numbers: international ones, those in a country's own shape, and those so named."""
+    for match in _ABROAD.finditer(text):
+        # The zero in +44 (0)20 is dialled at home only.
+        if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
+            yield finding("phone", text, match.start(), match.end(), keep=2)
+    for shape, needs_name in ((_HOME, False), (_ANY, True)):
+        for match in shape.finditer(text):
+            around = before(text, match.start())
+            if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
+                continue
+            if not OTHER_NUMBER.search(around):
+                yield finding("phone", text, match.start(), match.end())
+
+
+def _is_assigned_phone(digits: str) -> bool:
+    """True if the digits are a country's code and as many as its numbers have."""
+    code = _CODE.match(digits)
+    if code is None:
+        return False
+    low, high = _LENGTHS.get(code[0], _USUAL_LENGTH)
+    rest = digits[code.end() :]
+    return low <= len(rest) <= high and (code[0] != "1" or _north_american(rest))
+
+
+def _north_american(digits: str) -> bool:
+    return digits[0] > "1" and digits[3] > "1" and digits[1:3] != "11"
+
+
+# RFC 5321 allows 64 characters before the @ and 255 after it.
+_EMAIL = re.compile(
+    r"(?<![\w.+%'-])(?P<name>[\w+%-](?:[\w.+%'-]{0,62}[\w+%-])?)"
+    r"@(?P<host>(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}(?P<top>[^\W\d_]{2,24}|xn--[a-z0-9-]{2,59}))"
+    r"(?![\w@]|-\w|\.\w)"
+)
+_FILE_ENDING = re.compile(r"png|jpe?g|gif|svg|webp|css|js|json|html|map|ico|pdf", re.IGNORECASE)
+_AUTHORITY = re.compile(r"://[^\s/@]*\Z")
+_V4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)(?P<net>/\d{1,2}(?!\d))?")
+_V6 = re.compile(r"(?<![\w:.])(?=[^:\s]{0,4}:)[0-9A-Fa-f:]{3,39}(?:(?:\.\d{1,3}){3})?(?![\w:])")
+_VERSION = re.compile(
+    r"(?:\b(?:v|ver|version|release|build|firmware|driver|section|chapter|update|upgrade\w*|from"
+    r"|to|sdk|runtime|oid|figure|clause|package)[ .:=\"']{0,3}|[§=~^><]=?[ ]?)\Z",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"\b(?:ip|address|host|server|client|login|connect\w*|ping|peer)\b", re.I)
+_V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/10")))
+
+
+def find_pii(text: str, kinds: Iterable[str] | None = None) -> list[Finding]:
+    """Personal data in a text, in its order, each masked; `kinds` names those wanted.
+
+    >>> [one.kind for one in find_pii("Write to ann@example.com or call +44 20 7946 0958.")]
+    ['email', 'phone']
+    >>> find_pii("Order 4111111111111112 of version 1.2.3")
+    []
+    """
+    wanted = tuple(FINDERS) if kinds is None else tuple(kinds)
+    return apart(one for kind in wanted for one in FINDERS[kind](text))
+
+
+def find_emails(text: str) -> Iterator[Finding]:
+    """E-mail addresses; not names of files, "your_name@…", nor a password before a host."""
+    for match in _EMAIL.finditer(text):
+        name = match["name"]
+        if ".." in name or name.lower().startswith("your") or _FILE_ENDING.fullmatch(match["top"]):
+            continue
+        shell = name == "git" and text[match.end() : match.end() + 1] == ":"
+        if not shell and not _AUTHORITY.search(text[max(0, match.start() - 80) : match.start()]):
+            yield finding("email", text, match.start(), match.end())
+
+
+def find_addresses(text: str) -> Iterator[Finding]:
+    """IP addresses of machines; not networks, masks, this machine itself, or versions."""
+    for match in _V4.finditer(text):
+        try:
+            address = ipaddress.IPv4Address(match[0].partition("/")[0])
+        except ValueError:
+            continue
+        if match["net"] not in (None, "/32") or not _of_a_machine(address):
+            continue
+        around = before(text, match.start())
+        if _ADDRESS.search(around) or not _VERSION.search(around):
+            yield finding("ip_address", text, match.start(), match.end())
+    for match in _V6.finditer(text):
+        try:
+            found = ipaddress.IPv6Address(match[0])
+        except ValueError:
+            continue
+        if any(found in net for net in _V6_IN_USE) and any(map(str.isdigit, match[0])):
+            yield finding("ip_address", text, match.start(), match.end())
+
+
+def _of_a_machine(address: ipaddress.IPv4Address) -> bool:
+    if address.is_loopback or address.is_unspecified or address.is_multicast:
+        return False
+    # What begins with 255 is a mask; what begins with 0 is never a machine.
+    return address.packed[0] not in (0, 255)
+
+
+FINDERS: dict[str, Callable[[str], Iterator[Finding]]] = {
+    "email": find_emails,
+    "phone": find_phones,
+    "card": find_cards,
+    "iban": find_accounts,
+    "national_id": find_national,
+    "ip_address": find_addresses,
+}

@@ -1,0 +1,125 @@
+"""Files that ship inside the package: SQL, schemas, templates, the demonstration."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import zlib
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+def path(*parts: str) -> Path:
+    """Where a shipped file lies on disk.
+
+    >>> path("py.typed").name
+    'py.typed'
+    """
+    return Path(str(files("proctor").joinpath(*parts)))
+
+
+def text(*parts: str) -> str:
+    """The content of a shipped text file."""
+    return path(*parts).read_text(encoding="utf-8")
+
+
+# What a file that is not UTF-8 usually is: spreadsheets save it, and it contains Latin-1.
+GUESSED_ENCODING = "Windows-1252"
+
+
+def describe_byte(data: bytes, position: int) -> str:
+    """Name a byte that is not UTF-8, with the character that it probably is.
+
+    >>> describe_byte(b"caf\\xe9", 3)
+    "byte 0xe9, 'é' in Windows-1252"
+    """
+    byte = data[position : position + 1]
+    try:
+        character = byte.decode("cp1252")
+    except UnicodeDecodeError:
+        character = ""
+    hint = f", {character!r} in {GUESSED_ENCODING}" if character.isprintable() and character else ""
+    return f"byte 0x{byte.hex()}{hint}"
+
+
+def describe_error(error: UnicodeDecodeError) -> str:
+    r"""Say on which line a text stops being UTF-8.
+
+    >>> try:
+    ...     b"name: a\ncity: caf\xe9".decode()
+    ... except UnicodeDecodeError as error:
+    ...     describe_error(error)
+    "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
+    """
+    data = bytes(error.object)
+    line = data.count(b"\n", 0, error.start) + 1
+    return f"line {line} is not UTF-8 text: {describe_byte(data, error.start)}"
+
+
+def how_to_convert(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
+    """Say what to type to convert a file to UTF-8.
+
+    >>> how_to_convert("UTF-16", "qa.csv")
+    'convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv'
+    """
+    new = "NEW_FILE" if file == "FILE" else f"utf8-{file.rpartition('/')[2]}"
+    return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
+
+
+# This much is always unpacked, whatever the ratio; beyond it, the ratio decides.
+ALWAYS_BYTES = 64 * 1024 * 1024
+LARGEST_RATIO = 200
+# What reading a damaged or enormous file raises.
+UNREADABLE = (OSError, EOFError, zlib.error)
+
+Explain = Callable[[Exception], Exception]
+
+
+class _BoundedGzip(io.RawIOBase):
+    """The unpacked bytes of a gzip file; an OSError once there are implausibly many."""
+
+    def __init__(self, path: Path, explain: Explain) -> None:
+        self._unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed with this stream
+        self._limit = max(ALWAYS_BYTES, path.stat().st_size * LARGEST_RATIO)
+        self._explain = explain
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._unpacked.seek(offset, whence)
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        try:
+            count = self._unpacked.readinto(buffer)
+            if self._unpacked.tell() > self._limit:
+                raise OSError(
+                    errno.EFBIG,
+                    f"it unpacks into more than {self._limit / 1024**2:,.0f} MB, more than "
+                    f"{LARGEST_RATIO} times its size; unpack it first if it is meant to be so",
+                )
+        except UNREADABLE as error:
+            raise self._explain(error) from None
+        return count
+
+    def close(self) -> None:
+        self._unpacked.close()
+        super().close()
+
+
+def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
+    """Open a gzip file for reading, within bounds.
+
+    Reading a damaged file, or one that unpacks into too much, raises what `explain` makes of the
+    error; by default one of `UNREADABLE`.
+    """
+    return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

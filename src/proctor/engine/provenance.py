@@ -1,0 +1,148 @@
+"""Where a run comes from: the state of the code, what is installed, how it was started.
+
+The name of the machine is left out: it often tells whose it is, and repeats nothing. Of the
+environment only names are told, and the ids that a CI service gives its jobs.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.core.redaction.findings import says_secret
+from proctor.core.redaction.redact import Redaction, marker
+from proctor.records.run import Provenance
+
+GIT_SECONDS = 1.0
+MOST_ARGUMENTS, LONGEST_ARGUMENT = 100, 500
+
+# Of all that may be installed, what Proctor needs and what a target's answers may hang on.
+PACKAGES = (
+    *("msgspec", "click", "rich", "pyyaml", "httpx2", "jsonschema-rs", "nupunkt", "markdown-it-py"),
+    *("openai", "openai-agents", "anthropic", "google-genai", "google-generativeai", "mistralai"),
+    *("cohere", "ollama", "litellm", "boto3", "langchain", "langchain-core", "langgraph", "dspy"),
+    *("llama-index-core", "haystack-ai", "pydantic", "pydantic-ai", "crewai", "smolagents"),
+    *("instructor", "weakincentives", "transformers", "sentence-transformers", "tokenizers"),
+    *("torch", "vllm", "tiktoken", "numpy", "ray", "opentelemetry-sdk"),
+)
+_VARIABLE = re.compile(r"PROCTOR_\w+|\w+_(?:API_KEY|BASE_URL|API_BASE)")
+CI_IDS = (
+    *("GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_REF_NAME"),
+    *("CI_COMMIT_SHA", "CI_PIPELINE_ID", "CI_JOB_ID", "CI_COMMIT_REF_NAME"),
+    *("CIRCLE_SHA1", "CIRCLE_WORKFLOW_ID", "BUILDKITE_COMMIT", "BUILDKITE_BUILD_ID"),
+    *("BUILD_SOURCEVERSION", "BUILD_BUILDID", "GIT_COMMIT", "BUILD_NUMBER"),
+)
+# What `-p` takes if it is no port, path, option or sentence.
+_PASSWORD = re.compile(r"(?!\d{1,5}\Z)[^-/.~\s][^/\s]*")
+_ID = re.compile(r"[\w./+-]{1,200}")
+
+
+def gathered(
+    folder: str | os.PathLike[str] = ".",
+    environment: Mapping[str, str] | None = None,
+    command: Sequence[str] | None = None,
+) -> Provenance:
+    """Where a run that begins now in this folder comes from; what cannot be told is left out.
+
+    >>> gathered(environment={"OPENAI_API_KEY": "sk-1", "HOME": "/"}, command=["eval.py"]).variables
+    ('OPENAI_API_KEY',)
+    """
+    environment = os.environ if environment is None else environment
+    code = code_in(Path(folder).absolute())
+    ids = {name: environment[name] for name in CI_IDS if _ID.fullmatch(environment.get(name, ""))}
+    return Provenance(
+        code.commit,
+        code.branch,
+        code.dirty,
+        told(sys.argv if command is None else command),
+        packages(),
+        tuple(sorted(name for name in environment if _VARIABLE.fullmatch(name))),
+        Redaction().value(ids),
+    )
+
+
+def told(command: Sequence[str]) -> tuple[str, ...]:
+    """A command line without secrets, and without the folder of its program.
+
+    >>> told(["/home/ann/bin/evals", "--api-key", "abc", "--limit=3"])
+    ('evals', '--api-key', '[secret: assigned secret]', '--limit=3')
+    """
+    if not command:
+        return ()
+    hidden = marker("assigned_secret")
+    words, redaction, is_secret = [Path(command[0]).name], Redaction(), False
+    for before, word in itertools.pairwise(command[:MOST_ARGUMENTS]):
+        name, equals, value = word.partition("=")
+        is_taken = before == "-p" and _PASSWORD.fullmatch(word)
+        if is_taken or (is_secret and not word.startswith("--")):
+            words.append(hidden)
+        elif equals and value and says_secret(name):
+            words.append(f"{name}={hidden}")
+        else:
+            words.append(redaction.text(word)[:LONGEST_ARGUMENT])
+        is_secret = word.startswith("-") and not equals and says_secret(word)
+    return tuple(words)
+
+
+@functools.cache
+def packages() -> dict[str, str]:
+    """The versions of what Proctor needs and of the known libraries around models.
+
+    They are read off the names of folders beside the packages: to open each takes too long.
+
+    >>> "msgspec" in packages()
+    True
+    """
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        for path in Path(folder).glob("*.dist-info"):
+            package, _, version = path.stem.partition("-")
+            found.setdefault(package.lower().replace("_", "-"), version)
+    return {name: found[name] for name in sorted(PACKAGES) if name in found}
+
+
+@functools.cache
+def code_in(folder: Path) -> Provenance:
+    """The commit of a folder, its branch, and whether files differ from it; asked only once.
+
+    What was imported does not change when files do, so the first answer holds for the process.
+    """
+    if not any((above / ".git").exists() for above in (folder, *folder.parents)):
+        return Provenance()
+    # No lock is taken, and no program started that the folder's settings name.
+    ask = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status")
+    how = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
+    try:
+        done = subprocess.run(
+            ("git", *ask, *how),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return Provenance()
+    return _read(done.stdout.decode(errors="replace"))
+
+
+def _read(status: str) -> Provenance:
+    """What git says of a folder, in the second version of its form for programs.
+
+    >>> _read("# branch.oid 0d1f\\n# branch.head main\\n1 .M N... 100644 app.py\\n").code
+    '0d1f on main, with changes'
+    """
+    lines = status.splitlines()
+    head = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
+    commit, branch = head.get("branch.oid"), head.get("branch.head")
+    return Provenance(
+        None if commit == "(initial)" else commit,
+        None if branch == "(detached)" else branch,
+        any(not line.startswith("#") for line in lines),
+    )

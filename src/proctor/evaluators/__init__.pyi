@@ -1,0 +1,56 @@
+# Written by tools/generate.py from EXPORTS in proctor.evaluators.
+from proctor.evaluators.attached import attach as attach
+from proctor.evaluators.combination import all_of as all_of
+from proctor.evaluators.combination import any_of as any_of
+from proctor.evaluators.combination import combine as combine
+from proctor.evaluators.combination import negate as negate
+from proctor.evaluators.combination import threshold as threshold
+from proctor.evaluators.combination import weighted as weighted
+from proctor.evaluators.fields import field as field
+from proctor.evaluators.marking import evaluator as evaluator
+from proctor.evaluators.matching import contains as contains
+from proctor.evaluators.matching import exact_match as exact_match
+from proctor.evaluators.matching import json_subset as json_subset
+from proctor.evaluators.matching import regex_match as regex_match
+from proctor.evaluators.matching import within_tolerance as within_tolerance
+from proctor.evaluators.numeric.numbers import numeric_answer as numeric_answer
+from proctor.evaluators.performance import latency as latency
+from proctor.evaluators.performance import throughput as throughput
+from proctor.evaluators.performance import token_efficiency as token_efficiency
+from proctor.evaluators.questions import question_format as question_format
+from proctor.evaluators.questions import starter_phrase as starter_phrase
+from proctor.evaluators.regression import latency_regression as latency_regression
+from proctor.evaluators.regression import no_regression as no_regression
+from proctor.evaluators.regression import token_regression as token_regression
+from proctor.evaluators.rubrics import rubric as rubric
+from proctor.evaluators.rubrics import rubric_evaluators as rubric_evaluators
+from proctor.evaluators.rules import ends_with as ends_with
+from proctor.evaluators.rules import keywords as keywords
+from proctor.evaluators.rules import letter_case as letter_case
+from proctor.evaluators.rules import occurrences as occurrences
+from proctor.evaluators.rules import starts_with as starts_with
+from proctor.evaluators.rules import text_count as text_count
+from proctor.evaluators.rules import written_in as written_in
+from proctor.evaluators.safety.detection import bias_detection as bias_detection
+from proctor.evaluators.safety.detection import compliance as compliance
+from proctor.evaluators.safety.detection import toxicity_detection as toxicity_detection
+from proctor.evaluators.session import all_tools_succeeded as all_tools_succeeded
+from proctor.evaluators.session import slice_contains as slice_contains
+from proctor.evaluators.session import token_usage_under as token_usage_under
+from proctor.evaluators.session import tool_call_count as tool_call_count
+from proctor.evaluators.session import tool_called as tool_called
+from proctor.evaluators.session import tool_not_called as tool_not_called
+from proctor.evaluators.session import tool_sequence as tool_sequence
+from proctor.evaluators.statistical import consistency as consistency
+from proctor.evaluators.statistical import effect_size as effect_size
+from proctor.evaluators.statistical import statistical_significance as statistical_significance
+from proctor.evaluators.structural import format_compliance as format_compliance
+from proctor.evaluators.structural import json_validity as json_validity
+from proctor.evaluators.structural import schema_match as schema_match
+from proctor.evaluators.text.quality import coherence as coherence
+from proctor.evaluators.text.quality import hallucination_detection as hallucination_detection
+from proctor.evaluators.text.quality import relevance as relevance
+from proctor.evaluators.text.quality import semantic_similarity as semantic_similarity
+
+__all__: list[str]
+EXPORTS: dict[str, tuple[str, ...]]

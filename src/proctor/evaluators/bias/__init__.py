@@ -1,1 +1,0 @@
-"""What a text says about groups of people, and verdicts that move when a group is swapped."""

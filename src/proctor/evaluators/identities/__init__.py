@@ -1,1 +1,0 @@
-"""Names of groups of people, and texts in which one stands for another."""

@@ -1,0 +1,45 @@
+"""Models as judges: evaluators that ask a model, panels of them, and rubrics."""
+
+from __future__ import annotations
+
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "evaluators.judges.claims": ("grounded_claims",),
+    "evaluators.judges.pairwise": ("position_bias", "preferences_in"),
+    "evaluators.judges.panel": ("panel_agreement",),
+    "evaluators.judges.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
+    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
+    "evaluators.opinions": ("panel", "prefer", "with_canary"),
+    "evaluators.rubric_files": ("load_rubrics",),
+    "evaluators.rubrics": ("EvaluationConfig", "RubricScorer", "rubric", "rubric_evaluators"),
+    "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
+}
+
+__all__ = [
+    "ChatSession",
+    "EvaluationConfig",
+    "JudgeOutput",
+    "PASSING_RATINGS",
+    "RATING_VALUES",
+    "Rating",
+    "Rubric",
+    "RubricScorer",
+    "RubricSet",
+    "grounded_claims",
+    "llm_judge",
+    "load_rubrics",
+    "panel",
+    "panel_agreement",
+    "position_bias",
+    "prefer",
+    "preferences_in",
+    "quality_score",
+    "rubric",
+    "rubric_evaluation",
+    "rubric_evaluators",
+    "with_canary",
+]
+
+__getattr__, __dir__ = lazy_names("proctor.judges", EXPORTS)

@@ -1,0 +1,47 @@
+"""Models: provider adapters, wrappers (cache, replay, budget, rate), prompts and embeddings."""
+
+from __future__ import annotations
+
+from proctor.core.lazy import lazy_names
+
+# Module -> the public names that it defines.
+EXPORTS = {
+    "models.anthropic": ("AnthropicAdapter",),
+    "models.asking": ("aask", "ask"),
+    "models.gemini": ("GeminiAdapter",),
+    "models.openai": ("OpenAIAdapter",),
+    "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
+    "models.wrappers.cached": ("Cached", "DiskKept"),
+    "models.wrappers.cassette": ("Recorded", "Replay"),
+    "models.wrappers.limits": ("Budgeted", "Paced"),
+    "ports": ("Embedder", "ProviderAdapter"),
+    "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
+    "records.run": ("Budget",),
+    "records.session": ("Usage",),
+}
+
+__all__ = [
+    "AnthropicAdapter",
+    "Budget",
+    "Budgeted",
+    "Cached",
+    "DiskKept",
+    "Embedder",
+    "GeminiAdapter",
+    "MarkdownSection",
+    "ModelRequest",
+    "ModelResponse",
+    "OpenAIAdapter",
+    "Paced",
+    "Prompt",
+    "PromptTemplate",
+    "ProviderAdapter",
+    "Recorded",
+    "Replay",
+    "ToolSpec",
+    "Usage",
+    "aask",
+    "ask",
+]
+
+__getattr__, __dir__ = lazy_names("proctor.models", EXPORTS)

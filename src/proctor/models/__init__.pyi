@@ -1,0 +1,25 @@
+# Written by tools/generate.py from EXPORTS in proctor.models.
+from proctor.models.anthropic import AnthropicAdapter as AnthropicAdapter
+from proctor.models.asking import aask as aask
+from proctor.models.asking import ask as ask
+from proctor.models.gemini import GeminiAdapter as GeminiAdapter
+from proctor.models.openai import OpenAIAdapter as OpenAIAdapter
+from proctor.models.prompts import MarkdownSection as MarkdownSection
+from proctor.models.prompts import Prompt as Prompt
+from proctor.models.prompts import PromptTemplate as PromptTemplate
+from proctor.models.wrappers.cached import Cached as Cached
+from proctor.models.wrappers.cached import DiskKept as DiskKept
+from proctor.models.wrappers.cassette import Recorded as Recorded
+from proctor.models.wrappers.cassette import Replay as Replay
+from proctor.models.wrappers.limits import Budgeted as Budgeted
+from proctor.models.wrappers.limits import Paced as Paced
+from proctor.ports import Embedder as Embedder
+from proctor.ports import ProviderAdapter as ProviderAdapter
+from proctor.records.model import ModelRequest as ModelRequest
+from proctor.records.model import ModelResponse as ModelResponse
+from proctor.records.model import ToolSpec as ToolSpec
+from proctor.records.run import Budget as Budget
+from proctor.records.session import Usage as Usage
+
+__all__: list[str]
+EXPORTS: dict[str, tuple[str, ...]]

@@ -1,0 +1,95 @@
+"""Prompts: a template and the values for its parameters, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any, Generic
+
+from proctor.errors import ModelError, Problem, nearest
+from proctor.models.prompts.template import (
+    MarkdownSection,
+    OutputT,
+    PromptTemplate,
+    fits,
+    named,
+    values_of,
+)
+from proctor.records.session import Message
+
+
+class Prompt(Generic[OutputT]):
+    """A template with parameters bound to it, ready to be asked.
+
+    >>> section = MarkdownSection("", "Rate this: $output", key="task")
+    >>> prompt = Prompt(PromptTemplate("demo", "rate", [section])).bind(output="4")
+    >>> [message.content for message in prompt.messages()]
+    ['Rate this: 4']
+    """
+
+    def __init__(
+        self, template: PromptTemplate[OutputT], values: Mapping[str, Any] | None = None
+    ) -> None:
+        self.template = template
+        self.values = dict(values or {})
+
+    @property
+    def output_type(self) -> Any:
+        """What type the answer has, or None for plain text."""
+        return self.template.output_type
+
+    def bind(self, *params: Any, **values: Any) -> Prompt[OutputT]:
+        """The prompt with parameters: one object for each section's type, or values by name.
+
+        >>> section = MarkdownSection("", "$greeting, $name!", key="task")
+        >>> bound = Prompt(PromptTemplate("demo", "greet", [section])).bind({"greeting": "Hello"})
+        >>> bound.bind(name="Ada").text
+        'Hello, Ada!'
+        """
+        bound = dict(self.values)
+        for one in params:
+            bound |= values_of(one)
+        bound |= values
+        known = self.template.parameters
+        problems = [
+            Problem(name, f"there is no such parameter; {nearest(name, known)}")
+            for name in bound
+            if name not in known
+        ]
+        problems += [
+            Problem(name, f"expected {named(known[name])}, got {value!r}")
+            for name, value in bound.items()
+            if name in known and not fits(value, known[name])
+        ]
+        if problems:
+            raise ModelError(
+                "the parameters do not fit the prompt", where=self.template.key, problems=problems
+            )
+        return Prompt(self.template, bound)
+
+    def messages(self) -> tuple[Message, ...]:
+        """What is sent: the sections in order, those of one role together."""
+        wanted = [section for section in self.template.sections if self._is_wanted(section)]
+        if not wanted:
+            raise ModelError(
+                "nothing is left to ask: every section was left out", where=self.template.key
+            )
+        missing = {n for s in wanted for n in s.placeholders if self.values.get(n) is None}
+        if missing:
+            raise ModelError(
+                f"parameters are missing: {', '.join(sorted(missing))}",
+                where=self.template.key,
+                fix="bind them",
+            )
+        return tuple(
+            Message(role, "\n\n".join(section.render(self.values) for section in sections))
+            for role, sections in groupby(wanted, key=lambda section: section.role)
+        )
+
+    @property
+    def text(self) -> str:
+        """All messages as one text."""
+        return "\n\n".join(message.content for message in self.messages())
+
+    def _is_wanted(self, section: MarkdownSection[Any]) -> bool:
+        return section.only_if is None or self.values.get(section.only_if) is not None

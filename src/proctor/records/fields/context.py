@@ -1,0 +1,215 @@
+"""What an evaluator of a field is given: its value, its baseline, and the whole result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.errors import FieldMissing
+from proctor.records.fields.numbers import as_number
+from proctor.records.fields.path import Path, compiled
+
+BASELINE = "baseline"
+_PREFIX = "baseline_"
+
+
+class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far a number is from its baseline; the percentage is None where the baseline is 0.
+
+    >>> Delta.between(450, 500)
+    Delta(absolute=-50, percentage=-10.0)
+    >>> Delta.between(3, 0)["percentage"] is None
+    True
+    """
+
+    absolute: float
+    percentage: float | None
+
+    @classmethod
+    def between(cls, value: float, baseline: float) -> Delta:
+        """The difference of a value from its baseline."""
+        absolute = value - baseline
+        percentage = 100.0 * absolute / abs(baseline) if baseline else None
+        # Of next to nothing everything is an infinite share.
+        is_told = percentage is not None and math.isfinite(percentage)
+        return cls(absolute, percentage if is_told else None)
+
+    def __getitem__(self, name: str) -> float | None:
+        if name not in self.__struct_fields__:
+            raise KeyError(name)
+        found: float | None = getattr(self, name)
+        return found
+
+
+class FieldContext:
+    """One field of a result, and everything around it.
+
+    `result` is the whole result: output, usage, latency_ms, configuration, and whatever else was
+    recorded. The baseline is what the result itself records of one (`baseline_output`,
+    `baseline_usage`, or a mapping `baseline`), unless `baseline` gives the result of another
+    configuration. `epochs` are the field's values in all repeats of the sample, None where one
+    failed or has no such field.
+
+    >>> context = FieldContext("tokens", {"usage": {"total_tokens": 450},
+    ...     "baseline_usage": {"total_tokens": 500}}, path="usage.total_tokens")
+    >>> context.value, context.baseline_value, context.delta.percentage
+    (450, 500, -10.0)
+    >>> context["usage.total_tokens"], context.field_exists("latency_ms")
+    (450, False)
+    """
+
+    __slots__ = (
+        "_baseline",
+        "_baseline_epochs",
+        "_is_baseline",
+        "_path",
+        "epochs",
+        "field_name",
+        "full_result",
+        "looked_for_baseline",
+    )
+
+    def __init__(
+        self,
+        field_name: str,
+        result: Mapping[str, Any],
+        *,
+        path: str | None = None,
+        baseline: Mapping[str, Any] | None = None,
+        epochs: Sequence[Any] = (),
+        baseline_epochs: Sequence[Any] = (),
+        is_baseline: bool = False,
+    ) -> None:
+        self.field_name = field_name
+        self.full_result = result
+        self.epochs = tuple(epochs)
+        self._baseline_epochs = tuple(baseline_epochs)
+        self._is_baseline = is_baseline
+        # True once an evaluator looked for the baseline of what is the baseline itself.
+        self.looked_for_baseline = False
+        self._path = compiled(path or field_name)
+        self._baseline = baseline
+
+    def __repr__(self) -> str:
+        return f"<FieldContext {self.field_name!r} of {', '.join(map(str, self.full_result))}>"
+
+    @property
+    def path(self) -> str:
+        """Where the field is."""
+        return self._path.text
+
+    @property
+    def value(self) -> Any:
+        """The field's value; null is one, a missing field is an error."""
+        return self._path.find(self.full_result)
+
+    @property
+    def baseline_value(self) -> Any:
+        """What the field was in the baseline, or None if there is none."""
+        return self._in_baseline(self._path, self.field_name)
+
+    @property
+    def baseline_epochs(self) -> tuple[Any, ...]:
+        """The field's values in all repeats of the sample in the baseline."""
+        self.looked_for_baseline = self._is_baseline
+        return self._baseline_epochs
+
+    @property
+    def delta(self) -> Delta | None:
+        """How far the field is from its baseline, if both are numbers, or both booleans (0, 1)."""
+        value, baseline = self.value, self.baseline_value
+        if as_number(value) is None or as_number(baseline) is None:
+            return None
+        is_alike = isinstance(value, bool) is isinstance(baseline, bool)
+        return Delta.between(value, baseline) if is_alike else None
+
+    def __getitem__(self, path: str) -> Any:
+        return compiled(path).find(self.full_result)
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Any field by its path, or the default if it is not there."""
+        try:
+            return self[path]
+        except FieldMissing:
+            return default
+
+    def field_exists(self, path: str) -> bool:
+        """True if the result has such a field, null included."""
+        return compiled(path).exists(self.full_result)
+
+    @property
+    def input(self) -> Any:
+        """What the target was asked."""
+        return self.get("input")
+
+    @property
+    def expected(self) -> Any:
+        """What should have come out, or None if nobody said."""
+        return self.get("expected")
+
+    @property
+    def output(self) -> Any:
+        """What came out."""
+        return self.get("output")
+
+    @property
+    def baseline_output(self) -> Any:
+        """What came out in the baseline."""
+        return self._in_baseline(compiled("output"))
+
+    @property
+    def usage(self) -> Any:
+        """Tokens and cost, as a mapping."""
+        return self.get("usage")
+
+    @property
+    def baseline_usage(self) -> Any:
+        """Tokens and cost in the baseline."""
+        return self._in_baseline(compiled("usage"))
+
+    @property
+    def latency_ms(self) -> Any:
+        """How long it took, in milliseconds."""
+        return self.get("latency_ms")
+
+    @property
+    def baseline_latency_ms(self) -> Any:
+        """How long it took in the baseline."""
+        return self._in_baseline(compiled("latency_ms"))
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The name and the options of the configuration; empty if unknown."""
+        found = self.get("configuration")
+        if isinstance(found, Mapping):
+            return found
+        return {} if found is None else {"name": found}
+
+    def _in_baseline(self, path: Path, name: str | None = None) -> Any:
+        self.looked_for_baseline = self._is_baseline
+        if self._baseline is not None:
+            return _found(self._baseline, path)
+        for place in _recorded_at(path, name or path.text):
+            if place.exists(self.full_result):
+                return place.find(self.full_result)
+        nested = self.full_result.get(BASELINE)
+        return None if nested is None else _found(nested, path)
+
+
+def _recorded_at(path: Path, name: str) -> list[Path]:
+    """Where a result may record a field's baseline, the nearest first."""
+    last = len(path.keys) - 1
+    places = [Path("", (_PREFIX + name,)), path.with_prefix(_PREFIX, 0)]
+    if last:
+        places += [path.with_prefix(_PREFIX, last), Path("", (_PREFIX + path.keys[last],))]
+    return places
+
+
+def _found(result: Any, path: Path) -> Any:
+    try:
+        return path.find(result)
+    except FieldMissing:
+        return None

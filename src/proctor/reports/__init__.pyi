@@ -1,0 +1,6 @@
+# Written by tools/generate.py from EXPORTS in proctor.reports.
+from proctor.reports.json import JSONReporter as JSONReporter
+from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
+
+__all__: list[str]
+EXPORTS: dict[str, tuple[str, ...]]
