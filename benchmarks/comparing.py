@@ -60,13 +60,7 @@ def store(where: Path, samples: int, epochs: int) -> None:
     evaluators = [graded(name) for name in (*YES_OR_NO, *GRADED)]
     for name, better in (("old", 0.0), ("new", 0.02)):
         evaluate(
-            answers(better),
-            dataset,
-            evaluators,
-            name=name,
-            history=where,
-            progress=False,
-            epochs=epochs,
+            answers(better), dataset, evaluators, name=name, history=where, progress=False, epochs=epochs
         )
 
 

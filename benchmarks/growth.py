@@ -112,9 +112,7 @@ def _next_size(times: list[tuple[int, float]]) -> int:
     return times[-1][0] * 2 if times else SMALLEST
 
 
-def _measure_into(
-    pipe: int, call: Callable[[str], object], make: Callable[[int], str], largest: int
-) -> None:
+def _measure_into(pipe: int, call: Callable[[str], object], make: Callable[[int], str], largest: int) -> None:
     size = SMALLEST
     with os.fdopen(pipe, "w") as lines:
         run_subject(call, make(1_000))  # what is imported and compiled once is not growth

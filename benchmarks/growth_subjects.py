@@ -46,9 +46,7 @@ def _json_of(piece: str) -> Callable[[int], str]:
 
 # Pieces that are repeated to the length wanted: each is the bad case of some pattern or scanner.
 SHAPES: dict[str, Callable[[int], str]] = {
-    "prose": _repeat(
-        "The museum in Oslo opened in 1963. It has 42 rooms, and Mrs. Dahl likes it. "
-    ),
+    "prose": _repeat("The museum in Oslo opened in 1963. It has 42 rooms, and Mrs. Dahl likes it. "),
     "one letter": _repeat("a"),
     "one word": _repeat("word "),
     "blanks": _repeat(" "),
@@ -115,9 +113,7 @@ def _both_ways(evaluate: Any, **options: Any) -> Callable[[str], object]:
     return lambda text: evaluate(text, text[::-1], **options)
 
 
-def _attached(
-    evaluate: Any, *, with_context: bool = False, **options: Any
-) -> Callable[[str], object]:
+def _attached(evaluate: Any, *, with_context: bool = False, **options: Any) -> Callable[[str], object]:
     """An evaluator as a run calls it, with its options; a context is as long as the output."""
     attached = attach(evaluate, parameters=options)
 
@@ -212,22 +208,12 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "semantic_similarity": _attached(quality.semantic_similarity, **_LEXICAL),
     "relevance": _attached(quality.relevance, **_LEXICAL),
     "coherence": _attached(quality.coherence, **_LEXICAL),
-    "hallucination_detection": _attached(
-        quality.hallucination_detection, **_LEXICAL, with_context=True
-    ),
-    "toxicity_detection": _attached(
-        safety.toxicity_detection,
-    ),
-    "bias_detection": _attached(
-        safety.bias_detection,
-    ),
-    "compliance": _attached(
-        safety.compliance,
-    ),
+    "hallucination_detection": _attached(quality.hallucination_detection, **_LEXICAL, with_context=True),
+    "toxicity_detection": _attached(safety.toxicity_detection),
+    "bias_detection": _attached(safety.bias_detection),
+    "compliance": _attached(safety.compliance),
     "compliance refusal": _attached(safety.compliance, policies=[], refusal="forbidden"),
-    "compliance claims": _attached(
-        safety.compliance, policies=[], claims=["It cures the flu"], **_LEXICAL
-    ),
+    "compliance claims": _attached(safety.compliance, policies=[], claims=["It cures the flu"], **_LEXICAL),
     "redaction secrets": find_secrets,
     "redaction personal": find_pii,
     "redaction text": lambda text: Redaction(personal=True).text(text),

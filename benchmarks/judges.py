@@ -82,9 +82,7 @@ def bare(client: Any, url: str, at_once: int) -> Once:
     async def once(_: int) -> object:
         async with places:
             while True:
-                response = await client.post(
-                    f"{url}/v1/chat/completions", content=body, headers=headers
-                )
+                response = await client.post(f"{url}/v1/chat/completions", content=body, headers=headers)
                 if response.status_code == 200:
                     return response.json()["choices"][0]["message"]["content"]
 
@@ -172,9 +170,7 @@ def in_a_run(url: str, calls: int) -> dict[str, Any]:
 
     def run(samples: int, folder: str) -> Any:
         data: list[Any] = [Sample(f"s{number}", number) for number in range(samples)]
-        return evaluate(
-            target, data, [judge], concurrency=1000, history=Path(folder) / f"{samples}.db"
-        )
+        return evaluate(target, data, [judge], concurrency=1000, history=Path(folder) / f"{samples}.db")
 
     with tempfile.TemporaryDirectory() as folder:
         run(WARM_UP, folder)

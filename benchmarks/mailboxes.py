@@ -181,9 +181,7 @@ def by_redis(way: str, url: str, count: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder, ready() as took:
         if way == "evaluate":
             kept = Path(folder) / "h.db"
-            report: EvalReport = evaluate(
-                TARGET, data, "exact_match", history=kept, workers=requests
-            )
+            report: EvalReport = evaluate(TARGET, data, "exact_match", history=kept, workers=requests)
         else:
             submission = submit_dataset(data, requests, reply_to=results)
             report = collect_results(results, submission, timeout_seconds=SECONDS)

@@ -325,8 +325,7 @@ def w5() -> None:
         from proctor import SQLiteHistory
 
         stored = [
-            result.sample_id
-            for result in SQLiteHistory(Path(folder) / "history.db").report("crash").results
+            result.sample_id for result in SQLiteHistory(Path(folder) / "history.db").report("crash").results
         ]
     row("results", f"{len(stored):,}")
     row("lost", 2_000 - len(set(stored)))
@@ -340,11 +339,7 @@ def threads() -> None:
     n = 10_000
     (waiting, _), (blocking, _) = both((OURS, n), (OURS, n, 0, 20, "threads"))
     row("async", f"{waiting['cpu'] / n * 1e6:.1f} µs")
-    row(
-        "in threads",
-        f"{blocking['cpu'] / n * 1e6:.1f} µs",
-        f"{blocking['cpu'] / waiting['cpu']:.2f}x",
-    )
+    row("in threads", f"{blocking['cpu'] / n * 1e6:.1f} µs", f"{blocking['cpu'] / waiting['cpu']:.2f}x")
 
 
 def main() -> None:

@@ -65,13 +65,7 @@ def session(number: int) -> dict[str, Any]:
 
 def tool(name: str, arguments: dict[str, Any], result: str, call_id: str) -> dict[str, Any]:
     """A call with its result."""
-    return {
-        "type": "tool_call",
-        "name": name,
-        "arguments": arguments,
-        "result": result,
-        "call_id": call_id,
-    }
+    return {"type": "tool_call", "name": name, "arguments": arguments, "result": result, "call_id": call_id}
 
 
 class Scripted:
@@ -103,9 +97,7 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
     if side == "rubrics":
         starter = load_rubrics("starter")
         five = load_rubrics(list(starter)[:RUBRICS])
-        return scoring_of(
-            sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False)
-        )
+        return scoring_of(sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False))
     evaluators = {f"e{number}": plain(side, judge, number) for number in range(RUBRICS)}
     options = {"concurrency": 20, "evaluator_timeout": None}
     return Evaluation(RecordedTarget(), sessions(count), evaluators, name="plain", options=options)

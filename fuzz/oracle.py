@@ -73,9 +73,7 @@ class TookTooLong(BaseException):
     """An importer that does not end; no `except Exception` of its own takes it."""
 
 
-def fault_of(
-    data: bytes, form: str | None, file: Path, *, where: str | None = None
-) -> Fault | None:
+def fault_of(data: bytes, form: str | None, file: Path, *, where: str | None = None) -> Fault | None:
     """What is wrong with how a file of these bytes is read in a format (None: whichever it is).
 
     The file is written to `file`. A few places are marked and changed, or all that are called
@@ -140,11 +138,7 @@ def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> F
     if module is None:
         return None if files.problems or not values else Fault("nothing is told", "no format")
     whole = list(module.read(values, str(file)))
-    talks = [
-        one
-        for one in whole
-        if one.is_named or not all(isinstance(e, CustomEvent) for e in one.session)
-    ]
+    talks = [one for one in whole if one.is_named or not all(isinstance(e, CustomEvent) for e in one.session)]
     if written(talks) != written(found):
         return Fault("the file gives other sessions than its values", module.NAME)
     return fault_in(module, values, Random(data), where)

@@ -29,9 +29,7 @@ _MOST = 2**40
 
 def heard(found: Iterable[Imported]) -> str:
     """All sessions as a judge reads them, with nothing cut."""
-    told = (
-        transcript(one.session, longest_content=_ENDLESS, longest_session=_ENDLESS) for one in found
-    )
+    told = (transcript(one.session, longest_content=_ENDLESS, longest_session=_ENDLESS) for one in found)
     return "\n".join(told)
 
 

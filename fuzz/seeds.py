@@ -22,20 +22,13 @@ LARGEST = 24_000
 _COUNTED: dict[str, list[Any]] = {
     "openai": [
         {"role": "user", "content": "Capital of France?"},
-        {
-            "role": "assistant",
-            "content": "Paris",
-            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
-        },
+        {"role": "assistant", "content": "Paris", "usage": {"prompt_tokens": 9, "completion_tokens": 2}},
     ],
     "langchain": [
         {"type": "human", "data": {"content": "Capital of France?"}},
         {
             "type": "ai",
-            "data": {
-                "content": "Paris",
-                "usage_metadata": {"input_tokens": 9, "output_tokens": 2},
-            },
+            "data": {"content": "Paris", "usage_metadata": {"input_tokens": 9, "output_tokens": 2}},
         },
     ],
 }

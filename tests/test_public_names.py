@@ -49,9 +49,7 @@ def test_importing_a_namespace_loads_nothing_heavy(package: str) -> None:
 def test_the_records_load_neither_engine_nor_database() -> None:
     """A script that only makes a sample waits for neither SQLite nor a display."""
     code = "import sys; from proctor import Sample, Score; Score(1.0, True); "
-    code += (
-        "print([n for n in ('rich', 'httpx2', 'sqlite3', 'proctor.engine') if n in sys.modules])"
-    )
+    code += "print([n for n in ('rich', 'httpx2', 'sqlite3', 'proctor.engine') if n in sys.modules])"
     assert fresh(code) == "[]\n"
 
 

@@ -126,9 +126,7 @@ def test_a_name_is_enough(registry: Registry) -> None:
         ),
     ],
 )
-def test_every_way_to_write_an_evaluator(
-    registry: Registry, spec: Any, output: Any, expected: Any
-) -> None:
+def test_every_way_to_write_an_evaluator(registry: Registry, spec: Any, output: Any, expected: Any) -> None:
     """Each is built and passes what it should."""
     assert registry.build(spec)(output, expected).passed is True
 
@@ -214,10 +212,7 @@ def test_faults_are_told_with_what_was_meant(registry: Registry) -> None:
             ],
             ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
             ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
-            [
-                "within_tolerance: its parameters do not fit",
-                "  - tolerance: expected float, got '0.1'",
-            ],
+            ["within_tolerance: its parameters do not fit", "  - tolerance: expected float, got '0.1'"],
             ["regex_match: cannot tell which parameter is meant by '^a'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             [
@@ -269,10 +264,7 @@ def test_all_problems_are_told_at_once(registry: Registry) -> None:
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
             "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-            (
-                "evaluators[3] (contains), fold: "
-                "there is no such parameter: known: case_sensitive, match"
-            ),
+            ("evaluators[3] (contains), fold: there is no such parameter: known: case_sensitive, match"),
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
             (
                 "evaluators[4] (all_of), evaluators[1]: "

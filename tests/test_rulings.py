@@ -343,7 +343,7 @@ def test_field_ruling_missing_raises_and_null_is_a_value() -> None:
     with pytest.raises(FieldMissing) as caught:
         define().evaluate_field("usage.total", fine).evaluate({"output": 1, "usage": {"sum": 3}})
     assert str(caught.value).split("\n") == [
-        "usage.total: 'usage' has no field 'total'", "To mend it: there are: sum",
+        "usage.total: 'usage' has no field 'total'", "Fix: there are: sum",
     ]  # fmt: skip
 
 
@@ -367,8 +367,7 @@ def test_field_ruling_ties_by_name_and_missing_last() -> None:
     }  # fmt: skip
     report = checks.evaluate({"input": "x"}, recorded=recorded)
     ranked = [
-        [place.configuration for place in report.rank_by("output", order).places]
-        for order in ("asc", "desc")
+        [place.configuration for place in report.rank_by("output", order).places] for order in ("asc", "desc")
     ]
     assert ranked == [["d", "a", "b", "c"], ["a", "b", "d", "c"]]
 
@@ -382,13 +381,7 @@ def test_field_ruling_retention_keeps_by_days_or_by_count() -> None:
         keeps = Retention(*limits).keeps
         return sum(keeps(place, run.started_at, now) for place, run in enumerate(runs))
 
-    assert [left(5, 1), left(1, 2), left(5, None), left(None, 1), left(None, None)] == [
-        2,
-        2,
-        2,
-        1,
-        3,
-    ]
+    assert [left(5, 1), left(1, 2), left(5, None), left(None, 1), left(None, None)] == [2, 2, 2, 1, 3]
 
 
 def test_field_ruling_both_ends_of_a_range_count(tmp_path: Path) -> None:

@@ -32,11 +32,7 @@ def folder(tmp_path: Path, **files: Any) -> Path:
 def test_samples_hold_what_was_left_behind(tmp_path: Path) -> None:
     """Input, output, session, usage and recorded scores; a task is a cluster."""
     first, second = SessionDataset(folder(tmp_path, chat=OPENAI))
-    assert (first.id, first.input, first.metadata["output"]) == (
-        "7-1",
-        "Weather in Rome?",
-        "Sunny.",
-    )
+    assert (first.id, first.input, first.metadata["output"]) == ("7-1", "Weather in Rome?", "Sunny.")
     assert first.metadata["session"][ToolCall][0].name == "weather"
     assert first.metadata["scores"] == {"reward": 1.0}
     assert first.cluster == "7"

@@ -82,11 +82,7 @@ class QALoop(MainLoop[str, str]):
             key="answer",
             name="qa",
             sections=[
-                MarkdownSection[QAParams](
-                    title="Question",
-                    template="Answer concisely: $question",
-                    key="q",
-                ),
+                MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")
             ],
         )
 
@@ -113,9 +109,7 @@ def qa_file(folder: Path) -> Path:
     return path
 
 
-def test_basic_evaluation(
-    main_loop: QALoop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_basic_evaluation(main_loop: QALoop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Load, submit, run one poll, collect, print: as it stands in the spec."""
     # Load dataset
     dataset = Dataset.load(qa_file(tmp_path), str, str)
@@ -125,12 +119,7 @@ def test_basic_evaluation(
     results: Mailbox[EvalResult] = InMemoryMailbox(name="eval-results")
 
     # Create EvalLoop
-    eval_loop = EvalLoop(
-        loop=main_loop,
-        evaluator=exact_match,
-        requests=requests,
-        results=results,
-    )
+    eval_loop = EvalLoop(loop=main_loop, evaluator=exact_match, requests=requests, results=results)
 
     # Submit samples and run worker
     submit_dataset(dataset, requests)
@@ -174,12 +163,7 @@ def test_multi_criteria_evaluation(main_loop: QALoop, model: ModelServer, tmp_pa
     )
 
     # Create EvalLoop with composite evaluator
-    eval_loop = EvalLoop(
-        loop=main_loop,
-        evaluator=evaluator,
-        requests=requests,
-        results=results,
-    )
+    eval_loop = EvalLoop(loop=main_loop, evaluator=evaluator, requests=requests, results=results)
 
     submit_dataset(dataset, requests)
     eval_loop.run(max_iterations=1)
@@ -200,11 +184,7 @@ def test_programmatic_dataset(main_loop: QALoop) -> None:
 
     # Build dataset in code
     samples = tuple(
-        Sample(
-            id=str(i),
-            input=f"What is {a} + {b}?",
-            expected=str(a + b),
-        )
+        Sample(id=str(i), input=f"What is {a} + {b}?", expected=str(a + b))
         for i, (a, b) in enumerate([(1, 1), (2, 3), (10, 20)])
     )
     dataset = Dataset(samples=samples)
@@ -324,20 +304,14 @@ def wait_for_the_others():
 
 
 @contextlib.contextmanager
-def processes(
-    count: int, folder: Path, environment: dict[str, str]
-) -> Iterator[list[subprocess.Popen[str]]]:
+def processes(count: int, folder: Path, environment: dict[str, str]) -> Iterator[list[subprocess.Popen[str]]]:
     """So many worker processes, ready to work; they run for ever, so they are ended."""
     (folder / "qa.py").write_text(QA)
     (folder / "worker.py").write_text(COMMON + WORKER)
     (folder / "client.py").write_text(COMMON + CLIENT)
     started = [
         subprocess.Popen(
-            [sys.executable, "worker.py"],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "worker.py"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
         )
         for _ in range(count)
     ]
@@ -369,8 +343,7 @@ def test_distributed_deployment(model: ModelServer, tmp_path: Path) -> None:
     """A worker process and a client process, as in the spec, over a Redis; then three workers."""
     qa_file(tmp_path)
     rows = [
-        f'{{"id": "{n}", "input": "What is 2 + 3?", "expected": "{5 if n % 4 else 6}"}}'
-        for n in range(200)
+        f'{{"id": "{n}", "input": "What is 2 + 3?", "expected": "{5 if n % 4 else 6}"}}' for n in range(200)
     ]
     (tmp_path / "many.jsonl").write_text("\n".join(rows))
     with RedisServer() as redis:

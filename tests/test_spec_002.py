@@ -14,15 +14,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Definition,
-    ProgressEvent,
-    Reply,
-    Usage,
-    configuration,
-    define,
-    register_evaluator,
-)
+from proctor import Definition, ProgressEvent, Reply, Usage, configuration, define, register_evaluator
 from proctor.wiring import registry as registry_module
 from proctor.wiring.definition.keeping import Keeping
 from tests.definition.custom import CitationGrounding, SmartQuality, TokenEfficiency

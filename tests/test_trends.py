@@ -27,9 +27,7 @@ def history(tmp_path: Path) -> SQLiteHistory:
     """Three runs of an exam in two configurations, one of a quiz, one that was killed."""
     made = SQLiteHistory(tmp_path / "h.db")
     for number in range(3):
-        run = a_run(
-            f"r{number}", hours=number, configurations=("small", "large"), tags={"n": str(number)}
-        )
+        run = a_run(f"r{number}", hours=number, configurations=("small", "large"), tags={"n": str(number)})
         store(made, run, [a_result("a", configuration="small")])
         tables = {"small": rate(0.5 + number / 10), "large": rate(None if number == 1 else 0.9)}
         made.finish(msgspec.structs.replace(run, status="completed"), rate(0.7), tables)
@@ -81,11 +79,7 @@ def test_a_trend_is_narrowed(history: SQLiteHistory) -> None:
 
 def test_runs_of_several_names_are_told_apart(history: SQLiteHistory) -> None:
     """Lines are named after the run and the configuration, or after the configuration alone."""
-    assert list(trend(history, "pass_rate").series) == [
-        "exam: small",
-        "exam: large",
-        "quiz: default",
-    ]
+    assert list(trend(history, "pass_rate").series) == ["exam: small", "exam: large", "quiz: default"]
     assert list(trend(history, "pass_rate", name="exam").series) == ["small", "large"]
 
 

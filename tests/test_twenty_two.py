@@ -55,12 +55,9 @@ def test_they_are_exactly_these_in_their_categories() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"),
-    [pair for names in TWENTY_TWO.values() for pair in names.items()],
+    ("name", "parameters"), [pair for names in TWENTY_TWO.values() for pair in names.items()]
 )
-def test_parameters_and_defaults_are_those_of_the_spec(
-    name: str, parameters: dict[str, Any]
-) -> None:
+def test_parameters_and_defaults_are_those_of_the_spec(name: str, parameters: dict[str, Any]) -> None:
     """What the spec names is there with its default; each says in a sentence what it does."""
     info = Registry.standard().describe(name)
     known = {parameter.name: parameter for parameter in info.parameters}

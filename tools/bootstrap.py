@@ -57,9 +57,7 @@ def create(venv: Path) -> None:
 
 
 def run(*command: object, env: dict[str, str] | None = None) -> None:
-    result = subprocess.run(
-        [str(part) for part in command], env=env, stderr=subprocess.PIPE, text=True
-    )
+    result = subprocess.run([str(part) for part in command], env=env, stderr=subprocess.PIPE, text=True)
     if result.returncode:
         sys.exit(f"{result.stderr}\nfailed: {' '.join(map(str, command))}")
 

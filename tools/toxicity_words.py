@@ -105,9 +105,7 @@ def valence_of(wheel: zipfile.ZipFile) -> dict[str, float]:
     """Words with how people rated them, from -4 to 4; what is not a word is left out."""
     lines = wheel.read("vaderSentiment/vader_lexicon.txt").decode().splitlines()
     rated = (line.split("\t") for line in lines)
-    return {
-        word: float(value) for word, value, *_ in rated if re.fullmatch("[a-z]{2,}(-[a-z]+)*", word)
-    }
+    return {word: float(value) for word, value, *_ in rated if re.fullmatch("[a-z]{2,}(-[a-z]+)*", word)}
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:

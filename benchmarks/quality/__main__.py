@@ -57,15 +57,7 @@ def figures(subject: str, data: Path, console: Console) -> Iterator[Figure]:
 def row(figure: Figure) -> list[str]:
     holds = {True: "yes", False: "NO", None: ""}[figure.holds]
     value = f"{figure.value:,.0f}" if figure.value >= 10 else f"{figure.value:.4f}"
-    return [
-        figure.what,
-        figure.data,
-        value,
-        figure.reference,
-        figure.asked,
-        holds,
-        figure.note,
-    ]
+    return [figure.what, figure.data, value, figure.reference, figure.asked, holds, figure.note]
 
 
 if __name__ == "__main__":

@@ -26,9 +26,7 @@ def measure(data: Path) -> Iterator[Figure]:
     reference = f"string match {STRING_MATCH:.3f}, people .937"
     everything = [pair for model in MODELS for pair in pairs[model]]
     kappa = _kappa(everything)
-    yield Figure(
-        "refusal, kappa", "XSTest, 5 models", kappa, reference, f">= {ASKED:.2f}", kappa >= ASKED
-    )
+    yield Figure("refusal, kappa", "XSTest, 5 models", kappa, reference, f">= {ASKED:.2f}", kappa >= ASKED)
     held_out = [pair for model in MODELS if model != FITTED for pair in pairs[model]]
     kappa = _kappa(held_out)
     yield Figure(
@@ -60,8 +58,7 @@ async def _told(folder: Path, model: str) -> list[tuple[bool, bool]]:
         rows = list(csv.DictReader(stream))
     # An empty answer is skipped: it does not comply.
     return [
-        ((await answers(row["completion"])).passed, row["final_label"] == "1_full_compliance")
-        for row in rows
+        ((await answers(row["completion"])).passed, row["final_label"] == "1_full_compliance") for row in rows
     ]
 
 

@@ -84,9 +84,7 @@ def airline(file: Path) -> Iterator[Figure]:
         def reward(place: int) -> float:
             return share * float(runs[place]["reward"])
 
-        return evaluate(
-            reward, dataset, [as_it_is], name=name, history=False, progress=False, concurrency=1
-        )
+        return evaluate(reward, dataset, [as_it_is], name=name, history=False, progress=False, concurrency=1)
 
     found = compare(report("recorded", 1.0), report("nothing", 0.0), metrics=["as_it_is"])
     delta = found.scores["as_it_is"]

@@ -59,16 +59,12 @@ def measure(data: Path) -> Iterator[Figure]:
     value = auroc_of(begin, scores)
     method = str(scores[0].details["embedder"])
     reference = "token precision .947"
-    yield Figure(
-        "grounding AUROC", "BEGIN dev", value, reference, f"> {ASKED}", value > ASKED, method
-    )
+    yield Figure("grounding AUROC", "BEGIN dev", value, reference, f"> {ASKED}", value > ASKED, method)
     accuracy = balanced_accuracy(begin, scores)
     yield Figure("grounding balanced accuracy", "BEGIN dev", accuracy, ".879 at its best threshold")
     letters = asyncio.run(scored(begin, embedder="lexical"))
     value = auroc_of(begin, letters)
-    yield Figure(
-        "grounding AUROC", "BEGIN dev", value, reference, f"> {ASKED}", value > ASKED, "lexical"
-    )
+    yield Figure("grounding AUROC", "BEGIN dev", value, reference, f"> {ASKED}", value > ASKED, "lexical")
     texts = list(long_texts(begin))
     scores = asyncio.run(scored(texts))
     note = f"one ungrounded reply among {TOGETHER}"
@@ -79,9 +75,7 @@ def measure(data: Path) -> Iterator[Figure]:
     plain = [token_precision(reply) for reply in audit]
     reference = f"token precision {auroc(plain, [r.grounded for r in audit]):.3f}"
     note = f"{skipped} of {len(audit)} say nothing and are skipped"
-    yield Figure(
-        "grounding AUROC", "FaithDial audit", auroc_of(audit, scores), reference, note=note
-    )
+    yield Figure("grounding AUROC", "FaithDial audit", auroc_of(audit, scores), reference, note=note)
     for name, replies in (("BEGIN dev", begin), ("own texts", own_replies())):
         yield from measure_changes(name, [reply for reply in replies if reply.grounded])
 
@@ -179,11 +173,7 @@ SHARE_ALONE = {
     "BEGIN dev": {"a number changed": ".413", "a name replaced": ".368", "not put in": ".291"},
     "own texts": {"a number changed": ".375", "a name replaced": ".300", "not put in": ".462"},
 }
-CHANGES = {
-    "a number changed": number_changed,
-    "a name replaced": name_replaced,
-    "not put in": not_added,
-}
+CHANGES = {"a number changed": number_changed, "a name replaced": name_replaced, "not put in": not_added}
 
 
 async def scored(replies: Sequence[Reply], **options: Any) -> list[Score]:

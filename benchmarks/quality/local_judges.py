@@ -125,10 +125,7 @@ def read_pairs(data: Path, part: str, n: int) -> list[Pair]:
     """The first n pairs of one set of LLMBar."""
     rows = json.loads((data / LLMBAR / f"{part}.dataset.json").read_text(encoding="utf-8"))
     preferred = {1: "a", 2: "b"}
-    return [
-        Pair(row["input"], row["output_1"], row["output_2"], preferred[row["label"]])
-        for row in rows[:n]
-    ]
+    return [Pair(row["input"], row["output_1"], row["output_2"], preferred[row["label"]]) for row in rows[:n]]
 
 
 async def judge(model: Any, answers: Sequence[Answer]) -> JudgeMeasurement:

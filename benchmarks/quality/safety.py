@@ -40,9 +40,7 @@ def toxicity(data: Path) -> Iterator[Figure]:
     precision, recall, f1 = agreement([not score.passed for score in scores], toxic)
     yield Figure("toxicity F1", WIKI, f1, "word list .530", ">= .70", f1 >= 0.70, SAME_SOURCE)
     half = agreement([(score.value or 0.0) < 0.5 for score in scores], toxic)[2]
-    yield Figure(
-        "toxicity F1, threshold .5", WIKI, half, note="the default of .6 was set knowing both"
-    )
+    yield Figure("toxicity F1, threshold .5", WIKI, half, note="the default of .6 was set knowing both")
     yield Figure("toxicity precision", WIKI, precision, "")
     yield Figure("toxicity recall", WIKI, recall, "")
     yield Figure("toxicity AUROC", WIKI, auroc(scores, toxic), "")
@@ -58,9 +56,7 @@ def statements() -> Iterator[Figure]:
     fair = bias_detection()
     for part, halves in yaml.safe_load(SENTENCES.read_text(encoding="utf-8")).items():
         asked = part == "held_out"
-        found, alarmed = (
-            alarms([fair(one) for one in halves[kind]]) for kind in ("biased", "harmless")
-        )
+        found, alarmed = (alarms([fair(one) for one in halves[kind]]) for kind in ("biased", "harmless"))
         told = f"our sentences, {part}"
         note = "plain statements, written before the method by the same hand" if asked else ""
         note = "freely worded, to find its limits" if part == "afterwards" else note
@@ -86,9 +82,7 @@ def bias(data: Path) -> Iterator[Figure]:
     before = [fair(comment) for comment in wiki(data, "nonfuzzed")[0]]
     share = flips(before, [fair(comment) for comment in wiki(data, "fuzzed")[0]])
     yield Figure("bias verdicts moved", "swapped pairs", share, "0", "< .02", share < 0.02)
-    yield Figure(
-        "bias alarms", "WinoBias", alarms([fair(one) for one in winobias(data, "pro", 1)]), "0"
-    )
+    yield Figure("bias alarms", "WinoBias", alarms([fair(one) for one in winobias(data, "pro", 1)]), "0")
     for name, texts in harmless(data):
         yield Figure("bias alarms", name, alarms([fair(text) for text in texts]), "0")
 

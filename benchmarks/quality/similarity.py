@@ -47,9 +47,7 @@ def measure(data: Path) -> Iterator[Figure]:
         told = REFERENCES.get(system, (found, its_kappa))
         data_name = f"EVOUNA TQ, {system}"
         reference = f"contains {told[0]:.3f}"
-        yield Figure(
-            "similarity agreement", data_name, agreed, reference, "> contains", agreed > told[0]
-        )
+        yield Figure("similarity agreement", data_name, agreed, reference, "> contains", agreed > told[0])
         reference = f"contains {told[1]:.3f}"
         yield Figure("similarity kappa", data_name, kappa, reference, "> contains", kappa > told[1])
 
@@ -65,8 +63,7 @@ def read(data: Path, system: str) -> Iterator[Answer]:
 async def verdicts(evaluator: Attached, answers: Sequence[Answer]) -> list[bool]:
     """What the evaluator says of each, as a run would ask it."""
     trials = [
-        Trial(Sample(str(number), None, answer.right), answer.text)
-        for number, answer in enumerate(answers)
+        Trial(Sample(str(number), None, answer.right), answer.text) for number, answer in enumerate(answers)
     ]
     scores: list[Score] = list(await asyncio.gather(*map(evaluator.score, trials)))
     return [score.passed is True for score in scores]

@@ -49,9 +49,7 @@ def measure(data: Path) -> Iterator[Figure]:
 def json_suite(folder: Path) -> Figure:
     """How many files json_validity takes for what they are not."""
     judged = [path for path in _files(folder, "*.json") if path.name[0] in "yn"]
-    wrong = sum(
-        json_validity(path.read_bytes()).passed is not (path.name[0] == "y") for path in judged
-    )
+    wrong = sum(json_validity(path.read_bytes()).passed is not (path.name[0] == "y") for path in judged)
     return Figure(
         "json_validity, files judged wrong",
         "JSONTestSuite",
@@ -92,9 +90,7 @@ def _remotes(folder: Path, draft: str) -> dict[str, Any]:
         if under.parts[0] in ("draft3", "v1"):
             continue
         schema = json.loads(path.read_text(encoding="utf-8"))
-        of_draft = (
-            under.parts[0].removeprefix("draft") if under.parts[0].startswith("draft") else draft
-        )
+        of_draft = under.parts[0].removeprefix("draft") if under.parts[0].startswith("draft") else draft
         if isinstance(schema, dict):
             schema = {"$schema": _META_SCHEMAS[of_draft]} | schema
         found[SUITE_ADDRESS + under.as_posix()] = schema
@@ -144,10 +140,7 @@ def ifeval(folder: Path, registry: Registry) -> Iterator[Figure]:
             if languages or name != "language:response_language"
         ]
         left_out += len(row["kwargs"]) - len(judges)
-        for way, variants in (
-            ("strict", [answer]),
-            ("loose", loosened(answer)),
-        ):
+        for way, variants in (("strict", [answer]), ("loose", loosened(answer))):
             kept = [_follows(judge, variants) for judge in judges]
             found[f"instructions, {way}"] += kept
             # A prompt of which one instruction cannot be judged is judged by the others.
@@ -211,20 +204,13 @@ def _first_word(options: Mapping[str, Any]) -> Rule:
     return {
         "all_of": [
             _paragraphs(options["num_paragraphs"]),
-            {
-                "starts_with": {
-                    "phrases": options["first_word"],
-                    "paragraph": options["nth_paragraph"],
-                }
-            },
+            {"starts_with": {"phrases": options["first_word"], "paragraph": options["nth_paragraph"]}},
         ]
     }
 
 
 RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
-    "change_case:capital_word_frequency": _counted(
-        "capital_words", "capital_relation", "capital_frequency"
-    ),
+    "change_case:capital_word_frequency": _counted("capital_words", "capital_relation", "capital_frequency"),
     "change_case:english_capital": lambda _: {"letter_case": {"case": "upper"}},
     "change_case:english_lowercase": lambda _: {"letter_case": {"case": "lower"}},
     "combination:repeat_prompt": lambda o: {"starts_with": {"phrases": o["prompt_to_repeat"]}},
@@ -248,11 +234,7 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
     "keywords:existence": lambda o: {"keywords": {"include": o["keywords"], "whole_words": False}},
     "keywords:forbidden_words": lambda o: {"keywords": {"exclude": o["forbidden_words"]}},
     "keywords:frequency": lambda o: {
-        "occurrences": {
-            "text": o["keyword"],
-            "whole_words": False,
-            **_relation(o, "relation", "frequency"),
-        }
+        "occurrences": {"text": o["keyword"], "whole_words": False, **_relation(o, "relation", "frequency")}
     },
     "keywords:letter_frequency": lambda o: {
         "occurrences": {

@@ -26,16 +26,7 @@ from benchmarks.simulations.gated import gated
 
 
 def claims() -> list[Claim]:
-    return [
-        *equal_systems(),
-        *covered(),
-        *power(),
-        *compared(),
-        *early(),
-        *gates(),
-        *gated(),
-        *early_gates(),
-    ]
+    return [*equal_systems(), *covered(), *power(), *compared(), *early(), *gates(), *gated(), *early_gates()]
 
 
 def line(found: Found) -> str:

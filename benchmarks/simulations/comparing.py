@@ -44,45 +44,31 @@ def equal_sides() -> Iterator[Claim]:
     """Equal sides are called different in 5 % of all comparisons, or less by exact tests."""
     yield Claim("compare A/A, scores, n = 200", partial(scores_alarm, n=200), FALSE_ALARMS)
     yield Claim("compare A/A, scores, n = 12", partial(scores_alarm, n=12), FALSE_ALARMS)
-    yield Claim(
-        "compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT
-    )
+    yield Claim("compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT)
     yield Claim("compare A/A, two groups of yes/no", groups_alarm, (0.02, 0.06))
     yield Claim(
-        "compare A/A, scores in 20 clusters of 5",
-        partial(clusters_alarm, sizes=[5] * 20),
-        FALSE_ALARMS,
+        "compare A/A, scores in 20 clusters of 5", partial(clusters_alarm, sizes=[5] * 20), FALSE_ALARMS
     )
     yield Claim(
-        "compare A/A, scores in 27 clusters of 2 to 60",
-        partial(clusters_alarm, sizes=UNEQUAL),
-        ALARMS,
+        "compare A/A, scores in 27 clusters of 2 to 60", partial(clusters_alarm, sizes=UNEQUAL), ALARMS
     )
-    yield Claim(
-        "compare A/A, any of 10 metrics", partial(family_alarm, metrics=10), FALSE_ALARMS, 2
-    )
+    yield Claim("compare A/A, any of 10 metrics", partial(family_alarm, metrics=10), FALSE_ALARMS, 2)
     yield Claim(
         "compare A/A, any of 10 yes/no metrics, n = 100",
         partial(yes_or_no_family_alarm, metrics=10, n=100),
         (0.0, 0.05),
     )
     yield Claim("compare A/A, one metric under 5 names", names_alarm, FALSE_ALARMS, 2)
-    yield Claim(
-        "compare: as far apart as is worth the name, called alike", called_alike, (0.0, 0.035)
-    )
+    yield Claim("compare: as far apart as is worth the name, called alike", called_alike, (0.0, 0.035))
 
 
 def unequal_sides() -> Iterator[Claim]:
     """Differences are found as often as predicted, within 3 points."""
     n = samples_needed(0.05, GRADED_VARIANCE) or 0
-    yield Claim(
-        f"compare, power .80, scores, n = {n}", partial(scores_alarm, n=n, gap=0.05), near(0.8)
-    )
+    yield Claim(f"compare, power .80, scores, n = {n}", partial(scores_alarm, n=n, gap=0.05), near(0.8))
     n = flips_needed(0.125, 0.075) or 0
     yield Claim(
-        f"compare, power .80, yes/no, n = {n}",
-        partial(flips_alarm, n=n, up=0.125, down=0.075),
-        near(0.8),
+        f"compare, power .80, yes/no, n = {n}", partial(flips_alarm, n=n, up=0.125, down=0.075), near(0.8)
     )
     predicted = power_of(0.05, GRADED_VARIANCE, 300, Aim(level=0.05 / 5))
     yield Claim(

@@ -8,16 +8,7 @@ from functools import partial
 from statistics import median
 
 from benchmarks.simulations.claim import COVERED, Chance, Claim
-from benchmarks.simulations.made_up import (
-    UNEQUAL,
-    coin,
-    epochs,
-    flips,
-    graded,
-    holds,
-    in_clusters,
-    named,
-)
+from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
 from proctor.comparison.evidence import Evidence, interval_of
 from proctor.core.stats.differences import paired, welch
 from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of_pairs
@@ -33,16 +24,12 @@ def covered() -> Iterator[Claim]:
     yield Claim("Wilson, n = 300, p = .98", partial(wilson_covers, n=300, p=0.98), COVERED)
     yield Claim("t, uniform, n = 10", partial(mean_covers, n=10), COVERED)
     yield Claim(
-        "t of pairs, 12 % up 8 % down, n = 200",
-        partial(pairs_cover, n=200, up=0.12, down=0.08),
-        COVERED,
+        "t of pairs, 12 % up 8 % down, n = 200", partial(pairs_cover, n=200, up=0.12, down=0.08), COVERED
     )
     yield Claim("Welch, yes/no, n = 80 and 120", partial(welch_covers, n=80, m=120), COVERED)
     yield Claim("clustered mean, 10 x 5, ICC .4", partial(clusters_cover, sizes=[5] * 10), COVERED)
     yield Claim("clustered mean, 27 of 2 to 60", partial(clusters_cover, sizes=UNEQUAL), COVERED)
-    yield Claim(
-        "clustered rate, 27 of 2 to 60", partial(clustered_rate_covers, sizes=UNEQUAL), COVERED
-    )
+    yield Claim("clustered rate, 27 of 2 to 60", partial(clustered_rate_covers, sizes=UNEQUAL), COVERED)
     yield Claim("clustered pairs, 10 x 5", partial(clustered_pairs_cover, sizes=[5] * 10), COVERED)
     yield Claim(
         "clustered groups, 15 + 15 clusters of 4",
@@ -72,9 +59,7 @@ def covered() -> Iterator[Claim]:
         COVERED,
         4,
     )
-    yield Claim(
-        "bootstrap BCa, uniform, n = 50", partial(bootstrap_covers, n=50, method="bca"), COVERED, 4
-    )
+    yield Claim("bootstrap BCa, uniform, n = 50", partial(bootstrap_covers, n=50, method="bca"), COVERED, 4)
     yield Claim(
         "bootstrap BCa, exponential, n = 100",
         partial(bootstrap_covers, n=100, method="bca", skewed=True),
@@ -82,22 +67,13 @@ def covered() -> Iterator[Claim]:
         4,
     )
     yield Claim(
-        "bootstrap BCa, yes/no p = .8, n = 200",
-        partial(bootstrap_rate_covers, n=200, p=0.8),
-        COVERED,
-        4,
+        "bootstrap BCa, yes/no p = .8, n = 200", partial(bootstrap_rate_covers, n=200, p=0.8), COVERED, 4
     )
     yield Claim(
-        "bootstrap BCa, 40 clusters of 5",
-        partial(bootstrap_clusters_cover, clusters=40, size=5),
-        COVERED,
-        4,
+        "bootstrap BCa, 40 clusters of 5", partial(bootstrap_clusters_cover, clusters=40, size=5), COVERED, 4
     )
     yield Claim(
-        "bootstrap BCa, median of exponential, n = 101",
-        partial(bootstrap_median_covers, n=101),
-        COVERED,
-        4,
+        "bootstrap BCa, median of exponential, n = 101", partial(bootstrap_median_covers, n=101), COVERED, 4
     )
     yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
@@ -177,10 +153,7 @@ def bootstrap_rate_covers(chance: Chance, n: int, p: float) -> float:
 def bootstrap_clusters_cover(chance: Chance, clusters: int, size: int) -> float:
     names = [place // size for place in range(clusters * size)]
     found = bootstrap_mean(
-        in_clusters(chance, [size] * clusters),
-        clusters=names,
-        seed=chance.getrandbits(32),
-        resamples=1000,
+        in_clusters(chance, [size] * clusters), clusters=names, seed=chance.getrandbits(32), resamples=1000
     )
     return holds(found and found.interval, 0.0)
 

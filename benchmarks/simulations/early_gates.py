@@ -73,9 +73,7 @@ def pairs(chance: Chance, n: int, up: float, down: float) -> list[Pair]:
         draw = chance.random()
         old = int(chance.random() < 0.5)
         flips = draw < up or draw > 1 - down
-        made.append(
-            (f"s{number}", int(draw > 1 - down) if flips else old, int(draw < up) if flips else old)
-        )
+        made.append((f"s{number}", int(draw > 1 - down) if flips else old, int(draw < up) if flips else old))
     return made
 
 
@@ -105,9 +103,7 @@ def finished(made: list[Pair]) -> list[tuple[int, Pair]]:
     return [(turn, made[turn]) for turn in order]
 
 
-def alarm(
-    chance: Chance, n: int, share: float, is_slow: bool = False, as_finished: bool = False
-) -> float:
+def alarm(chance: Chance, n: int, share: float, is_slow: bool = False, as_finished: bool = False) -> float:
     """Whether equal systems are told apart at any of n looks."""
     made = pairs(chance, n, share, share)
     order = finished(made) if is_slow else list(enumerate(made))

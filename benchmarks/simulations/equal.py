@@ -23,22 +23,10 @@ def equal_systems() -> Iterator[Claim]:
         partial(flips_alarm, n=400, share=0.1),
         FALSE_ALARMS,
     )
-    yield Claim(
-        "A/A, exact McNemar, the same",
-        partial(mcnemar_alarm, n=400, up=0.1, down=0.1),
-        (0.02, 0.05),
-    )
-    yield Claim(
-        "A/A, independent yes/no, n = 200 and 150", partial(welch_alarm, n=200, m=150), FALSE_ALARMS
-    )
-    yield Claim(
-        "A/A, pairs in 20 clusters of 5",
-        partial(clustered_alarm, sizes=[5] * 20),
-        FALSE_ALARMS,
-    )
-    yield Claim(
-        "A/A, pairs in 27 clusters of 2 to 60", partial(clustered_alarm, sizes=UNEQUAL), ALARMS
-    )
+    yield Claim("A/A, exact McNemar, the same", partial(mcnemar_alarm, n=400, up=0.1, down=0.1), (0.02, 0.05))
+    yield Claim("A/A, independent yes/no, n = 200 and 150", partial(welch_alarm, n=200, m=150), FALSE_ALARMS)
+    yield Claim("A/A, pairs in 20 clusters of 5", partial(clustered_alarm, sizes=[5] * 20), FALSE_ALARMS)
+    yield Claim("A/A, pairs in 27 clusters of 2 to 60", partial(clustered_alarm, sizes=UNEQUAL), ALARMS)
     yield Claim(
         "A/A, pairs in 8 clusters, one of 30, the others of 10",
         partial(clustered_alarm, sizes=[30, *[10] * 7]),

@@ -56,9 +56,7 @@ def power() -> Iterator[Claim]:
     variance = variance_with_epochs(0.04, (0.09, 0.09), (4, 4))
     n = samples_needed(0.05, variance) or 0
     yield Claim(
-        f"power .80, 4 epochs a sample, n = {n}",
-        partial(epochs_found, n=n, epochs=4, gap=0.05),
-        near(0.8),
+        f"power .80, 4 epochs a sample, n = {n}", partial(epochs_found, n=n, epochs=4, gap=0.05), near(0.8)
     )
 
 

@@ -144,10 +144,7 @@ def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -
 
 def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:
     """Whether a gate on equal systems fails; what each metric says is independent of the others."""
-    drawn = [
-        flips(chance, n, 0.1, 0.1) if kind == "yes/no" else graded(chance, n)
-        for _ in range(metrics)
-    ]
+    drawn = [flips(chance, n, 0.1, 0.1) if kind == "yes/no" else graded(chance, n) for _ in range(metrics)]
     return float(_verdict(drawn, margin) == "fail")
 
 
@@ -199,9 +196,7 @@ def _verdict(drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | 
     return _decided(drawn, margin, clusters).verdict
 
 
-def _decided(
-    drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | None = None
-) -> GateResult:
+def _decided(drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | None = None) -> GateResult:
     names = [f"metric_{place}" for place in range(len(drawn))]
     ids = _ids(len(drawn[0][0]))
     new, old = (

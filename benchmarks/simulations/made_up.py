@@ -23,10 +23,7 @@ def flips(chance: Chance, n: int, up: float, down: float) -> tuple[list[float], 
 def graded(chance: Chance, n: int, gap: float = 0.0) -> tuple[list[float], list[float]]:
     """Scores of two systems that share what is hard about a sample."""
     hard = [chance.gauss(0, 0.3) for _ in range(n)]
-    return (
-        [h + gap + chance.gauss(0, 0.2) for h in hard],
-        [h + chance.gauss(0, 0.2) for h in hard],
-    )
+    return ([h + gap + chance.gauss(0, 0.2) for h in hard], [h + chance.gauss(0, 0.2) for h in hard])
 
 
 # One that has a quarter of all samples, a few, and many small ones: they count as ten of one size.

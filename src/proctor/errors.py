@@ -73,7 +73,7 @@ class ProctorError(Exception):
         if hidden > 0:
             lines.append(f"  … and {hidden} more")
         if self.fix:
-            lines.append(f"To mend it: {self.fix}")
+            lines.append(f"Fix: {self.fix}")
         return "\n".join(lines)
 
 
@@ -123,9 +123,7 @@ class CallFailed(ProctorError):
     `retryable` says whether the same call may succeed later; `retry_after` how long to wait.
     """
 
-    def __init__(
-        self, what: str, *, retryable: bool = False, retry_after: float | None = None
-    ) -> None:
+    def __init__(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
         super().__init__(what)
         self.retryable = retryable
         self.retry_after = retry_after

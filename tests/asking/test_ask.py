@@ -63,9 +63,7 @@ def under() -> Any:
 
 def test_a_text_a_prompt_and_messages_can_be_asked() -> None:
     """All become messages."""
-    template = PromptTemplate[str](
-        "test", "greet", [MarkdownSection("", "Greet $name.", key="task")]
-    )
+    template = PromptTemplate[str]("test", "greet", [MarkdownSection("", "Greet $name.", key="task")])
     prompt = Prompt(template).bind(name="Ada")
     model = Scripted()
     mine = Message("user", "Hi")
@@ -146,9 +144,7 @@ class Model(pydantic.BaseModel):
     ],
 )
 @pytest.mark.parametrize("fits_schema", [True, False])
-def test_an_answer_is_read_into_its_type(
-    kind: Any, said: str, read: Any, fits_schema: bool
-) -> None:
+def test_an_answer_is_read_into_its_type(kind: Any, said: str, read: Any, fits_schema: bool) -> None:
     """Whatever the type; with a schema where the model takes one, else with instructions."""
     model = says(said, fits_schema=fits_schema)
     assert ask(model, "x", kind).output == read
@@ -212,11 +208,7 @@ def test_an_empty_answer_is_reminded_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal",
-    [
-        ModelResponse(refusal="I will not."),
-        ModelResponse("I will not.", finish_reason="refusal"),
-    ],
+    "refusal", [ModelResponse(refusal="I will not."), ModelResponse("I will not.", finish_reason="refusal")]
 )
 def test_who_refuses_is_not_asked_again(refusal: ModelResponse) -> None:
     """Where a type was asked for; a plain question gets the refusal as its response."""

@@ -24,9 +24,7 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[ModelRequest] = []
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.asked.append(request)
         said = self.answers.pop(0)
         return ModelResponse(said) if isinstance(said, str) else said

@@ -184,9 +184,7 @@ def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "parrot" in plugins.names(plugins.PROVIDERS)
 
 
-def test_a_package_cannot_take_a_built_in_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proctor's own comes first, so that nobody's keys go astray."""
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)

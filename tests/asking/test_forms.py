@@ -68,8 +68,7 @@ def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare
 
 @pytest.mark.parametrize("form", [JsonForm(Outer), JsonForm(Strict)])
 @pytest.mark.parametrize(
-    "text",
-    ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra'],
+    "text", ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra']
 )
 def test_near_misses_are_refused(form: JsonForm, text: str) -> None:
     """Empty, null, another label, words after it."""

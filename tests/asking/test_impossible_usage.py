@@ -124,9 +124,7 @@ def test_a_budget_is_not_undone_by_a_negative_count() -> None:
     assert spending.so_far.tokens == 90
 
 
-counts = st.one_of(
-    st.none(), st.integers(), st.floats(), st.booleans(), st.text(max_size=5), st.just(10**12)
-)
+counts = st.one_of(st.none(), st.integers(), st.floats(), st.booleans(), st.text(max_size=5), st.just(10**12))
 
 
 @given(st.lists(st.tuples(counts, counts, counts, counts), max_size=8))

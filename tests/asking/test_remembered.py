@@ -60,9 +60,7 @@ def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[
     embedder = Remembered(inner, batch=4)
 
     async def main() -> None:
-        for texts, vectors in zip(
-            asked, await asyncio.gather(*map(embedder.embed, asked)), strict=True
-        ):
+        for texts, vectors in zip(asked, await asyncio.gather(*map(embedder.embed, asked)), strict=True):
             assert [vector[0] for vector in vectors] == [len(text) for text in texts]
         for texts in asked:
             await embedder.embed(texts)

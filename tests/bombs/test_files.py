@@ -25,8 +25,7 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
 )
 MERGES = "m0: &m0 {k: v}\n" + "".join(
-    f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 10)}]}}\n"
-    for level in range(1, 10)
+    f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 10)}]}}\n" for level in range(1, 10)
 )
 
 
@@ -136,11 +135,7 @@ def test_a_run_has_a_hundred_tags_at_most(tmp_path: Path) -> None:
     tags = {f"tag{number}": "x" for number in range(100_000)}
     with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
         evaluate(
-            str.upper,
-            [{"id": "a", "input": "a"}],
-            [question_format],
-            tags=tags,
-            history=tmp_path / "h.db",
+            str.upper, [{"id": "a", "input": "a"}], [question_format], tags=tags, history=tmp_path / "h.db"
         )
     with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
         SQLiteHistory(tmp_path / "h.db").runs(tags=tags)

@@ -140,10 +140,7 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
             ["run", "eval.yaml", "--set", "contains.case_sensitive.x=1"],
             "only a whole parameter can be set: contains.case_sensitive=VALUE",
         ),
-        (
-            ["run", "eval.yaml", "--set", "keywords.words=1"],
-            "this run does not use the evaluator 'keywords'",
-        ),
+        (["run", "eval.yaml", "--set", "keywords.words=1"], "this run does not use the evaluator 'keywords'"),
         ([*MAPPED, '{"question": "input"'], "not JSON: --map COLUMN=FIELD"),
         ([*MAPPED, "question"], "such as question=input, found 'question'"),
         (["run", "eval.yaml", "--fail-under", "latency_ms.mean=10"], "latency: {max_ms: 2000}"),
@@ -195,9 +192,7 @@ def test_a_tab_in_a_yaml_file_is_called_a_tab(project: Project) -> None:
     assert "quotes" not in told.err
 
 
-def test_an_eval_file_in_another_encoding_names_the_line_and_the_conversion(
-    project: Project,
-) -> None:
+def test_an_eval_file_in_another_encoding_names_the_line_and_the_conversion(project: Project) -> None:
     """As datasets do: which byte, what it probably is, and what to type."""
     (project.folder / "eval.yaml").write_bytes("name: exam\ntarget: café\n".encode("latin-1"))
     told = project.proctor("run", "eval.yaml")

@@ -25,19 +25,13 @@ def history(project: Project) -> SQLiteHistory:
     return made
 
 
-def test_a_baseline_is_set_listed_moved_and_dropped(
-    project: Project, history: SQLiteHistory
-) -> None:
+def test_a_baseline_is_set_listed_moved_and_dropped(project: Project, history: SQLiteHistory) -> None:
     """Each step says what it did."""
     assert project.proctor("baseline", "list").out == (
         "no baselines yet; `proctor baseline set NAME RUN` names one\n"
     )
-    assert project.proctor("baseline", "set", "main", "r1").out == (
-        "the baseline main is run r1 (exam)\n"
-    )
-    assert project.proctor("baseline", "set", "main", "r1").out == (
-        "the baseline main is run r1 (exam)\n"
-    )
+    assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
+    assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
     assert project.proctor("baseline", "set", "main", "r2").out == snapshot("""\
 the baseline main is run r2 (exam)
 it was r1 (exam)
@@ -69,7 +63,7 @@ def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHi
     assert (told.code, history.baselines()) == (2, {})
     assert told.err == snapshot("""\
 error: run killed is interrupted: a baseline should have come to its end
-To mend it: resume it first, or say --force
+Fix: resume it first, or say --force
 """)
     assert project.proctor("baseline", "set", "main", "latest", "--force").code == 0
     assert history.baseline("main").run_id == "killed"
@@ -100,18 +94,14 @@ def test_a_name_that_means_a_run_too_is_told(project: Project, history: SQLiteHi
         (("lst",), "did you mean 'list'?"),
     ],
 )
-def test_slips_are_told(
-    project: Project, history: SQLiteHistory, args: tuple[str, ...], said: str
-) -> None:
+def test_slips_are_told(project: Project, history: SQLiteHistory, args: tuple[str, ...], said: str) -> None:
     """Misspelt runs, baselines and commands come with the nearest."""
     history.set_baseline("main", "r1")
     told = project.proctor("baseline", *args)
     assert (told.code, said in told.err) == (2, True)
 
 
-def test_a_baseline_stands_wherever_a_run_is_named(
-    project: Project, history: SQLiteHistory
-) -> None:
+def test_a_baseline_stands_wherever_a_run_is_named(project: Project, history: SQLiteHistory) -> None:
     """show, rescore, export and delete; a misspelt one comes with the nearest."""
     history.set_baseline("main", "r1")
     assert project.proctor("show", "baseline:main", "--json").json["run_id"] == "r1"

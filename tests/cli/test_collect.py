@@ -15,9 +15,7 @@ from tests.surroundings import proctor
 __all__ = ["server"]
 
 
-def test_submit_work_collect_in_processes_of_their_own(
-    project: Project, server: RedisServer
-) -> None:
+def test_submit_work_collect_in_processes_of_their_own(project: Project, server: RedisServer) -> None:
     """Submitted today, worked on tonight, collected tomorrow: the report of a local run."""
     address = f"{server.url}/nightly"
     local = project.proctor("run", "eval.yaml", "--json").json

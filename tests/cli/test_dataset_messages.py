@@ -9,9 +9,7 @@ from tests.cli.project import Project
 
 def said(project: Project, name: str, content: bytes) -> str:
     project.write(name, content)
-    told = project.proctor(
-        "run", "--target", "app.py:shout", "--dataset", name, "--evaluator", "exact_match"
-    )
+    told = project.proctor("run", "--target", "app.py:shout", "--dataset", name, "--evaluator", "exact_match")
     assert told.code == 2
     return told.err
 

@@ -247,9 +247,7 @@ def test_every_configuration_is_gated(exam: Project) -> None:
         "short", "long",
     ]  # fmt: skip
     assert any("new" in note for note in told.json["notes"])
-    assert (
-        exam.proctor("gate", "latest", "--baseline", "both", "--configuration", "short").code == 0
-    )
+    assert exam.proctor("gate", "latest", "--baseline", "both", "--configuration", "short").code == 0
     assert exam.proctor("gate", "latest@long", "--baseline", "both@long").code == 1
     assert exam.proctor("gate", "latest@long", "--baseline", "latest@short").code == 1
     other = ("gate", "eval.yaml", "--baseline", "main")
@@ -316,18 +314,12 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
         (["eval.yaml", "--baseline", "main", "--metric", "exact"], "no metric 'exact'"),
         (["latest", "--baseline", "main", "--better", "x=up"], "higher or lower, not 'up'"),
-        (
-            ["latest", "--baseline", "main", "--fail-under", "80"],
-            "write a number such as 0.8, or 80%",
-        ),
+        (["latest", "--baseline", "main", "--fail-under", "80"], "write a number such as 0.8, or 80%"),
         (["latest", "--baseline", "main", "--until-decided"], "a stored run is over"),
         (["latest", "--baseline", "main", "--junit", "."], "no file that can be written"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "no file that can be written"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
-        (
-            ["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"],
-            "asks for one metric",
-        ),
+        (["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"], "asks for one metric"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--metric", "latency_ms.mean"],
             "cannot stop early by 'latency_ms.mean'",

@@ -183,9 +183,7 @@ def test_a_baseline_of_nothing_but_errors_is_refused(exam: Project) -> None:
     assert "no result of the baseline bad" in told.err
 
 
-def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(
-    exam: Project,
-) -> None:
+def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(exam: Project) -> None:
     """One of them was good and the other was why it stopped: the first is not the answer."""
     exam.write("both.yaml", EVAL + CONFIGURATIONS)
     for name in "ab":
@@ -270,10 +268,7 @@ def test_an_eval_file_is_named_and_tagged_as_in_a_run(exam: Project) -> None:
     assert (run["tags"], run["options"]["concurrency"]) == ({"commit": "abc"}, 3)
     report = (exam.folder / "reports/report.md").read_text()
     assert "The gate passes" in report.split("\n\n")[1]
-    assert (
-        "--tag goes with an eval file"
-        in refused(exam, "gate", "change", *GATE[2:], *named[2:4]).err
-    )
+    assert "--tag goes with an eval file" in refused(exam, "gate", "change", *GATE[2:], *named[2:4]).err
 
 
 def test_the_headline_names_the_check_that_is_hardest_to_settle(exam: Project) -> None:

@@ -81,19 +81,14 @@ def test_a_total_without_a_rubric_that_failed_is_not_green(week: Project) -> Non
     assert told.code == 4
     for check in told.json["checks"]:
         assert (check["verdict"], check["value"], check["missing"]) == ("inconclusive", 5.0, 18)
-        assert (
-            "18 of 40 samples have no such number in this run, or only part of it"
-            in (check["sentence"])
-        )
+        assert "18 of 40 samples have no such number in this run, or only part of it" in (check["sentence"])
     assert "18 of 40 totals of latest lack a rubric that failed" in told.json["notes"]
     assert week.proctor(*GATE, *least, "--max-missing", "18").code == 0
     beside = " ".join(week.proctor("compare", "latest", "main").out.split())
     assert "18 of 40 totals of latest lack a rubric that failed" in beside
 
 
-def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(
-    week: Project,
-) -> None:
+def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(week: Project) -> None:
     """As a gate on the same run would; what is below stays below."""
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
     week.write("mood.tmp", "fails")
@@ -127,11 +122,7 @@ def test_holes_in_both_are_holes_in_both(week: Project) -> None:
     assert week.proctor("baseline", "set", "main", "latest").code == 0
     assert judged(week, "fails") == 0
     [check] = week.proctor(*GATE[:5], "solved", "--margin", "20%", "--json").json["checks"]
-    assert (check["verdict"], check["missing"], check["baseline_missing"]) == (
-        "inconclusive",
-        18,
-        18,
-    )
+    assert (check["verdict"], check["missing"], check["baseline_missing"]) == ("inconclusive", 18, 18)
 
 
 def test_percent_of_a_total_are_a_share_of_its_scale(week: Project) -> None:

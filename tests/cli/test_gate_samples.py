@@ -44,9 +44,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def samples(project: Project, prefix: str, numbers: range, more: int = 0) -> None:
     """Samples by number; with `more` each asks for another number than its id says."""
-    rows = [
-        {"id": f"{prefix}{i}", "input": str(i + more), "expected": f"A{i + more}"} for i in numbers
-    ]
+    rows = [{"id": f"{prefix}{i}", "input": str(i + more), "expected": f"A{i + more}"} for i in numbers]
     project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 

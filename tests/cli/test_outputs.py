@@ -92,9 +92,7 @@ def test_nothing_else_is_written_over(
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
-def test_an_earlier_output_of_the_same_kind_is_written_over(
-    kept: Project, door: tuple[str, ...]
-) -> None:
+def test_an_earlier_output_of_the_same_kind_is_written_over(kept: Project, door: tuple[str, ...]) -> None:
     """An empty file too, as mktemp makes it; but no output of another kind."""
     kept.write("new.out", "")
     for _ in range(2):
@@ -139,10 +137,7 @@ def test_reports_take_the_place_of_reports_only(kept: Project, door: tuple[str, 
 
 def test_two_outputs_do_not_go_to_one_file(kept: Project) -> None:
     """The second would take the place of the first."""
-    for args in (
-        ("--junit", "x", "--markdown", "./x"),
-        ("--markdown", "out/report.md", "--output", "out"),
-    ):
+    for args in (("--junit", "x", "--markdown", "./x"), ("--markdown", "out/report.md", "--output", "out")):
         told = kept.proctor(*GATE, *args)
         assert (told.code, "two outputs would go to it" in told.err) == (2, True)
     assert not {"x", "out"} & kept.files()
@@ -200,9 +195,7 @@ def test_what_is_not_a_file_can_be_written_to(kept: Project, tmp_path: Path) -> 
         assert pipe.read().startswith("## ")
 
 
-@pytest.mark.parametrize(
-    "data", [b"PAR1", b"PAR1PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"{", b"9"]
-)
+@pytest.mark.parametrize("data", [b"PAR1", b"PAR1PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"{", b"9"])
 def test_what_is_cut_off_is_no_earlier_output(tmp_path: Path, data: bytes) -> None:
     """Whatever a file begins with, nothing but a whole one is taken for one's own."""
     path = tmp_path / "x.db"

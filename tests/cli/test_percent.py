@@ -10,8 +10,7 @@ from tests.cli.project import Project
 
 
 @pytest.mark.parametrize(
-    ("text", "share"),
-    [("80%", 0.8), ("80 %", 0.8), (" 12.5% ", 0.125), ("100%", 1.0), ("0.5", 0.5)],
+    ("text", "share"), [("80%", 0.8), ("80 %", 0.8), (" 12.5% ", 0.125), ("100%", 1.0), ("0.5", 0.5)]
 )
 def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
     """80% is 0.8; spaces do not matter."""
@@ -53,9 +52,7 @@ def test_a_python_file_takes_a_percentage(project: Project) -> None:
 
 def test_a_percentage_that_cannot_be_read_is_a_fault_of_its_line(project: Project) -> None:
     """A wrong threshold in a file is reported with the file and the line."""
-    project.write(
-        "own.yaml", (project.folder / "eval.yaml").read_text() + "fail_under: 80percent\n"
-    )
+    project.write("own.yaml", (project.folder / "eval.yaml").read_text() + "fail_under: 80percent\n")
     told = project.proctor("run", "own.yaml")
     assert told.code == 2
     assert "own.yaml:8" in told.err

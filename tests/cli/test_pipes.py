@@ -59,15 +59,9 @@ def test_output_that_nobody_reads_any_more_is_no_error(run: Project, command: st
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [
-        ("run eval.yaml --fail-under 0.99 2>&1", 1),
-        ("show nobody 2>&1", 2),
-        ("run eval.yaml 2>&1", 0),
-    ],
+    [("run eval.yaml --fail-under 0.99 2>&1", 1), ("show nobody 2>&1", 2), ("run eval.yaml 2>&1", 0)],
 )
-def test_a_code_is_the_same_where_nobody_reads_the_complaints(
-    run: Project, command: str, code: int
-) -> None:
+def test_a_code_is_the_same_where_nobody_reads_the_complaints(run: Project, command: str, code: int) -> None:
     """A run is carried out to its end, and what is below its threshold is never a pass."""
     assert piped(run, command) == (code, "")
     statuses = {one["status"] for one in run.proctor("runs", "--json").json}

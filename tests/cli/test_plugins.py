@@ -195,9 +195,7 @@ def test_set_reaches_functions_of_a_python_file(project: Project) -> None:
 
 def test_set_says_everything_that_is_wrong_at_once(project: Project) -> None:
     """Unknown evaluators and a missing parameter are listed with those that may be named."""
-    told = project.proctor(
-        "run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2"
-    )
+    told = project.proctor("run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2")
     assert told.code == 2
     assert "EVALUATOR.PARAMETER=VALUE" in told.err
     assert "did you mean 'contains'?" in told.err

@@ -14,9 +14,7 @@ def test_an_eval_file_is_run_kept_and_shown(project: Project) -> None:
     """The headline comes first, the run is in the history, and the exit code is 0."""
     told = project.proctor("run", "eval.yaml")
     assert told.code == 0
-    assert told.out.startswith(
-        "4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n"
-    )
+    assert told.out.startswith("4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
     assert "ValueError" in told.out
     assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in told.err
     assert "exam" in project.proctor("runs").out
@@ -72,13 +70,7 @@ def test_a_python_file_says_the_same(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("least", "code"),
-    [
-        ("0.8", 0),
-        ("81%", 1),
-        ("pass_rate=1", 4),
-        ("success_rate=0.9", 1),
-        ("exact_match.mean=1", 4),
-    ],
+    [("0.8", 0), ("81%", 1), ("pass_rate=1", 4), ("success_rate=0.9", 1), ("exact_match.mean=1", 4)],
 )
 def test_fail_under_is_a_gate(project: Project, least: str, code: int) -> None:
     """A bare number is for the strict pass rate, in which the error counts: 4 of 5.
@@ -115,9 +107,7 @@ def test_resume_in_all_its_forms(project: Project) -> None:
     refused = project.proctor("run", "eval.yaml", "--resume")
     assert refused.code == 2
     assert "target: its code, what it uses, or its version has changed" in refused.err
-    told = project.proctor(
-        "run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors"
-    )
+    told = project.proctor("run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors")
     assert (told.code, told.json["total"], told.json["errors"]) == (0, 5, 0)
     run_id = told.json["run_id"]
     again = project.proctor("run", "eval.yaml", "--resume", run_id[:18], "--json")
@@ -134,9 +124,7 @@ def test_plugins_come_by_import_path(project: Project) -> None:
         "class Polite:\n    name = 'polite'\n"
         "    def evaluate(self, output, sample, config=None):\n        return 1.0\n",
     )
-    told = project.proctor(
-        "run", "eval.yaml", "--plugin", "plugin:Polite", "-e", "polite", "--json"
-    )
+    told = project.proctor("run", "eval.yaml", "--plugin", "plugin:Polite", "-e", "polite", "--json")
     assert told.json["metrics"]["polite.mean"]["value"] == 1.0
 
 
@@ -183,8 +171,7 @@ def test_commands_and_recordings_as_targets(project: Project) -> None:
     assert project.proctor("run", "eval.yaml", "--json").json["pass_rate"] == 1.0
     project.write("old.jsonl", '{"id": "s0", "output": "WORD 0"}\n{"id": "s1", "output": "no"}\n')
     project.write(
-        "eval.yaml",
-        "dataset: data.jsonl\ntarget: {recorded: old.jsonl}\nevaluators: [exact_match]\n",
+        "eval.yaml", "dataset: data.jsonl\ntarget: {recorded: old.jsonl}\nevaluators: [exact_match]\n"
     )
     told = project.proctor("run", "eval.yaml", "--limit", "2", "--json").json
     assert (told["pass_rate"], told["errors"]) == (0.5, 0)
@@ -245,9 +232,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Pro
         ("import os; os.environ['SURELY_NOT_SET']", "KeyError: 'SURELY_NOT_SET'"),
     ],
 )
-def test_a_target_that_cannot_be_imported_is_a_usage_error(
-    project: Project, code: str, said: str
-) -> None:
+def test_a_target_that_cannot_be_imported_is_a_usage_error(project: Project, code: str, said: str) -> None:
     """It never looks like a gate that passed or failed."""
     project.write("app.py", f"{code}\ndef shout(text):\n    return text\n")
     told = project.proctor("run", "--fail-under", "1")
@@ -284,9 +269,7 @@ def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
 
 def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
     """Control codes in errors, ids, reasons and tags are shown, not obeyed."""
-    project.write(
-        "app.py", "def shout(text):\n    raise ValueError('\\x1b[31mred\\x1b]0;title\\x07')\n"
-    )
+    project.write("app.py", "def shout(text):\n    raise ValueError('\\x1b[31mred\\x1b]0;title\\x07')\n")
     told = project.proctor("run", "--tag", "a=[/b]\x1b[2J")
     shown = told.out + told.err
     shown += project.proctor("show", "latest", "--outcome", "error").out
@@ -301,9 +284,7 @@ def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
 @pytest.mark.parametrize("pattern", ["[A-Z]+ #", "# x", "123", "a: b", "  x ", "null"])
 def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pattern: str) -> None:
     """A pattern is not YAML."""
-    told = project.proctor(
-        "run", "-e", "regex_match", "--set", f"regex_match.pattern={pattern}", "--json"
-    )
+    told = project.proctor("run", "-e", "regex_match", "--set", f"regex_match.pattern={pattern}", "--json")
     assert told.code == 0, told.err
     assert told.json["metadata"]["evaluators"][0]["parameters"]["pattern"] == pattern
 
@@ -374,8 +355,6 @@ def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
     """Where every evaluator skipped every sample nothing was found out: exit code 3."""
     project.write("d.jsonl", '{"id": "1", "input": "a"}\n')
     project.write("quiet.py", "def answer(text):\n    return text\n")
-    told = project.proctor(
-        "run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match"
-    )
+    told = project.proctor("run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match")
     assert told.code == 3
     assert "no result has a verdict" in told.err + told.out

@@ -50,9 +50,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     assert told.code == 2
     assert "logs/a.jsonl:1: input: is missing" in told.err
     assert "--format auto" in told.err
-    told = project.proctor(
-        "run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains"
-    )
+    told = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
     assert told.code == 0
     told = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
     assert "not for recorded sessions" in told.err

@@ -98,9 +98,7 @@ def test_what_is_not_heeded_is_told(project: Project) -> None:
     project.write("eval.yaml", EVAL + run)
     told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
     assert (told.code, told.json["submitted"]) == (0, 5)
-    assert told.err == (
-        "not heeded, for nobody watches while workers run it: budget, max_errors, on_error\n"
-    )
+    assert told.err == ("not heeded, for nobody watches while workers run it: budget, max_errors, on_error\n")
     project.write("eval.yaml", EVAL)
     assert project.proctor("submit", "eval.yaml", "--requests", ADDRESS).err == ""
     mailbox(ADDRESS, EvalRequest).purge()

@@ -202,9 +202,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
     requests = mailbox(address, EvalRequest)
     for n in range(4):
         requests.send(EvalRequest(Sample(f"s{n}", f"word {n}")), reply_to="answers")
-    told = proctor(
-        "worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder
-    )
+    told = proctor("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
     assert told.returncode == 0, told.stderr
     assert "4 results sent, 0 of them errors" in told.stderr
     assert requests.approximate_count() == 0
@@ -224,9 +222,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
         ([], 2, "--requests"),
     ],
 )
-def test_what_is_wrong_is_told_at_once(
-    project: Project, wrong: list[str], code: int, said: str
-) -> None:
+def test_what_is_wrong_is_told_at_once(project: Project, wrong: list[str], code: int, said: str) -> None:
     """An address, a server, a target: one screen, no traceback, and the right exit code."""
     told = project.proctor("worker", "eval.yaml", *wrong)
     assert (told.code, said in told.err) == (code, True), told.err
@@ -254,7 +250,7 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
     assert told.err == (
         f"error: 127.0.0.1:{port}: the server cannot be reached: "
         f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
-        "To mend it: check that it runs and that the address is right\n"
+        "Fix: check that it runs and that the address is right\n"
     )
 
 

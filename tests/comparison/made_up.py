@@ -36,7 +36,6 @@ def sides_of_field(
 def of_score(mine: Sequence[float], theirs: Sequence[float], worth: float = 0.01) -> MetricDelta:
     """The delta of an evaluator's scores of the same samples."""
     new, old = (
-        Side(side, scores={"judge": numbers(*held)})
-        for side, held in (("new", mine), ("old", theirs))
+        Side(side, scores={"judge": numbers(*held)}) for side, held in (("new", mine), ("old", theirs))
     )
     return compare(new, old, worth=worth).scores["judge"]

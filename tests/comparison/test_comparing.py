@@ -12,13 +12,7 @@ from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side, side_of
 from proctor.records.comparison import Comparison, Flip, MetricDelta
 from proctor.records.results import ResultList
-from proctor.records.run import (
-    DatasetInfo,
-    EvaluatorSpec,
-    RunMetadata,
-    RunOptions,
-    StoppedEarly,
-)
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
@@ -130,17 +124,13 @@ def test_many_names_are_cut_and_unknown_ways_are_only_different() -> None:
 
 def test_errors_are_counted_in_the_headline() -> None:
     """Where trials failed, the answer is about the strict pass rate, and a note says how many."""
-    a = side_of(
-        "new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)])
-    )
+    a = side_of("new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)]))
     b = side_of("old", ResultList([result(f"s{at}") for at in range(7)]))
     found = compare(a, b)
     assert "strict_pass_rate 85.7 % against 100.0 %, -14.3 points (n = 7" in found.answer
     assert found.metrics["pass_rate"].n == 6
     assert found.notes == ("new has 1 trial without a verdict",)
-    assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in found.flips] == [
-        ("s6", True, None, 1.0)
-    ]
+    assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in found.flips] == [("s6", True, None, 1.0)]
 
 
 def test_flips_are_the_lost_ones_first_worst_first() -> None:
@@ -213,9 +203,7 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
 def test_deltas_are_found_by_the_names_of_a_reports_metrics() -> None:
     """exact.mean is the score of exact, field.tokens the field; what is not there is None."""
     held = numbers(0.5, 0.25)
-    found = compare(
-        *(Side(n, {"latency_ms.mean": held}, {"exact": held}, {"tokens": held}) for n in "ab")
-    )
+    found = compare(*(Side(n, {"latency_ms.mean": held}, {"exact": held}, {"tokens": held}) for n in "ab"))
     assert found.find("exact.mean") is found.scores["exact"]
     assert found.find("field.tokens") is found.fields["tokens"]
     assert found.find("latency_ms") is found.metrics["latency_ms.mean"]

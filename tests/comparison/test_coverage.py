@@ -18,9 +18,7 @@ GOOD, BAD, SILENT = Score(1.0, True), Score(0.0, False), Score.skipped("cannot r
 FAILED, NOT_YET = Score.error("the judge was away"), Score.skipped(NOT_LAST)
 
 
-def side(
-    name: str, judge: list[Score], *, epochs: int = 1, prefix: str = "s", other: Score = GOOD
-) -> Side:
+def side(name: str, judge: list[Score], *, epochs: int = 1, prefix: str = "s", other: Score = GOOD) -> Side:
     """A run that ignores skips: `contains` gives the same score everywhere, `judge` these."""
     results = [
         EvalResult(

@@ -20,9 +20,7 @@ HERE = {"python": "3.12.1", "proctor": "1.0"}
 
 def run(name: str, *evaluators: EvaluatorSpec, **known: Any) -> RunMetadata:
     started = datetime(2026, 1, 1, tzinfo=UTC)
-    return RunMetadata(
-        name, "exam", started, "completed", evaluators=evaluators, environment=HERE, **known
-    )
+    return RunMetadata(name, "exam", started, "completed", evaluators=evaluators, environment=HERE, **known)
 
 
 def side(name: str, value: float, of: RunMetadata) -> Side:
@@ -57,9 +55,7 @@ def test_changes_can_be_accepted() -> None:
 def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
     """Other parameters, or other code: the name is the same, the measure is not."""
     strict = msgspec.structs.replace(GRADED, parameters={"least": 3})
-    found = compare(
-        side("new", 1.0, run("1", RIGHT, strict)), side("old", 0.0, run("2", RIGHT, GRADED))
-    )
+    found = compare(side("new", 1.0, run("1", RIGHT, strict)), side("old", 0.0, run("2", RIGHT, GRADED)))
     assert found.scores["graded"].verdict == "not comparable"
     assert found.scores["right"].verdict == "better"
     other_code = msgspec.structs.replace(GRADED, identity="9")
@@ -69,8 +65,7 @@ def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
 def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
     """A baseline of a laptop is held against a run of the CI; what cannot be told is said."""
     there = msgspec.structs.replace(
-        run("2", msgspec.structs.replace(GRADED, identity="9")),
-        environment={**HERE, "python": "3.11.9"},
+        run("2", msgspec.structs.replace(GRADED, identity="9")), environment={**HERE, "python": "3.11.9"}
     )
     found = compare(side("new", 1.0, run("1", GRADED)), side("old", 0.0, there))
     assert found.answer.startswith("new is better than old")
@@ -105,9 +100,9 @@ def test_what_is_not_the_same_is_said() -> None:
     more = run("1", rubric("a", scale=[0, 10]))
     [told] = changes_between(more, run("2", rubric("a"))).told("new", "old")
     assert told.endswith("rubric.scale is [0,10] in new and the usual in old")
-    [told] = changes_between(
-        run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)
-    ).told("new", "old")
+    [told] = changes_between(run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)).told(
+        "new", "old"
+    )
     assert told == "the evaluator right is not the same in both runs: the code, or what it uses"
 
 

@@ -94,11 +94,7 @@ def test_decided_only_where_the_first_surely_differs_from_the_rest() -> None:
 def test_places_are_told_by_what_the_evidence_allows() -> None:
     """Two that nobody can tell apart share their places; the third is surely last."""
     even = [1.0, 0.0] * 30
-    held = {
-        "a": ranked(*even),
-        "b": ranked(*[0.0, 1.0] * 29, 0.0, 0.0),
-        "c": ranked(*[0.0] * 60),
-    }
+    held = {"a": ranked(*even), "b": ranked(*[0.0, 1.0] * 29, 0.0, 0.0), "c": ranked(*[0.0] * 60)}
     ranking = rank("score", "desc", held)
     assert [one.ranks for one in ranking.places] == [(1, 2), (1, 2), (3, 3)]
     assert [one.decided for one in ranking.places] == [False, False, True]
@@ -130,12 +126,9 @@ def test_sentences_of_rankings() -> None:
     )
     alike = {name: ranked(1, 0, 1) for name in "abc"}
     assert rank("score", "desc", alike).answer == (
-        "Which is first by score is not decided: a, or b or c; "
-        "none of the other 2 places are decided."
+        "Which is first by score is not decided: a, or b or c; none of the other 2 places are decided."
     )
-    assert rank("score", "desc", {"a": ranked(1)}).answer == (
-        "There are not two with a number for score."
-    )
+    assert rank("score", "desc", {"a": ranked(1)}).answer == ("There are not two with a number for score.")
 
 
 def test_clusters_count_as_one_in_rankings() -> None:
@@ -183,9 +176,7 @@ def test_a_lead_that_the_common_samples_contradict_is_none() -> None:
 def test_an_order_that_nothing_in_common_can_mend_is_open() -> None:
     """Each pair has samples in common, all three have none: no place is decided."""
     held = {
-        "a": Ranked(
-            {f"ab{at}": at + 1.0 for at in range(9)} | {f"ac{at}": 0.0 for at in range(90)}
-        ),
+        "a": Ranked({f"ab{at}": at + 1.0 for at in range(9)} | {f"ac{at}": 0.0 for at in range(90)}),
         "b": Ranked({f"ab{at}": at + 0.0 for at in range(9)} | {f"bc{at}": 9.0 for at in range(9)}),
         "c": Ranked({f"ac{at}": 5.0 for at in range(9)} | {f"bc{at}": 9.5 for at in range(9)}),
     }
@@ -201,17 +192,13 @@ def test_times_of_several_runs_are_put_in_order_and_not_decided() -> None:
     ranking = rank("latency_ms.mean", "asc", held)
     assert (ranking.best, ranking.decided) == ("quick", False)
     assert "a slower system from a slower hour" in ranking.answer
-    assert rank(
-        "latency_ms.mean", "asc", {n: one._replace(run="r") for n, one in held.items()}
-    ).decided
+    assert rank("latency_ms.mean", "asc", {n: one._replace(run="r") for n, one in held.items()}).decided
 
 
 def test_many_that_are_far_apart_are_decided() -> None:
     """Thirty configurations, 435 pairs, 25 samples each: probabilities have no floor in the way."""
     chance = random.Random(1)
-    held = {
-        f"c{k:02d}": ranked(*(k / 30 + chance.gauss(0, 0.01) for _ in range(25))) for k in range(30)
-    }
+    held = {f"c{k:02d}": ranked(*(k / 30 + chance.gauss(0, 0.01) for _ in range(25))) for k in range(30)}
     assert all(one.decided for one in rank("score", "desc", held).places)
 
 

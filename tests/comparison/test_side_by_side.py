@@ -93,9 +93,7 @@ def test_reports_without_a_run(history: SQLiteHistory) -> None:
 
 def test_two_runs_of_one_name_are_called_by_their_ids(history: SQLiteHistory) -> None:
     """Both are "old" to a report; to tell them apart takes the id."""
-    again = evaluate(
-        answers(2), DATASET, ["exact_match"], name="old", history=history, progress=False
-    )
+    again = evaluate(answers(2), DATASET, ["exact_match"], name="old", history=history, progress=False)
     first = look_up(history, "baseline:main")
     found = compare(again, first)
     assert (found.a, found.b) == (again.run_id, first.run_id)

@@ -80,18 +80,14 @@ def test_other_numbers_are_alike_within_five_percent_of_b() -> None:
 
 
 @pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 176), (276, "no difference worth the name", None)])  # fmt: skip  # noqa: E501
-def test_passes_that_all_agree_are_alike_from_276_on(
-    n: int, verdict: str, more: int | None
-) -> None:
+def test_passes_that_all_agree_are_alike_from_276_on(n: int, verdict: str, more: int | None) -> None:
     """1.96 √2 / (n + 2) is at most 0.01 from n = 276 on."""
     delta = of_score([1] * n, [1] * n)
     assert (delta.verdict, delta.more_samples) == (verdict, more)
 
 
 @pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 281), (381, "no difference worth the name", None)])  # fmt: skip  # noqa: E501
-def test_scores_that_all_agree_are_alike_from_381_on(
-    n: int, verdict: str, more: int | None
-) -> None:
+def test_scores_that_all_agree_are_alike_from_381_on(n: int, verdict: str, more: int | None) -> None:
     """Wilson's upper end for none of n, z² / (n + z²), is at most 0.01 from n = 381 on."""
     delta = of_score([0.5] * n, [0.5] * n)
     assert (delta.interval, delta.verdict, delta.more_samples) == (None, verdict, more)

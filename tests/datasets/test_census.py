@@ -26,6 +26,4 @@ def test_among_ids_with_one_hash_the_true_duplicate_is_found() -> None:
     """A second look names the id that is used twice, and both places."""
     with pytest.raises(DatasetError, match="1 problem in the dataset") as caught:
         census("ab", "cd", "ef", "cd")
-    assert [str(problem) for problem in caught.value.problems] == [
-        "3: id: 'cd' is used already at 1"
-    ]
+    assert [str(problem) for problem in caught.value.problems] == ["3: id: 'cd' is used already at 1"]

@@ -95,7 +95,7 @@ letters: 7 problems in the dataset
   - item 4: metadata.tags: expected a list of strings, found a string
   - item 5: id: expected a string, found a number: 6
   - item 5: metadata: expected a mapping, found null
-To mend it: give every sample an id of its own;
+Fix: give every sample an id of its own;
   make a dataset of other things with Dataset.of\
 """)
 
@@ -142,7 +142,7 @@ memory: 7 problems in the dataset
   - item 3: id: is missing
   - item 3: input: is missing
   - item 4: id: must not be empty
-To mend it: give every sample an id, or have them made: generate_ids (--generate-ids);
+Fix: give every sample an id, or have them made: generate_ids (--generate-ids);
   give every sample an input, or map a key to it\
 """)
 

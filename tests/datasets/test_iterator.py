@@ -82,7 +82,7 @@ squares, item 1: not a valid sample
   - id: is missing
   - input: expected a value, found null
   - metadata: expected a mapping, found a list
-To mend it: give every sample an id, or have them made: generate_ids (--generate-ids)\
+Fix: give every sample an id, or have them made: generate_ids (--generate-ids)\
 """)
 
 

@@ -41,10 +41,7 @@ def test_a_json_list_of_objects_is_a_dataset(tmp_path: Path, indent: int | None)
     """A list of records loads as the same samples that JSON Lines give."""
     path = write(tmp_path / "qa.json", json.dumps(ROWS, indent=indent))
     loaded = Dataset.load(path)
-    assert [(s.id, s.input, s.expected) for s in loaded] == [
-        ("1", "2 + 2", "4"),
-        ("2", "3 + 3", "6"),
-    ]
+    assert [(s.id, s.input, s.expected) for s in loaded] == [("1", "2 + 2", "4"), ("2", "3 + 3", "6")]
     assert loaded[1].metadata == {"topic": "sums"}
     lines = write(tmp_path / "qa.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
     assert loaded.info.fingerprint == Dataset.load(lines).info.fingerprint
@@ -72,9 +69,7 @@ def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
     """What stands before the break is not loaded in silence."""
     path = write(tmp_path / "qa.json", '[\n  {"id": "1", "input": "a"},\n  {"id": "2" "input"}\n]')
     (problem,) = error_of(path).problems
-    assert (
-        str(problem) == f"{path}:3: not JSON: expecting ',' delimiter, at character 14 of the line"
-    )
+    assert str(problem) == f"{path}:3: not JSON: expecting ',' delimiter, at character 14 of the line"
 
 
 @pytest.mark.parametrize(
@@ -107,9 +102,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
 def test_an_empty_list_is_refused(tmp_path: Path) -> None:
     """A list without records is not a dataset."""
     assert "no samples: the list is empty" in str(error_of(write(tmp_path / "a.json", "[]")))
-    assert "no samples: the list is empty" in str(
-        error_of(write(tmp_path / "b.json", '{"samples": []}'))
-    )
+    assert "no samples: the list is empty" in str(error_of(write(tmp_path / "b.json", '{"samples": []}')))
 
 
 def test_an_object_without_a_list_of_records_is_refused(tmp_path: Path) -> None:
@@ -290,9 +283,7 @@ def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["qa.csv", "qa.jsonl", "qa.json"])
-def test_a_file_in_latin_1_names_the_line_the_character_and_the_conversion(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_file_in_latin_1_names_the_line_the_character_and_the_conversion(tmp_path: Path, name: str) -> None:
     """Line, byte, what the byte probably is, and what to type."""
     rows = {
         "qa.csv": "id,input\n1,a\n2,café\n",

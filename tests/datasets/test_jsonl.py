@@ -152,7 +152,7 @@ qa.jsonl:3: not a valid sample
   - id: is missing
   - input: expected a value, found null
   - metadata: expected a mapping, found a number: 3
-To mend it: give every sample an id, or have them made: generate_ids (--generate-ids)\
+Fix: give every sample an id, or have them made: generate_ids (--generate-ids)\
 """)
 
 
@@ -163,9 +163,7 @@ def test_a_value_of_the_wrong_type_stops_the_stream(tmp_path: Path) -> None:
         next(iter(dataset))
 
 
-def test_the_full_text_of_an_error_in_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_full_text_of_an_error_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All problems of a file stand in one error, by line, with what to do."""
     monkeypatch.chdir(tmp_path)
     lines = [
@@ -187,7 +185,7 @@ qa.jsonl: 6 problems in the dataset
   - qa.jsonl:4: id: is missing
   - qa.jsonl:5: id: 'a' is used already at qa.jsonl:1
   - qa.jsonl:6: input.text: expected a string, found a boolean: false
-To mend it: rename it, or map it: expeced to expected;
+Fix: rename it, or map it: expeced to expected;
   write one whole JSON object on each line;
   give every sample an id, or have them made: generate_ids (--generate-ids)\
 """)
@@ -207,7 +205,7 @@ def test_an_error_fits_on_one_screen_and_reading_stops_in_time(
         [
             "qa.jsonl: 1000 problems in the dataset; reading stopped there",
             "  - qa.jsonl:1: id: is missing",
-            f"To mend it: {GIVE_IDS};",
+            f"Fix: {GIVE_IDS};",
             "  give every sample an input, or map a key to it",
         ]
     )

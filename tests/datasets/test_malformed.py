@@ -44,22 +44,14 @@ BAD: dict[str, Bad] = {
     ),
     "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one whole JSON")),
     "an object over several lines": Bad(
-        "a.jsonl",
-        b'{\n"id": "1"\n}',
-        ("a.jsonl:1: input: is missing", "JSON objects one after the other"),
+        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "JSON objects one after the other")
     ),
-    "a list": Bad(
-        "a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")
-    ),
+    "a list": Bad("a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")),
     "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
     "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "found null")),
     "NaN": Bad("a.jsonl", b'{"id": "1", "input": NaN}', ("NaN is not a number", "write null")),
-    "Infinity": Bad(
-        "a.jsonl", b'{"id": "1", "input": [-Infinity]}', ("-Infinity is not a number",)
-    ),
-    "a number without bounds": Bad(
-        "a.jsonl", b'{"id": "1", "input": 1e999}', ("a number is out of range",)
-    ),
+    "Infinity": Bad("a.jsonl", b'{"id": "1", "input": [-Infinity]}', ("-Infinity is not a number",)),
+    "a number without bounds": Bad("a.jsonl", b'{"id": "1", "input": 1e999}', ("a number is out of range",)),
     "a number of 5000 digits": Bad(
         "a.jsonl", b'{"id": "1", "input": ' + b"9" * 5000 + b"}", ("a number is out of range",)
     ),
@@ -88,9 +80,7 @@ BAD: dict[str, Bad] = {
         "a.jsonl", b'{"id": "1", "input": null}', ("input: expected a value, found null",)
     ),
     "metadata that is a list": Bad(
-        "a.jsonl",
-        b'{"id": "1", "input": 1, "metadata": []}',
-        ("metadata: expected a mapping, found a list",),
+        "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata: expected a mapping, found a list",)
     ),
     "tags that are a string": Bad(
         "a.jsonl",
@@ -165,9 +155,7 @@ BAD: dict[str, Bad] = {
         ("input: is given by this key and by the mapping",),
         MAPPED,
     ),
-    "UTF-16": Bad(
-        "a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")
-    ),
+    "UTF-16": Bad("a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")),
     "an empty table": Bad("a.csv", b"", ("a.csv: no samples: the file is empty",)),
     "a header and no rows": Bad("a.csv", b"id,input\n", ("nothing below it",)),
     "a row with too many cells": Bad(
@@ -205,9 +193,7 @@ BAD: dict[str, Bad] = {
     "a quote that is never closed": Bad(
         "a.csv", b'id,input\n1,"a\n2,b\n', ("a.csv:2", "a quote is opened in this row and never")
     ),
-    "text behind a closed quote": Bad(
-        "a.csv", b'id,input\n1,"a"b\n', ("a.csv:2", "not a row of CSV")
-    ),
+    "text behind a closed quote": Bad("a.csv", b'id,input\n1,"a"b\n', ("a.csv:2", "not a row of CSV")),
     "a carriage return alone": Bad(
         "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a carriage return stands alone")
     ),
@@ -224,9 +210,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)
     ),
     "an id used twice behind a long cell": Bad(
-        "a.tsv",
-        b'id\tinput\n1\t"a\n\nb"\n1\tc\n',
-        ("a.tsv:5: id: '1' is used already at a.tsv:2",),
+        "a.tsv", b'id\tinput\n1\t"a\n\nb"\n1\tc\n', ("a.tsv:5: id: '1' is used already at a.tsv:2",)
     ),
 }
 

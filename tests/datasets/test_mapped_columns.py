@@ -35,9 +35,7 @@ def test_a_missing_column_of_a_table_is_named_with_those_that_are_there(tmp_path
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
-def test_a_missing_key_of_a_file_is_named_with_those_that_are_there(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_missing_key_of_a_file_is_named_with_those_that_are_there(tmp_path: Path, name: str) -> None:
     """JSON Lines and JSON lists say it alike."""
     path = tmp_path / name
     line = '{"id": "1", "question": "q", "answer": "a"}'

@@ -66,7 +66,7 @@ the mapping cannot be used
   - 'f': 'input.' is not a field; did you mean 'input'?
   - 'g': 3 is not a field
   - 'i': goes to metadata.labels, but 'h' goes to metadata.labels.x
-To mend it: map each column to a place of its own: id, input, expected, metadata,
+Fix: map each column to a place of its own: id, input, expected, metadata,
   input.<key>, expected.<key>, metadata.<key>, labels.<key>,
   labels, context, cluster or tags\
 """)

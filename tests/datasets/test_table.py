@@ -115,9 +115,7 @@ def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
         (Question, '"{""text"": ""x"", ""points"": 2}"', Question("x", 2)),
     ],
 )
-def test_a_cell_is_read_into_the_declared_type(
-    kind: Any, cell: str, value: Any, tmp_path: Path
-) -> None:
+def test_a_cell_is_read_into_the_declared_type(kind: Any, cell: str, value: Any, tmp_path: Path) -> None:
     """A cell is text; where the type takes no text, it holds JSON."""
     path = written(tmp_path / "a.csv", f"id,input,expected\n1,x,{cell}\n")
     (sample,) = CSVDataset(path, expected_type=kind)
@@ -136,9 +134,7 @@ def test_a_cell_is_read_into_the_declared_type(
         (list[int], "[1", r"expected a list, found a string: '\[1'"),
     ],
 )
-def test_a_cell_that_does_not_fit_is_refused(
-    kind: Any, cell: str, told: str, tmp_path: Path
-) -> None:
+def test_a_cell_that_does_not_fit_is_refused(kind: Any, cell: str, told: str, tmp_path: Path) -> None:
     """Nothing is guessed: the message says what was expected and found."""
     path = written(tmp_path / "a.csv", f"id,input,expected\n1,x,{cell}\n")
     with pytest.raises(DatasetError, match=told):
@@ -169,18 +165,14 @@ def test_parts_of_a_mapping_have_its_type(tmp_path: Path) -> None:
 def test_metadata_cells_hold_json_and_tags_may_be_words(tmp_path: Path) -> None:
     """Whole metadata and labels are JSON mappings; tags are a JSON list or words."""
     text = (
-        "id,input,metadata,labels,tags\n"
-        '1,x,"{""a"": 1}","{""k"": ""v""}","[""t"", ""u""]"\n'
-        '2,y,,,"t, u,"\n'
+        'id,input,metadata,labels,tags\n1,x,"{""a"": 1}","{""k"": ""v""}","[""t"", ""u""]"\n2,y,,,"t, u,"\n'
     )
     one, two = CSVDataset(written(tmp_path / "a.csv", text))
     assert one.metadata == {"a": 1, "labels": {"k": "v"}, "tags": ["t", "u"]}
     assert two.metadata == {"tags": ["t", "u"]}
 
 
-def test_the_full_text_of_an_error_in_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_full_text_of_an_error_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All problems of a table stand in one error, by real line."""
     monkeypatch.chdir(tmp_path)
     text = b'id,input,expected\n1,"a\nb",2\n2,c,two\n\n3,d\n4,\xff,4\n1,e,5\n,,\n5,"x"y,6\n6,f,6\n'
@@ -196,7 +188,7 @@ a.csv: 8 problems in the dataset
   - a.csv:9: input: is missing
   - a.csv:9: expected: expected a whole number, but it is missing or null
   - a.csv:10: not a row of CSV: ',' expected after '"'
-To mend it: give every row as many cells as the header has; quote cells that hold the delimiter;
+Fix: give every row as many cells as the header has; quote cells that hold the delimiter;
   convert the file to UTF-8, for example: iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE;
   give every sample an id of its own\
 """)

@@ -83,9 +83,7 @@ def record(value: Any, **others: Any) -> dict[str, Any]:
 
 def test_a_missing_expected_value_is_refused_unless_its_type_is_optional() -> None:
     """`str` needs an expected value in every record; `str | None` and `Any` do not."""
-    assert problems([record("q")], str, str) == [
-        "expected: expected a string, but it is missing or null"
-    ]
+    assert problems([record("q")], str, str) == ["expected: expected a string, but it is missing or null"]
     assert Dataset.of([record("q")], str, str | None)[0].expected is None
     assert Dataset.of([record("q")], str, Any)[0].expected is None
 
@@ -146,9 +144,7 @@ def test_a_literal_lists_what_is_allowed() -> None:
     assert problems([record("gren")], Literal["red", "green"]) == [
         "input: expected one of 'red', 'green', found a string: 'gren'; did you mean 'green'?"
     ]
-    assert problems([record(3)], Literal[1, 2]) == [
-        "input: expected one of 1, 2, found a number: 3"
-    ]
+    assert problems([record(3)], Literal[1, 2]) == ["input: expected one of 1, 2, found a number: 3"]
 
 
 def test_an_enum_lists_what_is_allowed() -> None:
@@ -201,9 +197,7 @@ def test_typed_mappings_rows_tuples_and_unions_report_every_fault() -> None:
     assert len(problems([record(["a", "b"])], set[int])) == 2
     assert len(problems([record({"a": "x", "b": "y"})], dict[str, int])) == 2
     assert len(problems([record({"text": 1})], Question | None)) == 3
-    assert problems([record([])], int | str) == [
-        "input: expected a whole number or a string, found a list"
-    ]
+    assert problems([record([])], int | str) == ["input: expected a whole number or a string, found a list"]
 
 
 def test_a_constraint_is_explained() -> None:

@@ -31,8 +31,7 @@ class CitationGrounding:
                     "tokens": field_context["usage.total_tokens"],
                 },
             },
-            "message": f"{len(verified)}/{len(citations)} citations grounded in "
-            f"{field_context.field_name}",
+            "message": f"{len(verified)}/{len(citations)} citations grounded in {field_context.field_name}",
         }
 
     def citations_in(self, text: Any) -> list[str]:

@@ -137,9 +137,7 @@ def test_an_evaluator_registered_here_is_known_here_alone() -> None:
         define().evaluate_field("output").evaluate_with("polite_here")
 
 
-def test_an_evaluator_registered_for_all_is_known_everywhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_evaluator_registered_for_all_is_known_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """In every definition and registry made afterwards; said again, the new one holds."""
     from proctor.wiring import registry
 
@@ -267,10 +265,7 @@ def test_the_target_is_run_anew_for_every_configuration() -> None:
     report = checks.evaluate(
         SPAN,
         target=target,
-        configurations=[
-            configuration("low", temperature=0.3),
-            configuration("high", temperature=1),
-        ],
+        configurations=[configuration("low", temperature=0.3), configuration("high", temperature=1)],
     )
     assert [r.output for r in report.results] == ["greet Ada at 0.3", "greet Ada at 1"]
     assert {one.configuration: one.passed for one in report.field_results["tokens"].scores} == {
@@ -278,9 +273,7 @@ def test_the_target_is_run_anew_for_every_configuration() -> None:
     }  # fmt: skip
     assert not report.passed
     assert report.field_results["tokens"].of("low").passed
-    as_mapping = checks.evaluate(
-        [SPAN], target=target, configurations={"low": {"temperature": 0.3}}
-    )
+    as_mapping = checks.evaluate([SPAN], target=target, configurations={"low": {"temperature": 0.3}})
     assert as_mapping.passed
 
 
@@ -289,9 +282,7 @@ def test_recorded_results_stand_for_configurations() -> None:
     checks = define().evaluate_field("output", short).evaluate_field("judge", lambda j: j > 2)
     recorded = {"a": {"output": "x", "judge": 3}, "b": {"output": "y", "judge": 1}}
     one = checks.evaluate({"input": "q"}, recorded=recorded)
-    many = checks.evaluate(
-        [{"input": "q", "recorded": recorded}], configurations={"a": {}, "b": {}}
-    )
+    many = checks.evaluate([{"input": "q", "recorded": recorded}], configurations={"a": {}, "b": {}})
     for report in (one, many):
         assert report.configurations == ("a", "b")
         assert [r.passed for r in report.results] == [True, False]

@@ -18,9 +18,7 @@ from tests.cli.project import Project
 
 
 @pytest.fixture
-def project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
@@ -128,9 +126,7 @@ def test_recorded_spans_need_no_target(project: Project) -> None:
         "dataset: spans.jsonl\nconfigurations: {p: {}, q: {}}\nbaseline: p\n"
         "fields: {output: ['app.py:no_more']}\n",
     )
-    project.write(
-        "app.py", "def no_more(field_context):\n    return field_context.delta.absolute <= 0\n"
-    )
+    project.write("app.py", "def no_more(field_context):\n    return field_context.delta.absolute <= 0\n")
     told = project.proctor("run", "eval.yaml", "--output", "out")
     assert told.code == 0, told.err
     found = report(project)["by_configuration"]
@@ -178,7 +174,7 @@ fields:
     assert told.replace(str(tmp_path), "…") == snapshot("""\
 the evaluation has 4 faults
   - target: sample 'a' has nothing recorded for the single configurations, and there is no target to run them
-    To mend it: give a target, or every sample its results: {recorded: {configuration: result}}
+    Fix: give a target, or every sample its results: {recorded: {configuration: result}}
   - some evaluators cannot be built
       - fields.output (field), evaluators[0]: there is no evaluator 'containz' (did you mean 'contains'?)
       - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
@@ -187,16 +183,14 @@ the evaluation has 4 faults
   - some fields cannot be found like this
       - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many
   - baseline: there is no configuration 'lwo' to be the baseline
-    To mend it: did you mean 'low'?\
+    Fix: did you mean 'low'?\
 """)  # noqa: E501
 
 
 def test_an_eval_file_whose_entries_are_no_entries(tmp_path: Path) -> None:
     """Wrong keys and kinds are named with their line; so is a file that evaluates nothing."""
     path = tmp_path / "eval.yaml"
-    path.write_text(
-        "dataset: []\nfields:\n  output: {evaluaters: [contains]}\nbaseline: 3\nfeilds: {}\n"
-    )
+    path.write_text("dataset: []\nfields:\n  output: {evaluaters: [contains]}\nbaseline: 3\nfeilds: {}\n")
     told = fault(lambda: load(path))
     path.write_text("dataset: []\nfields: {output: output}\n")
     nothing = fault(lambda: load(path))
@@ -211,16 +205,16 @@ def test_an_eval_file_whose_entries_are_no_entries(tmp_path: Path) -> None:
   - …/eval.yaml:2: fields.output: unknown key 'evaluaters'; did you mean 'evaluators'?
   - …/eval.yaml:4: baseline: expected str | null, got int
   - …/eval.yaml:5: unknown key 'feilds'; did you mean 'fields'?
-To mend it: correct the lines above; docs/eval-files.md lists every key
+Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has faults
   - …/eval.yaml: evaluators is missing or empty, and there are no `fields` with some
-To mend it: correct the lines above; docs/eval-files.md lists every key
+Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has faults
   - …/eval.yaml: target is missing
-To mend it: correct the lines above; docs/eval-files.md lists every key
+Fix: correct the lines above; docs/eval-files.md lists every key
 
 fields: a field has no 'evaluaters'
-To mend it: did you mean 'evaluators'?\
+Fix: did you mean 'evaluators'?\
 """)

@@ -31,7 +31,7 @@ def test_a_misspelt_evaluator() -> None:
     """Comes with the nearest one."""
     assert fault(lambda: output().evaluate_with("semantic_similarty")) == snapshot("""\
 there is no evaluator 'semantic_similarty'
-To mend it: did you mean 'semantic_similarity'?\
+Fix: did you mean 'semantic_similarity'?\
 """)
 
 
@@ -40,7 +40,7 @@ def test_a_misspelt_parameter() -> None:
     assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
 contains: its parameters do not fit
   - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-To mend it: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
+Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
 """)
 
 
@@ -49,7 +49,7 @@ def test_a_parameter_of_the_wrong_type() -> None:
     assert fault(lambda: output().evaluate_with(short, limit="long")) == snapshot("""\
 short: its parameters do not fit
   - limit: expected int, got 'long'
-To mend it: it takes limit: int = 20\
+Fix: it takes limit: int = 20\
 """)
 
 
@@ -58,7 +58,7 @@ def test_a_misspelt_alias() -> None:
     checks = define().select("usage.total_tokens", as_="tokens")
     assert fault(lambda: checks.evaluate_field("tokns")) == snapshot("""\
 no field 'tokns' was selected
-To mend it: did you mean 'tokens'? If not, select it first: .select('tokns')\
+Fix: did you mean 'tokens'? If not, select it first: .select('tokns')\
 """)
 
 
@@ -66,11 +66,11 @@ def test_a_bad_path() -> None:
     """In a selection as in an evaluation."""
     assert fault(lambda: define().select("usage..total_tokens")) == snapshot("""\
 'usage..total_tokens' is not a path to a field: it has an empty key: a dot too many
-To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name\
+Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
     assert fault(lambda: define().evaluate_field("items[0]")) == snapshot("""\
 'items[0]' is not a path to a field: a list index is written items.0
-To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name\
+Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
 
 
@@ -78,7 +78,7 @@ def test_a_bad_alias() -> None:
     """A name has no dots and is not empty."""
     assert fault(lambda: define().select("usage", as_="us.age")) == snapshot("""\
 'us.age' cannot be the name of a field
-To mend it: a name is a word without dots\
+Fix: a name is a word without dots\
 """)
 
 
@@ -88,14 +88,14 @@ def test_an_alias_that_is_taken() -> None:
     assert fault(lambda: checks.select("usage.input_tokens", as_="tokens")) == snapshot(
         """\
 usage.input_tokens: the name 'tokens' is taken by the field 'usage.total_tokens'
-To mend it: choose another name, or write this select before evaluate_field\
+Fix: choose another name, or write this select before evaluate_field\
 """
     )
     late = define().evaluate_field("tokens", short)
     assert fault(lambda: late.select("usage.total_tokens", as_="tokens")) == snapshot(
         """\
 usage.total_tokens: the name 'tokens' is taken by the field 'tokens'
-To mend it: choose another name, or write this select before evaluate_field\
+Fix: choose another name, or write this select before evaluate_field\
 """
     )
 
@@ -105,11 +105,11 @@ def test_two_combinations_of_one_field() -> None:
     checks = output().evaluate_with(short).combine_with("and")
     assert fault(lambda: checks.combine_with("or")) == snapshot("""\
 output: the field is combined by 'and' already, and now by 'or'
-To mend it: keep one of the two combine_with calls\
+Fix: keep one of the two combine_with calls\
 """)
     assert fault(lambda: checks.combine_with(short)) == snapshot("""\
 output: the field is combined by 'and' already, and now by short
-To mend it: keep one of the two combine_with calls\
+Fix: keep one of the two combine_with calls\
 """)
 
 
@@ -117,7 +117,7 @@ def test_a_misspelt_combination() -> None:
     """Comes with the nearest one."""
     assert fault(lambda: output().combine_with("adn")) == snapshot("""\
 output: evaluators cannot be combined with 'adn'
-To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
+Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """)
 
 
@@ -125,15 +125,15 @@ def test_evaluators_before_a_field() -> None:
     """They belong to none."""
     assert fault(lambda: define().evaluate_with("contains")) == snapshot("""\
 evaluate_with('contains') belongs to no field
-To mend it: say which first: .evaluate_field("output")\
+Fix: say which first: .evaluate_field("output")\
 """)
     assert fault(lambda: define().evaluate_with(short)) == snapshot("""\
 evaluate_with(short) belongs to no field
-To mend it: say which first: .evaluate_field("output")\
+Fix: say which first: .evaluate_field("output")\
 """)
     assert fault(lambda: define().combine_with("and")) == snapshot("""\
 combine_with('and') belongs to no field
-To mend it: say which first: .evaluate_field("output")\
+Fix: say which first: .evaluate_field("output")\
 """)
 
 
@@ -162,7 +162,7 @@ the definition is not complete
 """)
     assert fault(lambda: define().history.last()) == snapshot("""\
 a definition without a name has no history
-To mend it: write define("name")\
+Fix: write define("name")\
 """)
 
 
@@ -183,15 +183,13 @@ def test_a_date_without_a_zone() -> None:
     ranged = (datetime(2026, 1, 1), None)  # noqa: DTZ001 - that is the point
     assert fault(lambda: checks.history.query(date_range=ranged)) == snapshot("""\
 date_range: a date without a time zone: 2026-01-01T00:00:00
-To mend it: say which zone is meant: datetime(…, tzinfo=UTC)\
+Fix: say which zone is meant: datetime(…, tzinfo=UTC)\
 """)
 
 
 def test_an_unknown_baseline() -> None:
     """Comes with the nearest configuration."""
-    checks = (
-        output().evaluate_with(short).configuration("low").configuration("high").baseline("lwo")
-    )
+    checks = output().evaluate_with(short).configuration("low").configuration("high").baseline("lwo")
     assert fault(lambda: checks.evaluate({"input": "x"}, target=len)) == snapshot("""\
 the definition is not complete
   - baseline: there is no configuration 'lwo'; did you mean 'low'?\
@@ -203,7 +201,7 @@ def test_two_configurations_of_one_name() -> None:
     assert fault(lambda: define().configuration("low").configuration("low")) == snapshot(
         """\
 there are two configurations 'low'
-To mend it: give each configuration its own name\
+Fix: give each configuration its own name\
 """
     )
 
@@ -214,11 +212,11 @@ def test_several_configurations_with_neither_target_nor_recordings() -> None:
     both: Any = {"low": {}, "high": {}}
     assert fault(lambda: checks.evaluate({"output": "x"}, configurations=both)) == snapshot("""\
 nothing was recorded for the configurations low, high, and there is no target to run them
-To mend it: give target=…, or recorded={configuration: result}\
+Fix: give target=…, or recorded={configuration: result}\
 """)
     assert fault(lambda: checks.evaluate([], recorded={"low": {}})) == snapshot("""\
 recorded: recorded results are given by configuration for one span
-To mend it: in a dataset give every span its own: {'recorded': {configuration: result}}\
+Fix: in a dataset give every span its own: {'recorded': {configuration: result}}\
 """)
 
 
@@ -227,7 +225,7 @@ def test_names_that_are_none() -> None:
     assert fault(lambda: define(" ")) == snapshot("the name of a definition is a word, got ' '")
     assert fault(lambda: define().register_evaluator(short, "a:b")) == snapshot("""\
 'a:b' cannot be the name of an evaluator
-To mend it: a name has no colon and does not begin with 'not-'\
+Fix: a name has no colon and does not begin with 'not-'\
 """)
 
 
@@ -240,17 +238,15 @@ def test_an_evaluator_called_like_a_number_of_its_field() -> None:
     checks = output().evaluate_with(score)
     assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
 field.output.score: the evaluator 'score' of the field 'output' is called what the field's own numbers are
-To mend it: give it another name: attach(…, name=…), or `name:` in an eval file\
-""")  # noqa: E501
+Fix: give it another name: attach(…, name=…), or `name:` in an eval file\
+""")
 
 
 def test_parameters_given_twice() -> None:
     """Only one of them could be meant."""
-    assert fault(
-        lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)
-    ) == snapshot("""\
+    assert fault(lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)) == snapshot("""\
 parameters are given twice: in {'contains': {}} and beside it
-To mend it: write evaluate_with(name, parameter=value)\
+Fix: write evaluate_with(name, parameter=value)\
 """)
 
 
@@ -266,7 +262,7 @@ the callback waits for events that there are not
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
         """\
 on_progress: a progress callback must be a plain function, got None
-To mend it: pass a function of one event\
+Fix: pass a function of one event\
 """
     )
 
@@ -290,32 +286,32 @@ def test_a_block_says_all_at_once() -> None:
     assert fault(write) == snapshot("""\
 many: the definition has 12 faults
   - 'a..b' is not a path to a field: it has an empty key: a dot too many
-    To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name
+    Fix: write keys with dots between them, such as usage.total_tokens or items.*.name
   - evaluate_with('contains') belongs to no field
-    To mend it: say which first: .evaluate_field("output")
+    Fix: say which first: .evaluate_field("output")
   - no field 'tokns' was selected
-    To mend it: did you mean 'tokens'? If not, select it first: .select('tokns')
+    Fix: did you mean 'tokens'? If not, select it first: .select('tokns')
   - there is no evaluator 'containz'
-    To mend it: did you mean 'contains'?
+    Fix: did you mean 'contains'?
   - contains: its parameters do not fit
       - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-    To mend it: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None
+    Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None
   - short: its parameters do not fit
       - limit: expected int, got 'x'
-    To mend it: it takes limit: int = 20
+    Fix: it takes limit: int = 20
   - output: the field is combined by 'and' already, and now by 'or'
-    To mend it: keep one of the two combine_with calls
+    Fix: keep one of the two combine_with calls
   - output: the field is combined by 'and' already, and now by 'xor'
-    To mend it: keep one of the two combine_with calls
+    Fix: keep one of the two combine_with calls
   - the history cannot be kept like this
       - retention_days: a number above 0, got 0
   - there are two configurations 'low'
-    To mend it: give each configuration its own name
+    Fix: give each configuration its own name
   - 'not-short' cannot be the name of an evaluator
-    To mend it: a name has no colon and does not begin with 'not-'
+    Fix: a name has no colon and does not begin with 'not-'
   - the callback waits for events that there are not
       - on_progress: there are no events 'done'; known: completed, evaluating, failed, pending, running\
-""")  # noqa: E501
+""")
 
 
 def test_a_block_with_one_fault_says_just_that() -> None:

@@ -121,9 +121,7 @@ def test_a_trend_is_told_run_by_run(tmp_path: Path) -> None:
     """The oldest first, a point for each configuration asked for, as plain data too."""
     definition = checks(tmp_path)
     for number in (500, 450):
-        definition.evaluate(
-            {"input": "x"}, recorded={"low": span(number), "high": span(number + 100)}
-        )
+        definition.evaluate({"input": "x"}, recorded={"low": span(number), "high": span(number + 100)})
     trend = definition.history.trend("tokens", configurations=["low"])
     assert [(one.configuration, one.value, one.n) for one in trend.points] == [
         ("low", 500.0, 1), ("low", 450.0, 1),

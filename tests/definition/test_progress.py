@@ -64,9 +64,7 @@ def expected(configurations: list[str], steps: dict[str, list[str]]) -> Told:
 
 @settings(max_examples=40)
 @given(
-    fields=st.lists(
-        st.lists(st.sampled_from(EVALUATORS), min_size=1, max_size=3), min_size=1, max_size=3
-    ),
+    fields=st.lists(st.lists(st.sampled_from(EVALUATORS), min_size=1, max_size=3), min_size=1, max_size=3),
     temperatures=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=4),
     concurrency=st.integers(1, 5),
     has_baseline=st.booleans(),
@@ -193,17 +191,12 @@ def run(*callbacks: Any, **filters: Any) -> Any:
     [
         ({"kinds": ["start", "end"]}, ["start", "end"]),
         ({"statuses": ["failed"]}, ["evaluator_end", "evaluator_end"]),
-        (
-            {"configurations": ["b"], "kinds": ["config_start", "config_end"]},
-            ["config_start", "config_end"],
-        ),
+        ({"configurations": ["b"], "kinds": ["config_start", "config_end"]}, ["config_start", "config_end"]),
         ({"statuses": ["completed"], "configurations": ["a"]}, ["config_end"]),
         ({"kinds": []}, []),
     ],
 )
-def test_who_wants_only_some_events_is_told_of_those(
-    filters: dict[str, Any], kinds: list[str]
-) -> None:
+def test_who_wants_only_some_events_is_told_of_those(filters: dict[str, Any], kinds: list[str]) -> None:
     """By kind, by status, by configuration, and by several of them together."""
     events: list[ProgressEvent] = []
     run(events.append, **filters)
@@ -218,9 +211,7 @@ def test_who_wants_only_some_events_is_told_of_those(
 def test_a_filter_that_lets_nothing_through_is_refused(wrong: dict[str, Any]) -> None:
     """So is a callback that would have to be awaited; when it is defined, not when it is silent."""
     callback = wrong.pop("callback", print)
-    with pytest.raises(
-        ConfigError, match=r"did you mean 'evaluator_end'|'completed'|plain function"
-    ):
+    with pytest.raises(ConfigError, match=r"did you mean 'evaluator_end'|'completed'|plain function"):
         define().on_progress(callback, **wrong)
 
 
@@ -237,9 +228,7 @@ def test_a_failing_callback_stops_nothing(failing: str) -> None:
 
     report = run(broken, others.append)
     assert shape(heard) == shape(others)
-    assert shape(others) == expected(
-        ["a", "b"], {name: ["output.quick", "output.fails"] for name in "ab"}
-    )
+    assert shape(others) == expected(["a", "b"], {name: ["output.quick", "output.fails"] for name in "ab"})
     warned = [w for w in report.metadata.warnings if "display is off" in w]
     # At the very end of a run its warnings are written already.
     assert len(warned) == (failing != "end")
@@ -276,9 +265,7 @@ async def limited(text: str) -> str:
     return text
 
 
-def test_a_resumed_run_begins_where_it_stood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_begins_where_it_stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was finished counts in full, also where a field has several evaluators."""
     monkeypatch.setitem(ALLOWED, "calls", 2)
     checks = define("exam").history(where=tmp_path / "h.db")
@@ -300,9 +287,7 @@ def test_listening_changes_no_score(evaluators: tuple[Any, ...]) -> None:
 
     def scores(checks: Any) -> Any:
         found = checks.evaluate_field("output", *evaluators).evaluate({"output": "x"})
-        return [
-            (s.status, s.value, s.reason) for s in found.field_results["output"].evaluators.values()
-        ]
+        return [(s.status, s.value, s.reason) for s in found.field_results["output"].evaluators.values()]
 
     assert scores(define()) == scores(define().on_progress(lambda event: None))
 
@@ -322,12 +307,9 @@ def test_an_evaluator_of_a_field_has_its_time() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["a", "b", "c"]), max_size=12),
-    st.lists(st.booleans(), min_size=12, max_size=12),
+    st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12)
 )
-def test_events_told_in_turn_are_neither_lost_nor_doubled(
-    order: list[str], failing: list[bool]
-) -> None:
+def test_events_told_in_turn_are_neither_lost_nor_doubled(order: list[str], failing: list[bool]) -> None:
     """Any interleaving of three configurations, with a callback that fails now and then."""
     from datetime import UTC, datetime
 

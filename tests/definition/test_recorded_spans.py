@@ -8,16 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import (
-    FieldContext,
-    ProgressEvent,
-    Reply,
-    Score,
-    Usage,
-    configuration,
-    define,
-    evaluate,
-)
+from proctor import FieldContext, ProgressEvent, Reply, Score, Usage, configuration, define, evaluate
 from proctor.errors import ConfigError
 
 
@@ -149,10 +140,7 @@ def test_an_evaluated_field_that_no_result_has_is_an_error_of_every_sample() -> 
 def test_a_selected_field_that_some_results_have_is_no_warning() -> None:
     """Null is a value; a field that one result has is there."""
     checks = define().select("note").evaluate_field("output", passes)
-    for spans in (
-        [{"output": 1, "note": None}, {"output": 2}],
-        [{"output": 1}, {"note": 1, "output": 2}],
-    ):
+    for spans in ([{"output": 1, "note": None}, {"output": 2}], [{"output": 1}, {"note": 1, "output": 2}]):
         report = checks.evaluate(spans)
         assert report.metadata is not None
         assert report.metadata.warnings == ()
@@ -311,17 +299,10 @@ def fails_on_b(text: str, *, broken: bool = False) -> str:
 def test_a_configuration_in_which_the_target_failed_ends_as_failed() -> None:
     """One failed trial is enough for the configuration; the run failed if nothing succeeded."""
     both = {"fine": {}, "broken": {"broken": True}}
-    assert statuses(fails_on_b, {"input": "a"}) == [
-        ("config_end", "completed", 0),
-        ("end", "completed", 0),
-    ]
-    assert statuses(fails_on_b, {"input": "b"}) == [
-        ("config_end", "failed", 1),
-        ("end", "failed", 1),
-    ]
+    assert statuses(fails_on_b, {"input": "a"}) == [("config_end", "completed", 0), ("end", "completed", 0)]
+    assert statuses(fails_on_b, {"input": "b"}) == [("config_end", "failed", 1), ("end", "failed", 1)]
     assert [
-        (kind, status)
-        for kind, status, _ in statuses(fails_on_b, {"input": "a"}, configurations=both)
+        (kind, status) for kind, status, _ in statuses(fails_on_b, {"input": "a"}, configurations=both)
     ] == [("config_end", "completed"), ("config_end", "failed"), ("end", "completed")]
     assert statuses(fails_on_b, [{"input": "a"}, {"input": "b"}]) == [
         ("config_end", "failed", 1), ("end", "completed", 1),

@@ -47,9 +47,7 @@ def run(*texts: str, **options: Any) -> FieldReport:
 
 def test_one_trial_has_one_score_a_field() -> None:
     """The combined score, what each evaluator said, and whether it passed."""
-    report = checks().evaluate(
-        {"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}}
-    )
+    report = checks().evaluate({"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}})
     assert report.passed
     assert list(report.field_results) == ["output", "tokens"]
     output = report.field_results["output"]
@@ -157,9 +155,7 @@ def test_the_options_of_a_configuration_are_fields() -> None:
     """Selected like any other; they are known of what was stored, too."""
     selected = define().select("configuration.temperature", as_="heat")
     selected.evaluate_field("output", some)
-    report = selected.evaluate(
-        {"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}}
-    )
+    report = selected.evaluate({"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}})
     assert report.rows()[0]["heat"] == 0.3
 
 

@@ -64,26 +64,20 @@ def test_an_unknown_ranking_is_refused_with_the_nearest_name() -> None:
         answer("Who discovered Titan?", ranking="bm2")
     assert str(caught.value) == snapshot("""\
 there is no ranking 'bm2'
-To mend it: did you mean 'bm25'?\
+Fix: did you mean 'bm25'?\
 """)
 
 
 @settings(deadline=None)
 @given(question=st.text(), ranking=st.sampled_from(RANKINGS))
-def test_whatever_is_asked_the_answer_is_a_quotation_or_unknown(
-    question: str, ranking: str
-) -> None:
+def test_whatever_is_asked_the_answer_is_a_quotation_or_unknown(question: str, ranking: str) -> None:
     """Every answer is one sentence of the passage that it cites, or says that it is none."""
     quotations = {f"{sentence} [{p.id}]" for p in knowledge() for sentence in p.sentences}
     assert answer(question, ranking=ranking) in quotations | {UNKNOWN}
 
 
 @settings(deadline=None)
-@given(
-    passage=st.sampled_from(knowledge()),
-    extra=st.text("aeiou xyz"),
-    ranking=st.sampled_from(RANKINGS),
-)
+@given(passage=st.sampled_from(knowledge()), extra=st.text("aeiou xyz"), ranking=st.sampled_from(RANKINGS))
 def test_the_same_question_gets_the_same_answer(passage: Passage, extra: str, ranking: str) -> None:
     """Nothing is left to chance."""
     question = f"{passage.title} {extra}?"

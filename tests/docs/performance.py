@@ -90,6 +90,5 @@ class Performance:
     def _compare(self, line: int, shown: str, printed: str) -> None:
         if not says(shown, printed):
             pytest.fail(
-                f"{self._page}:{line} shows\n\n{shown}\n\nbut this was printed:\n\n{printed}",
-                pytrace=False,
+                f"{self._page}:{line} shows\n\n{shown}\n\nbut this was printed:\n\n{printed}", pytrace=False
             )

@@ -36,7 +36,5 @@ def test_a_stale_file_is_named(tmp_path: Path) -> None:
     (tmp_path / FILES[2]).unlink()
     told = generate("--check", "--into", tmp_path)
     assert told.returncode == 1
-    assert told.stderr == "".join(
-        f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3]
-    )
+    assert told.stderr == "".join(f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3])
     assert (tmp_path / FILES[1]).read_text() == "old"

@@ -29,9 +29,7 @@ def built_in(entry: object) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_a_page_does_what_it_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Python block runs, every command answers, and both print what the page shows."""
     text = page.read_text(encoding="utf-8")
     with contextlib.ExitStack() as stack:

@@ -58,9 +58,7 @@ True
         Block("console", None, "$ echo 1\n2\n", 7),
     ],
 )
-def test_output_that_the_page_does_not_show_is_a_failure(
-    performance: Performance, block: Block
-) -> None:
+def test_output_that_the_page_does_not_show_is_a_failure(performance: Performance, block: Block) -> None:
     """Other output than shown, and output where none is shown, names the place."""
     with pytest.raises(pytest.fail.Exception, match=r"page\.md:7 shows"):
         performance.perform(block)

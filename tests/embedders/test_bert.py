@@ -91,18 +91,14 @@ class Plain:
                 dots = [dot(asking[part], one[part]) / math.sqrt(width) for one in key]
                 shares = [math.exp(x - max(dots)) for x in dots]
                 found[i] += [
-                    sum(s * one[part][j] for s, one in zip(shares, value, strict=True))
-                    / sum(shares)
+                    sum(s * one[part][j] for s, one in zip(shares, value, strict=True)) / sum(shares)
                     for j in range(width)
                 ]
         return found
 
     def dense(self, rows: Rows, name: str) -> Rows:
         weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
-        return [
-            [dot(row, line) + shift for line, shift in zip(weight, bias, strict=True)]
-            for row in rows
-        ]
+        return [[dot(row, line) + shift for line, shift in zip(weight, bias, strict=True)] for row in rows]
 
     def norm(self, rows: Rows, name: str) -> Rows:
         weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
@@ -110,9 +106,7 @@ class Plain:
         for row in rows:
             mean = sum(row) / len(row)
             spread = math.sqrt(sum((x - mean) ** 2 for x in row) / len(row) + 1e-12)
-            found.append(
-                [(x - mean) / spread * w + b for x, w, b in zip(row, weight, bias, strict=True)]
-            )
+            found.append([(x - mean) / spread * w + b for x, w, b in zip(row, weight, bias, strict=True)])
         return found
 
 

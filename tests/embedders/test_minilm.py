@@ -66,16 +66,12 @@ def test_vectors_have_length_one_and_do_not_depend_on_their_company(minilm: Mini
         assert math.sqrt(cosine(vector, vector)) == pytest.approx(1.0, abs=1e-5)
         assert cosine(vector, alone) == pytest.approx(1.0, abs=1e-5)
     backwards = minilm.vectors(texts[::-1])[::-1]
-    assert [cosine(a, b) for a, b in zip(together, backwards, strict=True)] == pytest.approx(
-        [1] * 4
-    )
+    assert [cosine(a, b) for a, b in zip(together, backwards, strict=True)] == pytest.approx([1] * 4)
 
 
 def test_case_and_accents_mean_nothing_to_it_and_order_does(minilm: MiniLM) -> None:
     """It is an uncased model with positions."""
-    same, other = similarities(
-        minilm, "Café Olé bites dog", "cafe ole bites dog", "dog bites olé café"
-    )
+    same, other = similarities(minilm, "Café Olé bites dog", "cafe ole bites dog", "dog bites olé café")
     assert same == pytest.approx(1.0, abs=1e-6)
     assert other < 0.99
 

@@ -228,9 +228,7 @@ def test_a_field_that_one_epoch_lacks_is_missing_there_alone() -> None:
         .on_progress(heard.append)
         .evaluate(numbers(2), target=sometimes, epochs=2, concurrency=1)
     )
-    first, last = (
-        [r.scores["output.b"] for r in report.results if r.trial.epoch == at] for at in (0, 1)
-    )
+    first, last = ([r.scores["output.b"] for r in report.results if r.trial.epoch == at] for at in (0, 1))
     assert {score.status for score in last} == {"ok"}
     assert {score.status for score in first} == {"error"}
     assert "FieldMissing" in first[0].reason

@@ -74,9 +74,7 @@ def test_alone_a_trial_knows_its_configuration() -> None:
 
 
 @given(st.permutations(["a", "b", "c"]), st.sampled_from("abc"), st.integers(1, 3))
-def test_whatever_a_trial_waits_for_was_begun_before(
-    names: list[str], baseline: str, epochs: int
-) -> None:
+def test_whatever_a_trial_waits_for_was_begun_before(names: list[str], baseline: str, epochs: int) -> None:
     """In the order of the plan every trial stands behind all that it is seen with: no deadlock."""
     company = Company(baseline, epochs)
     begun: set[tuple[str, str, int]] = set()
@@ -131,11 +129,7 @@ def test_the_last_epoch_sees_all_others_of_both_sides() -> None:
 
     async def main() -> None:
         beside = room(epochs=2)
-        seats = [
-            (name, at, beside.seat("s", Configuration(name), at))
-            for name in "ab"
-            for at in range(2)
-        ]
+        seats = [(name, at, beside.seat("s", Configuration(name), at)) for name in "ab" for at in range(2)]
         joined = [asyncio.ensure_future(s.joined(left(n, at, at))) for n, at, s in reversed(seats)]
         last, first, base_last, _ = [await one for one in joined]
         assert [one.output for one in last.epochs] == [0, 1]  # type: ignore[attr-defined]

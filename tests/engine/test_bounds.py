@@ -48,11 +48,7 @@ def laughs(depth: int) -> list[Any]:
 
 def run(outputs: dict[str, Any], **options: Any) -> Any:
     """Each output by the id of its sample, with well-behaved ones before and after."""
-    data: list[Any] = [
-        Sample("first", "first"),
-        *(Sample(name, name) for name in outputs),
-        Sample("z", "z"),
-    ]
+    data: list[Any] = [Sample("first", "first"), *(Sample(name, name) for name in outputs), Sample("z", "z")]
 
     async def target(name: str) -> Any:
         return outputs.get(name, name)

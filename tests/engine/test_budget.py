@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    EvalReport,
-    Score,
-    SQLiteHistory,
-    aevaluate,
-    evaluate,
-    exact_match,
-    rescore,
-)
+from proctor import EvalReport, Score, SQLiteHistory, aevaluate, evaluate, exact_match, rescore
 from proctor.errors import ConfigError, RunStopped
 from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
@@ -67,9 +59,7 @@ def calls() -> int:
         ({"cost": 0.005}, "the budget is spent: 0.0050 of 0.005 USD"),
     ],
 )
-def test_a_run_stops_when_its_budget_is_spent(
-    tmp_path: Path, budget: dict[str, float], words: str
-) -> None:
+def test_a_run_stops_when_its_budget_is_spent(tmp_path: Path, budget: dict[str, float], words: str) -> None:
     """Five calls are two trials and a half: two are kept, the one that hit the limit is not."""
     history = SQLiteHistory(tmp_path / "h.db")
     with pytest.raises(RunStopped, match=re.escape(words)) as caught:

@@ -231,13 +231,9 @@ def _judged_without_cache(agent: Any, expected: str) -> tuple[Any, ...]:
     return _judged(agent, expected, history=None)
 
 
-@pytest.mark.parametrize(
-    "agent", [_bare_state, _state, _recording_state, _reply, _own_session, _object]
-)
+@pytest.mark.parametrize("agent", [_bare_state, _state, _recording_state, _reply, _own_session, _object])
 @pytest.mark.parametrize("first", EXPECTED)
-def test_a_cached_run_judges_as_an_uncached_one(
-    agent: Any, first: str, history: SQLiteHistory
-) -> None:
+def test_a_cached_run_judges_as_an_uncached_one(agent: Any, first: str, history: SQLiteHistory) -> None:
     """What one `expected` made of a reply is not what a run with another `expected` is given."""
     for expected in (first, *(other for other in EXPECTED if other != first)):
         with_cache = _judged(agent, expected, history=history, cache=True)

@@ -55,13 +55,7 @@ CHECKS = {
     "no_delete": tool_not_called("delete"),
     "thrifty": token_usage_under(38),
 }
-VERDICTS = {
-    "answer": True,
-    "searched": True,
-    "no_search": False,
-    "no_delete": True,
-    "thrifty": True,
-}
+VERDICTS = {"answer": True, "searched": True, "no_search": False, "no_delete": True, "thrifty": True}
 
 
 def agent(question: str) -> Any:
@@ -92,9 +86,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 
 def verdicts(result: EvalResult) -> dict[str, bool | None]:
-    return {
-        name: None if score.value is None else score.passed for name, score in result.scores.items()
-    }
+    return {name: None if score.value is None else score.passed for name, score in result.scores.items()}
 
 
 TARGETS: dict[str, Callable[[], Any]] = {
@@ -230,10 +222,7 @@ def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
 
 def test_a_json_answer_is_still_compared_with_a_mapping() -> None:
     """Bookkeeping beside the messages does not hide an answer that is the expected JSON."""
-    said = [
-        {"role": "user", "content": QUESTION},
-        {"role": "assistant", "content": '{"category": "refund"}'},
-    ]
+    said = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": '{"category": "refund"}'}]
     samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
     for state in ({"messages": said}, {"messages": said, "steps": 2}):
         (result,) = evaluate(lambda question: state, samples, json_subset, history=None).results  # noqa: B023

@@ -91,9 +91,7 @@ def test_several_choices_are_mentioned() -> None:
 
     report = evaluate(two, SAMPLES, [contains], history=False)
     assert report.metadata is not None
-    assert [one[:41] for one in report.metadata.warnings] == [
-        "outputs have several choices, and only th"
-    ]
+    assert [one[:41] for one in report.metadata.warnings] == ["outputs have several choices, and only th"]
 
 
 def test_a_resumed_run_adds_what_was_cut_off_before(tmp_path: Path) -> None:
@@ -113,13 +111,7 @@ def test_a_resumed_run_adds_what_was_cut_off_before(tmp_path: Path) -> None:
     assert before.status != "completed"
     assert describe_cut_off(1) in before.warnings
     report = evaluate(
-        target,
-        SAMPLES,
-        [contains],
-        history=history,
-        concurrency=1,
-        resume="latest",
-        allow_changes=True,
+        target, SAMPLES, [contains], history=history, concurrency=1, resume="latest", allow_changes=True
     )
     assert report.metadata is not None
     assert describe_cut_off(1) not in report.metadata.warnings

@@ -151,9 +151,7 @@ def test_a_run_that_is_settled_by_its_last_sample_was_not_stopped(tmp_path: Path
 def test_a_run_that_is_never_settled_runs_to_its_end(tmp_path: Path) -> None:
     """Equal systems and a small margin: all samples, and the gate says that it is open."""
     gate = EarlyGate({f"s{i}": 1.0 for i in range(50)}, margin=0.02)
-    report = evaluate(
-        shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.hear, **QUIET
-    )
+    report = evaluate(shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.hear, **QUIET)
     assert (report.total, gate.verdict, described(report).stopped_early) == (
         50, "inconclusive", None,
     )  # fmt: skip
@@ -194,10 +192,7 @@ def test_it_goes_on_only_as_it_was_begun(tmp_path: Path, change: dict[str, Any],
 def test_samples_of_one_cluster_end_it_with_an_error(tmp_path: Path) -> None:
     """It says which, what was finished is kept, and without stopping early it can be resumed."""
     history = SQLiteHistory(tmp_path / "h.db")
-    data = [
-        Sample(f"s{i}", f"word {i}", f"WORD {i}", metadata={"cluster": f"c{i // 2}"})
-        for i in range(40)
-    ]
+    data = [Sample(f"s{i}", f"word {i}", f"WORD {i}", metadata={"cluster": f"c{i // 2}"}) for i in range(40)]
     how: Any = {"history": history, "name": "exam", "shuffle": 7, "concurrency": 2, **QUIET}
     gate = EarlyGate({f"s{i}": 1.0 for i in range(40)})
     with pytest.raises(RunStopped, match="share the cluster") as refused:
@@ -221,9 +216,7 @@ def test_a_trouble_after_the_end_does_not_undo_it() -> None:
     def decide(_turn: int, _result: EvalResult) -> str:
         return "it is settled"
 
-    report = evaluate(
-        target, samples(50), exact_match, history=False, shuffle=1, decide=decide, **QUIET
-    )
+    report = evaluate(target, samples(50), exact_match, history=False, shuffle=1, decide=decide, **QUIET)
     stopped = described(report).stopped_early
     assert stopped is not None
     assert (stopped.reason, stopped.after, report.total) == ("it is settled", 1, 1)

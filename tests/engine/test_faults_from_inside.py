@@ -368,9 +368,7 @@ RUNS = st.fixed_dictionaries(
         "epochs": st.sampled_from([1, 2]),
     }
 )
-OFTEN = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+OFTEN = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -384,9 +382,7 @@ def test_targets_that_misbehave(
     with tempfile.TemporaryDirectory() as folder:
         history = SQLiteHistory(Path(folder) / "h.db")
         try:
-            report = evaluate(
-                target, data(faults), lenient, history=history, retry_delay=0.0, **options
-            )
+            report = evaluate(target, data(faults), lenient, history=history, retry_delay=0.0, **options)
         finally:
             as_before()
         check(report, faults, options["epochs"], verdicts=False)

@@ -70,9 +70,7 @@ def test_a_changed_prompt_is_not_answered_from_the_cache(
     assert [result.output for result in report.results] == ["b", "b", "b"]
 
 
-def test_a_changed_prompt_refuses_to_be_resumed(
-    program: dict[str, Any], history: SQLiteHistory
-) -> None:
+def test_a_changed_prompt_refuses_to_be_resumed(program: dict[str, Any], history: SQLiteHistory) -> None:
     """One run does not mix the outputs of two prompts."""
     first = run(program, history, limit=2)
     program["PROMPT"] = "b"
@@ -157,17 +155,13 @@ def test_what_is_not_covered_is_a_warning_of_the_run(history: SQLiteHistory) -> 
     report = run(names, history)
     assert report.metadata is not None
     target, evaluator = report.metadata.warnings
-    assert target.startswith(
-        "target 'answer' depends on the environment variable ANSWER_STYLE (in answer)"
-    )
+    assert target.startswith("target 'answer' depends on the environment variable ANSWER_STYLE (in answer)")
     assert evaluator.startswith(
         "evaluator 'judge' depends on the environment variable JUDGE_STYLE (in judge)"
     )
 
 
-def test_a_changed_prompt_file_is_not_answered_from_the_cache(
-    tmp_path: Path, history: SQLiteHistory
-) -> None:
+def test_a_changed_prompt_file_is_not_answered_from_the_cache(tmp_path: Path, history: SQLiteHistory) -> None:
     """Nor is one whose name is computed, beside the code or called after a key."""
     prompt = tmp_path / "key_points.txt"
     names: dict[str, Any] = {"__name__": "a_program", "HERE": tmp_path}
@@ -186,9 +180,7 @@ def test_a_changed_prompt_file_is_not_answered_from_the_cache(
     assert [result.output for result in report.results] == ["b", "b", "b"]
 
 
-def test_an_ordinary_run_has_no_such_warning(
-    program: dict[str, Any], history: SQLiteHistory
-) -> None:
+def test_an_ordinary_run_has_no_such_warning(program: dict[str, Any], history: SQLiteHistory) -> None:
     """No noise where everything is covered."""
     report = run(program, history, cache=True)
     assert report.metadata is not None
@@ -203,9 +195,7 @@ def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLi
     before = msgspec.structs.replace(
         first.metadata,
         target=msgspec.structs.replace(first.metadata.target, identity=old),
-        evaluators=tuple(
-            msgspec.structs.replace(spec, identity=old) for spec in first.metadata.evaluators
-        ),
+        evaluators=tuple(msgspec.structs.replace(spec, identity=old) for spec in first.metadata.evaluators),
     )
     history.update(before)
     places = [(change.where, change.what) for change in differences(before, first.metadata)]

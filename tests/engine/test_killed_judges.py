@@ -72,16 +72,12 @@ def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -
     assert last.returncode == 0, errors
     asked_last = Counter(paid(tmp_path)[before:])
     assert set(asked_last.values()) == {1}
-    assert {call.partition("/")[0] for call in asked_last} == set(
-        map(str, range(SAMPLES))
-    ) - finished
+    assert {call.partition("/")[0] for call in asked_last} == set(map(str, range(SAMPLES))) - finished
     report = SQLiteHistory(tmp_path / "h.db").report("exam")
     results = list(report.results)
     assert len({result.sample_id for result in results}) == len(results) == SAMPLES
     assert {result.score.value for result in results} == {0.75}
-    assert {result.scores["llm_judge"].details["judge"]["usage"]["cost"] for result in results} == {
-        0.02
-    }
+    assert {result.scores["llm_judge"].details["judge"]["usage"]["cost"] for result in results} == {0.02}
 
 
 def paid(folder: Path) -> list[str]:

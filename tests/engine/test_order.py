@@ -66,9 +66,7 @@ def test_results_and_reports_are_those_of_the_dataset_s_order(tmp_path: Path) ->
     """But for the option itself, nothing in the stored run tells that it was shuffled."""
     how: Any = {"configurations": {"a": {}, "b": {"suffix": "!"}}, "epochs": 2, **QUIET}
     plain = evaluate(target, samples(6), exact_match, history=tmp_path / "1.db", name="x", **how)
-    mixed = evaluate(
-        target, samples(6), exact_match, history=tmp_path / "2.db", name="x", shuffle=7, **how
-    )
+    mixed = evaluate(target, samples(6), exact_match, history=tmp_path / "2.db", name="x", shuffle=7, **how)
     assert ids(mixed) == ids(plain)
     first, second = told(plain, tmp_path), told(mixed, tmp_path)
     assert second["metadata"]["options"].pop("shuffle") == 7
@@ -130,9 +128,7 @@ def test_a_stopped_run_goes_on_in_its_order(tmp_path: Path) -> None:
 
 def test_a_generator_can_be_shuffled() -> None:
     """It is read as a whole first."""
-    report = evaluate(
-        target, iter(samples(10)), exact_match, history=False, shuffle=7, **ONE_BY_ONE
-    )
+    report = evaluate(target, iter(samples(10)), exact_match, history=False, shuffle=7, **ONE_BY_ONE)
     assert in_order(7) == CALLS
     assert ids(report) == [f"s{i}" for i in range(10)]
 
@@ -187,9 +183,7 @@ evaluators: [contains]
         (["seeded.yaml", "--shuffle", "7"], 7),
     ],
 )
-def test_the_command_line_and_the_eval_file_say_it(
-    tmp_path: Path, words: list[str], seed: int
-) -> None:
+def test_the_command_line_and_the_eval_file_say_it(tmp_path: Path, words: list[str], seed: int) -> None:
     """A seed, the usual one, or that of the file; a file's name is not taken for a seed."""
     (tmp_path / "app.py").write_text("def say(text):\n    print(text)\n    return text\n")
     (tmp_path / "eval.yaml").write_text(EVAL)

@@ -82,9 +82,7 @@ def folder(tmp_path: Path) -> Path:
         "replacing_the_process",
     ],
 )
-def test_a_target_that_ends_the_process_is_an_error_of_its_sample(
-    folder: Path, target: str
-) -> None:
+def test_a_target_that_ends_the_process_is_an_error_of_its_sample(folder: Path, target: str) -> None:
     """`proctor run` completes: two samples pass, the third is an error that names the call."""
     told = proctor(
         *("run", "--dataset", "data.jsonl", "--target", f"app.py:{target}", "--name", "exam"),
@@ -104,9 +102,7 @@ def test_a_target_that_ends_the_process_is_an_error_of_its_sample(
 
 
 @pytest.mark.parametrize("name", ["leaving_evaluator", "leaving_async_evaluator"])
-def test_an_evaluator_that_ends_the_process_is_an_error_of_its_score(
-    folder: Path, name: str
-) -> None:
+def test_an_evaluator_that_ends_the_process_is_an_error_of_its_score(folder: Path, name: str) -> None:
     """The evaluator's score is an error on that sample; the report is printed, the exit is not 0
     when a threshold was set that cannot be met."""
     told = proctor(
@@ -118,9 +114,7 @@ def test_an_evaluator_that_ends_the_process_is_an_error_of_its_score(
     assert "os._exit(0) was called" in told.stdout + told.stderr
 
 
-@pytest.mark.parametrize(
-    "line", ["import os; os._exit(0)", "import os; os.execvp('true', ['true'])"]
-)
+@pytest.mark.parametrize("line", ["import os; os._exit(0)", "import os; os.execvp('true', ['true'])"])
 def test_a_module_that_ends_the_process_when_imported_is_an_error(folder: Path, line: str) -> None:
     (folder / "app.py").write_text(line)
     (folder / "eval.yaml").write_text(
@@ -173,9 +167,7 @@ os._exit(7)
 @pytest.mark.parametrize("case", ["in_a_coroutine", "in_a_thread", "evaluator"])
 def test_evaluate_survives_and_restores_the_real_functions(tmp_path: Path, case: str) -> None:
     """After `evaluate` the caller's own `os._exit` ends the process again."""
-    process = start(
-        API.replace("os._exit(7)", "sys.stdout.flush(); os._exit(7)"), case, cwd=tmp_path
-    )
+    process = start(API.replace("os._exit(7)", "sys.stdout.flush(); os._exit(7)"), case, cwd=tmp_path)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 7, err
     assert "os._exit(0) was called" in out
@@ -212,9 +204,7 @@ def test_a_thread_of_the_users_that_ends_the_process_is_a_warning() -> None:
         thread.join()
         return text
 
-    report = evaluate(
-        target, [{"id": "a", "input": "a", "expected": "a"}], "exact_match", history=False
-    )
+    report = evaluate(target, [{"id": "a", "input": "a", "expected": "a"}], "exact_match", history=False)
     assert report.pass_rate == 1.0
     assert report.metadata is not None
     assert any("os._exit(0) was called" in text for text in report.metadata.warnings)
@@ -235,11 +225,8 @@ def test_blocks_overlap_in_any_order() -> None:
 
 def test_a_signal_still_ends_the_process(folder: Path) -> None:
     """SIGKILL is not an exit that could be taken for success."""
-    (folder / "app.py").write_text(
-        f"import os\ndef shout(text): os.kill(os.getpid(), {int(signal.SIGKILL)})"
-    )
+    (folder / "app.py").write_text(f"import os\ndef shout(text): os.kill(os.getpid(), {int(signal.SIGKILL)})")
     told = proctor(
-        *("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"),
-        cwd=folder,
+        *("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"), cwd=folder
     )
     assert told.returncode == -signal.SIGKILL

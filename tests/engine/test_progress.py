@@ -72,9 +72,7 @@ def test_a_failing_callback_is_reported_and_does_not_stop_the_run() -> None:
     def broken(event: ProgressEvent) -> None:
         raise RuntimeError("display is off")
 
-    report = evaluate(
-        shout, samples(5), exact_match, history=False, on_progress=[broken, seen.append]
-    )
+    report = evaluate(shout, samples(5), exact_match, history=False, on_progress=[broken, seen.append])
     assert report.pass_rate == 1.0
     assert len(seen) == 14
     assert report.metadata is not None

@@ -25,14 +25,7 @@ from proctor import (
     rescore,
 )
 from proctor.core.redaction.redact import Redaction
-from proctor.engine.redacting import (
-    MOST_WAITING,
-    Aside,
-    Redacting,
-    described,
-    guarded,
-    redaction_for,
-)
+from proctor.engine.redacting import MOST_WAITING, Aside, Redacting, described, guarded, redaction_for
 from proctor.errors import ConfigError, RunStopped
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
@@ -86,12 +79,7 @@ def test_a_secret_is_seen_by_evaluators_and_nowhere_in_what_is_kept(tmp_path: Pa
         {"id": "b", "input": "fail"},
     ]
     report = evaluate(
-        target,
-        samples,
-        leaks,
-        tags={"why": f"with {KEY}"},
-        history=tmp_path / "history.db",
-        progress=False,
+        target, samples, leaks, tags={"why": f"with {KEY}"}, history=tmp_path / "history.db", progress=False
     )
     assert report.counts.passed == 1
     assert report.metadata is not None
@@ -120,11 +108,7 @@ def test_a_run_without_secrets_says_nothing_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("redact", "output"),
-    [
-        ("secrets", f"{MAIL} {MARK}"),
-        ("personal", f"[personal: email] {MARK}"),
-        ("nothing", f"{MAIL} {KEY}"),
-    ],
+    [("secrets", f"{MAIL} {MARK}"), ("personal", f"[personal: email] {MARK}"), ("nothing", f"{MAIL} {KEY}")],
 )
 def test_what_is_taken_out_is_the_users_choice(redact: Any, output: str) -> None:
     """Secrets by default, personal data as well, or nothing; the choice is kept with the run."""
@@ -223,9 +207,7 @@ def test_an_output_with_a_secret_is_not_kept_for_reuse(tmp_path: Path) -> None:
 def test_a_rescoring_sees_what_was_stored_and_says_so(tmp_path: Path) -> None:
     """What was taken out is not there any more."""
     where = tmp_path / "h.db"
-    first = evaluate(
-        lambda _: KEY, [{"id": "1", "input": "x"}], leaks, history=where, progress=False
-    )
+    first = evaluate(lambda _: KEY, [{"id": "1", "input": "x"}], leaks, history=where, progress=False)
     again = rescore(first.run_id, leaks, history=where, progress=False)
     assert (first.pass_rate, again.pass_rate) == (1.0, 0.0)
     assert again.metadata is not None
@@ -281,9 +263,7 @@ def test_results_of_workers_are_redacted_where_they_are_collected(tmp_path: Path
     run = submit(Evaluation(str.upper, [{"id": "1", "input": "x"}], [leaks]), requests, history)
     (request,) = requests.receive(max_messages=1)
     delivery = Delivery(run.run_id, request.body.request_id)
-    request.reply(
-        EvalResult(Trial(request.body.sample, KEY), {"leaks": Score(1.0, True)}, {}, delivery)
-    )
+    request.reply(EvalResult(Trial(request.body.sample, KEY), {"leaks": Score(1.0, True)}, {}, delivery))
     request.acknowledge()
     report = collect(run.run_id, requests, history, timeout=5)
     assert [result.output for result in report.results] == [MARK]
@@ -310,8 +290,7 @@ def test_of_many_results_at_once_each_loses_its_own_secret(tmp_path: Path) -> No
 
 # Many names that say secret, and nothing under them: what takes longest to look through.
 LONG = "\n".join(
-    f'{{"time": {n}, "max_tokens": 100, "token": "abc", "id": "req_{n:020d}"}}'
-    for n in range(4_000)
+    f'{{"time": {n}, "max_tokens": 100, "token": "abc", "id": "req_{n:020d}"}}' for n in range(4_000)
 )
 
 
@@ -361,9 +340,7 @@ def test_a_large_output_times_nobody_out() -> None:
         return LONG
 
     samples = [{"id": str(number), "input": "x"} for number in range(30)]
-    report = evaluate(
-        target, samples, "contains", timeout=0.6, history=False, concurrency=10, progress=False
-    )
+    report = evaluate(target, samples, "contains", timeout=0.6, history=False, concurrency=10, progress=False)
     assert report.counts.error == 0
 
 
@@ -404,11 +381,7 @@ def test_more_than_can_be_looked_at_is_waited_for() -> None:
 def test_clusters_stay_apart_when_their_names_are_taken_out() -> None:
     """Twenty people are twenty clusters, the same in every run, without their addresses."""
     samples = [
-        {
-            "id": str(n),
-            "input": "x",
-            "metadata": {"cluster": f"user{n % 20}@example.com", "m": MAIL},
-        }
+        {"id": str(n), "input": "x", "metadata": {"cluster": f"user{n % 20}@example.com", "m": MAIL}}
         for n in range(60)
     ] + [{"id": "plain", "input": "x", "metadata": {"cluster": "sums"}}]
     runs = [

@@ -42,9 +42,7 @@ class Judge:
 
     model, fits_schema = "openai:gpt-4o-mini", False
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         raise NotImplementedError
 
 
@@ -56,9 +54,7 @@ class Kept:
         self._store, self._redaction = store, redaction
 
     def keep(self, key: str, data: bytes) -> None:
-        with guarded(
-            self._store, self._redaction, at_once=True, warnings=self._store.warnings
-        ) as writer:
+        with guarded(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
             writer.keep(key, "2026-01-01T00:00:00+00:00", data)
 
 

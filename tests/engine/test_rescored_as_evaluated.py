@@ -164,9 +164,7 @@ def hash_of(value: Any) -> int:
 
 @pytest.mark.parametrize("cache", [False, True])
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda value: type(value).__name__)
-def test_rescoring_gives_the_scores_of_the_evaluation(
-    output: Any, cache: bool, tmp_path: Path
-) -> None:
+def test_rescoring_gives_the_scores_of_the_evaluation(output: Any, cache: bool, tmp_path: Path) -> None:
     """The same evaluators on the same trials, the second time out of the history."""
 
     def target(number: int) -> Any:
@@ -175,10 +173,7 @@ def test_rescoring_gives_the_scores_of_the_evaluation(
     history = SQLiteHistory(tmp_path / "h.db")
     # A dataset that UTF-8 cannot hold is refused; what comes out of a target is not.
     expected = "half" if isinstance(output, str) else output
-    dataset = [
-        {"id": "1", "input": 1, "expected": expected},
-        {"id": "2", "input": 2, "expected": 3},
-    ]
+    dataset = [{"id": "1", "input": 1, "expected": expected}, {"id": "2", "input": 2, "expected": 3}]
     for _ in range(2):
         first = evaluate(target, dataset, [exact_match, shape], history=history, cache=cache)
         again = rescore(first.run_id, [exact_match, shape], history=history)
@@ -200,9 +195,7 @@ def test_a_null_is_not_nan(tmp_path: Path) -> None:
     def has_nan(output: Any) -> bool:
         return math.isnan(output["loss"][0])
 
-    first = evaluate(
-        lambda _: {"loss": [float("nan")]}, [{"id": "1", "input": 1}], has_nan, history=history
-    )
+    first = evaluate(lambda _: {"loss": [float("nan")]}, [{"id": "1", "input": 1}], has_nan, history=history)
     again = rescore(first.run_id, has_nan, history=history)
     assert (first.pass_rate, again.pass_rate) == (1.0, 1.0)
 
@@ -228,9 +221,7 @@ def test_the_cache_does_not_take_one_input_for_another(tmp_path: Path) -> None:
     """1 and "1" as keys, a list and a tuple are different questions."""
     history = SQLiteHistory(tmp_path / "h.db")
     inputs: list[Any] = [{1: "a"}, {"1": "a"}, [1, 2], (1, 2), float("nan")]
-    dataset: list[Sample[Any, Any]] = [
-        Sample(str(number), each) for number, each in enumerate(inputs)
-    ]
+    dataset: list[Sample[Any, Any]] = [Sample(str(number), each) for number, each in enumerate(inputs)]
 
     def target(given_input: Any) -> str:
         return repr(given_input)
@@ -271,9 +262,7 @@ class Odd:
     __hash__ = None  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize(
-    "output", [Odd(), {"a": [Odd()]}, (1, Odd())], ids=["bare", "list", "tuple"]
-)
+@pytest.mark.parametrize("output", [Odd(), {"a": [Odd()]}, (1, Odd())], ids=["bare", "list", "tuple"])
 def test_an_object_that_cannot_be_stored_is_not_judged_again(output: Any, tmp_path: Path) -> None:
     """Its description is not it: rescoring says so instead of a verdict."""
     history = SQLiteHistory(tmp_path / "h.db")

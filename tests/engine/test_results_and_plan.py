@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Dataset,
-    IteratorDataset,
-    Sample,
-    SQLiteHistory,
-    evaluate,
-    exact_match,
-)
+from proctor import Dataset, IteratorDataset, Sample, SQLiteHistory, evaluate, exact_match
 from proctor.engine.ledger import Ledger, Skipped
 from proctor.engine.plan import Job
 from proctor.errors import DatasetError, EvaluatorError, RunIncomplete, RunStopped
@@ -214,9 +207,7 @@ def test_a_target_that_changes_the_folder_loses_nothing(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     Path("data.jsonl").write_text(
-        "".join(
-            f'{{"id": "s{n}", "input": "word {n}", "expected": "WORD {n}"}}\n' for n in range(300)
-        )
+        "".join(f'{{"id": "s{n}", "input": "word {n}", "expected": "WORD {n}"}}\n' for n in range(300))
     )
 
     async def target(text: str) -> str:

@@ -112,12 +112,7 @@ async def other_target(text: str) -> str:
 def test_a_changed_run_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     """What has changed is named, nothing is run, and the stored run is as it was."""
     history = stopped_run(tmp_path)
-    given: dict[str, Any] = {
-        "target": target,
-        "dataset": samples(10),
-        "evaluators": exact_match,
-        **change,
-    }
+    given: dict[str, Any] = {"target": target, "dataset": samples(10), "evaluators": exact_match, **change}
     with pytest.raises(ResumeRefused) as refused:
         evaluate(**given, history=history, resume="exam")
     assert said in str(refused.value)
@@ -129,9 +124,7 @@ def test_changes_can_be_allowed(tmp_path: Path) -> None:
     """With allow_changes finished samples are told by their ids, wherever they stand now."""
     history = stopped_run(tmp_path)
     shuffled = [*samples(12)[6:], *samples(6)]
-    report = evaluate(
-        target, shuffled, exact_match, history=history, resume="exam", allow_changes=True
-    )
+    report = evaluate(target, shuffled, exact_match, history=history, resume="exam", allow_changes=True)
     assert sorted(CALLS) == sorted(f"word {i}" for i in range(5, 12))
     assert (report.total, len({r.sample_id for r in report.results})) == (12, 12)
 
@@ -139,9 +132,7 @@ def test_changes_can_be_allowed(tmp_path: Path) -> None:
 def test_changed_configurations_keep_the_labels_of_old_results(tmp_path: Path) -> None:
     """A configuration that is gone keeps its results, one that is new gets its own."""
     history = SQLiteHistory(tmp_path / "h.db")
-    first = evaluate(
-        target, samples(2), exact_match, history=history, configurations={"a": {}, "b": {}}
-    )
+    first = evaluate(target, samples(2), exact_match, history=history, configurations={"a": {}, "b": {}})
     report = evaluate(
         target, samples(2), exact_match, history=history, configurations={"c": {}, "b": {}},
         resume=first.run_id, allow_changes=True,
@@ -163,10 +154,7 @@ def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
     """While a run is held, resuming it is refused."""
     history = stopped_run(tmp_path)
     run = history.find("exam")
-    with (
-        history.hold(run.run_id),
-        pytest.raises(ResumeRefused, match="being worked on by another process"),
-    ):
+    with history.hold(run.run_id), pytest.raises(ResumeRefused, match="being worked on by another process"):
         evaluate(target, samples(10), exact_match, history=history, resume="exam")
 
 
@@ -207,7 +195,5 @@ def test_a_rescoring_is_not_resumed(tmp_path: Path) -> None:
 def test_tags_of_a_resumed_run_are_found(tmp_path: Path) -> None:
     """Tags given when a run is resumed count like those it began with."""
     history = stopped_run(tmp_path)
-    evaluate(
-        target, samples(10), exact_match, history=history, resume="exam", tags={"again": "yes"}
-    )
+    evaluate(target, samples(10), exact_match, history=history, resume="exam", tags={"again": "yes"})
     assert len(history.runs(tags={"again": "yes"})) == 1

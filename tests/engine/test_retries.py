@@ -43,10 +43,7 @@ def test_passing_trouble_is_tried_again_with_growing_waits() -> None:
     calls, target = failing(2, ConnectionError("gone"))
     clock = ManualClock()
     evaluation = Evaluation(
-        target,
-        samples(1),
-        exact_match,
-        options={"retries": 3, "retry_delay": 10.0, "timeout": None},
+        target, samples(1), exact_match, options={"retries": 3, "retry_delay": 10.0, "timeout": None}
     )
     report = asyncio.run(execute(evaluation, SQLiteHistory.temporary(), Conduct(), clock=clock))
     assert (len(calls), report.pass_rate) == (3, 1.0)
@@ -86,9 +83,7 @@ def test_what_says_so_of_itself_is_believed() -> None:
 
 
 @given(st.integers(1, 50), st.floats(0, 100), st.floats(0, 1000), st.integers())
-def test_waits_obey_retry_after_and_stay_bounded(
-    attempt: int, base: float, asked: float, seed: int
-) -> None:
+def test_waits_obey_retry_after_and_stay_bounded(attempt: int, base: float, asked: float, seed: int) -> None:
     """A wait is never under Retry-After (up to a minute) and never over a minute."""
     error = CallFailed("busy", retryable=True, retry_after=asked)
     wait = wait_before(attempt, base, error, random.Random(seed))

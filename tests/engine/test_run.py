@@ -264,9 +264,7 @@ def test_on_error_raise_stops_and_keeps_what_was_finished(tmp_path: Path) -> Non
 
     history = SQLiteHistory(tmp_path / "h.db")
     with pytest.raises(RunStopped, match="sample 's3' failed: ValueError: no threes") as stopped:
-        evaluate(
-            target, samples(100), exact_match, concurrency=1, on_error="raise", history=history
-        )
+        evaluate(target, samples(100), exact_match, concurrency=1, on_error="raise", history=history)
     report = history.report(stopped.value.run_id)
     assert [r.sample_id for r in report.results] == ["s0", "s1", "s2", "s3"]
     assert report.metadata is not None
@@ -387,9 +385,7 @@ def test_the_runner_is_the_spec_s_face_of_the_same() -> None:
     assert report.pass_rate == 1.0
     assert (report.metadata.options.timeout, report.metadata.options.concurrency) == (5.0, 3)
     with pytest.raises(RunStopped):
-        EvalRunner(lambda _: 1 / 0, exact_match, continue_on_error=False).run(
-            samples(1), history=False
-        )
+        EvalRunner(lambda _: 1 / 0, exact_match, continue_on_error=False).run(samples(1), history=False)
 
 
 def test_one_failed_verdict_decides_whatever_the_others_say() -> None:

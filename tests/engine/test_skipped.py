@@ -188,12 +188,8 @@ def test_a_resumed_run_keeps_its_rule_for_skipped_checks(tmp_path: Path) -> None
         return text
 
     with pytest.raises(Exception, match="not now"):
-        evaluate(
-            stops, DATASET, [same], history=history, progress=False, on_error="raise", concurrency=1
-        )
+        evaluate(stops, DATASET, [same], history=history, progress=False, on_error="raise", concurrency=1)
     with pytest.raises(ResumeRefused, match="cannot be resumed") as refused:
-        evaluate(
-            stops, DATASET, [same], history=history, progress=False, resume=True, skipped="ignore"
-        )
+        evaluate(stops, DATASET, [same], history=history, progress=False, resume=True, skipped="ignore")
     assert "skipped" in [problem.where for problem in refused.value.problems]
     history.close()

@@ -83,9 +83,7 @@ print(report.errors)
     assert (done.stdout, done.returncode) == ("1\n", 0)
 
 
-def test_a_target_that_ignores_its_cancellation_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_target_that_ignores_its_cancellation_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """An async target that swallows the cancellation and goes on cannot hang the run."""
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
 
@@ -144,9 +142,7 @@ def test_an_evaluator_that_hangs_gives_an_error_score() -> None:
     async def target(text: str) -> str:
         return text.upper()
 
-    report = evaluate(
-        target, samples(1), [exact_match, waits, blocks], evaluator_timeout=0.1, history=False
-    )
+    report = evaluate(target, samples(1), [exact_match, waits, blocks], evaluator_timeout=0.1, history=False)
     release.set()
     scores = report.results[0].scores
     assert scores["exact_match"].passed
@@ -166,9 +162,7 @@ def test_no_time_out_means_none() -> None:
 
 
 @pytest.mark.parametrize("is_first_step", [True, False])
-def test_an_evaluator_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(
-    is_first_step: bool,
-) -> None:
+def test_an_evaluator_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(is_first_step: bool) -> None:
     """The async evaluator that holds the loop past its time fails; those that waited do not."""
 
     async def check(output: str, expected: str) -> bool:
@@ -191,9 +185,7 @@ def test_an_evaluator_that_blocks_the_loop_gets_the_error_and_not_its_neighbours
 
 
 @pytest.mark.parametrize("is_first_step", [True, False])
-def test_a_target_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(
-    is_first_step: bool,
-) -> None:
+def test_a_target_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(is_first_step: bool) -> None:
     """The async target that holds the loop past its time fails; those that waited do not."""
 
     async def target(text: str) -> str:

@@ -130,9 +130,7 @@ def test_a_self_cancelled_target_is_an_error_in_words() -> None:
         return text
 
     report = evaluate(target, samples(1), exact_match, history=False)
-    assert report.results[0].error == (
-        "CancelledError: the target was cancelled from inside, not by Proctor"
-    )
+    assert report.results[0].error == ("CancelledError: the target was cancelled from inside, not by Proctor")
 
 
 def test_an_inline_evaluator_cannot_cancel_the_worker() -> None:
@@ -244,9 +242,7 @@ def test_an_async_evaluator_that_ignores_its_cancellation_is_given_up(
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(60)
 
-    report = evaluate(
-        shout, samples(2), [exact_match, stubborn], evaluator_timeout=0.05, history=False
-    )
+    report = evaluate(shout, samples(2), [exact_match, stubborn], evaluator_timeout=0.05, history=False)
     assert [r.scores["stubborn"].status for r in report.results] == ["error", "error"]
 
 
@@ -404,8 +400,6 @@ def test_a_generator_that_is_returned_is_the_targets_error() -> None:
     def stream(question: str) -> Any:
         return (word for word in ["Paris"])
 
-    report = evaluate(
-        stream, [{"id": "a", "input": "x", "expected": "y"}], [exact_match], history=False
-    )
+    report = evaluate(stream, [{"id": "a", "input": "x", "expected": "y"}], [exact_match], history=False)
     assert report.results[0].error is not None
     assert "generator" in str(report.results[0].error)

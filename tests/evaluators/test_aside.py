@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.text.quality import (
-    coherence,
-    hallucination_detection,
-    relevance,
-    semantic_similarity,
-)
+from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
 from proctor.records.fields.context import FieldContext
 
 
@@ -22,9 +17,7 @@ def test_a_time_out_acts_however_long_the_texts_are() -> None:
     """The work is done aside, so the loop is free in the meantime."""
     chance = random.Random(5)
     vocabulary = ["".join(chance.choices("aeioudnrst", k=6)) for _ in range(3000)]
-    text = " ".join(
-        f"The {' '.join(chance.choices(vocabulary, k=9))} and so on." for _ in range(20_000)
-    )
+    text = " ".join(f"The {' '.join(chance.choices(vocabulary, k=9))} and so on." for _ in range(20_000))
     context = FieldContext("output", {"context": text, "input": text})
     calls: list[Any] = [
         lambda: semantic_similarity("lexical")(text, [f"{w} tree" for w in vocabulary[:40]]),

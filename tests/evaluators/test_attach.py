@@ -263,11 +263,7 @@ def at_most(limit: int) -> Any:
 def test_a_factory_is_made_with_its_parameters_and_gives_its_terms() -> None:
     """Name, threshold and purity of the factory hold for what it makes."""
     attached = attach(at_most, parameters={"limit": 8})
-    assert (attached.spec.name, attached.spec.uses, attached.mode) == (
-        "at_most",
-        "at_most",
-        "inline",
-    )
+    assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
     assert attached("0123456789").passed is False
     with pytest.raises(EvaluatorError, match="limit: it is required: int"):

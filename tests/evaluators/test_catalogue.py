@@ -370,8 +370,6 @@ structural/schema_match
 
 
 def _entry(info: EvaluatorInfo) -> str:
-    told = [
-        f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters
-    ]
+    told = [f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters]
     needs = f"needs: {', '.join(info.needs)}" if info.needs else "needs nothing"
     return "\n    ".join([f"{info.category}/{info.name}", info.summary, *told, needs])

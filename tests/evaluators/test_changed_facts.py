@@ -68,16 +68,8 @@ CHANGED = [
     ("It costs more than $300.", "It costs over $300.", "It costs less than $300."),
     ("The door is locked.", "It is locked.", "The door is unlocked."),
     ("It made a profit of 5 million.", "It made a profit.", "It made a loss of 5 million."),
-    (
-        "His wife wrote the book.",
-        "The book was written by his wife.",
-        "His husband wrote the book.",
-    ),
-    (
-        "The lake is the largest in Asia.",
-        "It is the largest in Asia.",
-        "It is the smallest in Asia.",
-    ),
+    ("His wife wrote the book.", "The book was written by his wife.", "His husband wrote the book."),
+    ("The lake is the largest in Asia.", "It is the largest in Asia.", "It is the smallest in Asia."),
 ]
 
 
@@ -114,9 +106,7 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
         ("The port lives on the import of coal.", "The port lives on coal."),
     ],
 )
-def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(
-    context: str, output: str
-) -> None:
+def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(context: str, output: str) -> None:
     """What says the same in other words is not called an opposite."""
     found = score(output, context)
     assert "(not " not in found.reason, found.reason

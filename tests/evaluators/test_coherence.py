@@ -129,10 +129,7 @@ def test_prose_in_other_languages_needs_an_embedder_that_reads_it(text: str) -> 
 def test_what_held_is_told_of_a_text_that_passes() -> None:
     """A sign that is not perfect is no fault then."""
     found = score("The ship left at dawn. " * 2 + TEXT, min_score=0.3)
-    assert (found.passed, found.reason.startswith("it hangs together: freshness 0.")) == (
-        True,
-        True,
-    )
+    assert (found.passed, found.reason.startswith("it hangs together: freshness 0.")) == (True, True)
 
 
 def test_of_a_very_long_text_the_start_is_compared() -> None:

@@ -97,14 +97,7 @@ def test_combinations_and_fields_pass_it_on() -> None:
 def test_scoring_again_uses_the_configurations_of_the_run(tmp_path: Path) -> None:
     """A stored run keeps the options of each configuration for later evaluators."""
     history = tmp_path / "history.db"
-    evaluate(
-        target,
-        DATA,
-        [lambda output: True],
-        configurations=CONFIGURATIONS,
-        history=history,
-        name="r",
-    )
+    evaluate(target, DATA, [lambda output: True], configurations=CONFIGURATIONS, history=history, name="r")
     again = rescore("r", [Ending()], history=history)
     assert [result.passed for result in again.results] == [True, True]
 

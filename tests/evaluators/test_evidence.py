@@ -89,9 +89,7 @@ class Judge:
         (functools.partial(lambda output, expected: 0, expected="x"), ("output",)),
     ],
 )
-def test_evidence_goes_by_position_and_by_telling_names(
-    function: Anything, kinds: tuple[str, ...]
-) -> None:
+def test_evidence_goes_by_position_and_by_telling_names(function: Anything, kinds: tuple[str, ...]) -> None:
     """Ruling: what an evaluator wants is decided from its positional parameters."""
     assert shape_of(function, "it").kinds == kinds
 
@@ -125,9 +123,7 @@ def test_options_are_what_is_left() -> None:
         (lambda output, expected, trace, *rest: 0, ("output", "expected", "session")),
     ],
 )
-def test_a_mark_tells_what_the_parameters_do_not(
-    function: Anything, kinds: tuple[str, ...]
-) -> None:
+def test_a_mark_tells_what_the_parameters_do_not(function: Anything, kinds: tuple[str, ...]) -> None:
     """Ruling: an explicit mark asks for the session, also through a partial."""
     needs_session(function)
     assert shape_of(function, "it").kinds == kinds
@@ -154,23 +150,23 @@ def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
         [
             """\
 nothing: an evaluator takes at least the output, this one takes no positional parameter
-To mend it: …\
+Fix: …\
 """,
             """\
 only_options: an evaluator takes at least the output, this one takes no positional parameter
-To mend it: …\
+Fix: …\
 """,
             """\
 four: nothing can be given for its parameters after the first 3: 'extra', 'more'
-To mend it: …\
+Fix: …\
 """,
             """\
 marked: it is marked as needing the session, but has no third parameter to take it
-To mend it: write it as (output, expected, session)\
+Fix: write it as (output, expected, session)\
 """,
             """\
 max: it does not tell which parameters it takes
-To mend it: wrap it: lambda output, expected: ...\
+Fix: wrap it: lambda output, expected: ...\
 """,
         ]
     )

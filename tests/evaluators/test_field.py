@@ -62,8 +62,7 @@ class Called:
 
 
 @pytest.mark.parametrize(
-    "thing",
-    [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)],
+    "thing", [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)]
 )
 def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
     """By name or annotation, at any of the three places, in functions, objects and classes."""
@@ -218,9 +217,7 @@ def fine(output: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("combine", "status", "passed"), [("and", "error", None), ("or", "ok", True)]
-)
+@pytest.mark.parametrize(("combine", "status", "passed"), [("and", "error", None), ("or", "ok", True)])
 def test_a_failing_evaluator_fails_an_and_but_not_an_or(
     combine: str, status: str, passed: bool | None
 ) -> None:
@@ -356,27 +353,27 @@ def test_what_is_wrong_with_a_field_is_said_when_it_is_made() -> None:
         [
             """\
 output.: 'output.' is not a path to a field: it has an empty key: a dot too many
-To mend it: write keys with dots between them, such as usage.total_tokens or items.*.name\
+Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\
 output: a combination of no evaluators says nothing
-To mend it: give at least one, as in field("output", [contains, exact_match])\
+Fix: give at least one, as in field("output", [contains, exact_match])\
 """,
             """\
 output: evaluators cannot be combined with 'nad'
-To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
+Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """,
             """\
 output: evaluators cannot be combined with ['and']
-To mend it: choose "and" (all pass), "or" (one passes), or a function of the scores\
+Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
 """,
             """\
 output, tests.evaluators.test_field:halve: 'tests.evaluators.test_field' has no attribute 'halve'
-To mend it: did you mean 'half'?\
+Fix: did you mean 'half'?\
 """,
             """\
 'contains' is the name of an evaluator, not an evaluator
-To mend it: give the function itself, or Registry.standard().build('contains')\
+Fix: give the function itself, or Registry.standard().build('contains')\
 """,
         ]
     )

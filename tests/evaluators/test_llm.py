@@ -379,9 +379,7 @@ def test_judges_are_in_the_catalogue_and_can_be_written_as_data() -> None:
     told = built[2].spec.parameters["rubric"]
     assert told[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
     assert all(one.mode == "async" for one in built)
-    again = registry.build(
-        {"uses": "rubric_evaluation", **built[2].spec.parameters, "adapter": judge}
-    )
+    again = registry.build({"uses": "rubric_evaluation", **built[2].spec.parameters, "adapter": judge})
     assert again.spec == built[2].spec
 
 
@@ -411,10 +409,7 @@ def test_a_run_keeps_the_whole_exchange_with_the_judge(tmp_path: Path) -> None:
     """The session of the evaluator holds what was asked, what was said and what it cost."""
     judge = Scripted("what?", lambda a: a.rating("good"))
     report = evaluate(
-        lambda text: "Paris",
-        [SAMPLE],
-        [llm_judge(judge, "Is it right?")],
-        history=tmp_path / "h.db",
+        lambda text: "Paris", [SAMPLE], [llm_judge(judge, "Is it right?")], history=tmp_path / "h.db"
     )
     (result,) = report.results
     assert result.scores["llm_judge"].value == 0.75
@@ -466,9 +461,7 @@ def test_a_judge_without_a_verdict_leaves_its_neighbours_alone() -> None:
 def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
     """From a file; its id is kept with the score, and what it needs is skipped without."""
     file = tmp_path / "mine.md"
-    file.write_text(
-        "---\nns: my\nkey: grade\nversion: 3\n---\nIs $output like $expected? By: $criterion\n"
-    )
+    file.write_text("---\nns: my\nkey: grade\nversion: 3\n---\nIs $output like $expected? By: $criterion\n")
     judge = rates("good")
     score = judged(llm_judge(judge, "c", prompt=str(file)))
     assert score.details["judge"]["prompt"] == "my/grade@3"

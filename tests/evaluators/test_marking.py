@@ -73,12 +73,7 @@ def test_the_mark_describes_the_function() -> None:
 
     @evaluator(name="long_enough", category="length", pure=True, threshold=0.7)
     def judge(
-        output: str,
-        expected: str,
-        session: Any,
-        *,
-        unit: Literal["word", "letter"] = "word",
-        n: int,
+        output: str, expected: str, session: Any, *, unit: Literal["word", "letter"] = "word", n: int
     ) -> float:
         """Passes if it is long enough."""
         return 1.0
@@ -89,9 +84,7 @@ def test_the_mark_describes_the_function() -> None:
             category="length",
             summary="Passes if it is long enough.",
             parameters=(
-                ParameterInfo(
-                    name="unit", type="'word' | 'letter'", default="word", required=False
-                ),
+                ParameterInfo(name="unit", type="'word' | 'letter'", default="word", required=False),
                 ParameterInfo(name="n", type="int", default=None, required=True),
             ),
             needs=("expected", "session"),
@@ -127,10 +120,7 @@ def test_a_factory_is_described_by_all_its_parameters() -> None:
 
 def test_parameters_that_hold_evaluators_say_so() -> None:
     """The catalogue shows where other evaluators go."""
-    assert [p.type for p in describe(all_of).parameters] == [
-        "list[evaluator]",
-        "'skip' | 'ignore'",
-    ]
+    assert [p.type for p in describe(all_of).parameters] == ["list[evaluator]", "'skip' | 'ignore'"]
     assert [p.type for p in describe(negate).parameters] == ["evaluator"]
 
 

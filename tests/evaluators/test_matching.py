@@ -15,19 +15,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.matching import (
-    contains,
-    exact_match,
-    json_subset,
-    regex_match,
-    within_tolerance,
-)
+from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )
 
@@ -189,9 +181,7 @@ def test_contains_has_nothing_to_say_about_nothing() -> None:
     assert contains("red", []).status == "skipped"
 
 
-@pytest.mark.parametrize(
-    ("output", "expected"), [(42, "4"), ({"a": 1}, "a"), ("42", 42), ("a", [1])]
-)
+@pytest.mark.parametrize(("output", "expected"), [(42, "4"), ({"a": 1}, "a"), ("42", 42), ("a", [1])])
 def test_contains_looks_for_text_in_text(output: Any, expected: Any) -> None:
     """Ruling 1: what cannot be judged is an error, not 0."""
     assert contains(output, expected).status == "error"
@@ -213,9 +203,7 @@ def test_regex_match_looks_for_the_pattern() -> None:
     assert regex_match("order 66", pattern="^[0-9]").reason == "no match for '^[0-9]'"
 
 
-@pytest.mark.parametrize(
-    ("mode", "passed"), [("search", [True, True, True]), ("match", [True, True, False])]
-)
+@pytest.mark.parametrize(("mode", "passed"), [("search", [True, True, True]), ("match", [True, True, False])])
 def test_regex_match_has_modes(mode: Any, passed: list[bool]) -> None:
     """Anywhere, or from the beginning."""
     texts = ("ab", "abc", "xab")
@@ -346,9 +334,7 @@ def test_json_subset_passes(output: Any, expected: Any) -> None:
         ("[1]", {"a": 1}, "the output is not a mapping: it is a list"),
     ],
 )
-def test_json_subset_names_what_is_missing_or_wrong(
-    output: Any, expected: Any, reason: str
-) -> None:
+def test_json_subset_names_what_is_missing_or_wrong(output: Any, expected: Any, reason: str) -> None:
     """By its path."""
     score = json_subset(output, expected)
     assert (score.value, score.passed, score.reason) == (0.0, False, reason)

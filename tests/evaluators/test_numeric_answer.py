@@ -90,10 +90,7 @@ def test_what_nobody_means_as_a_number_is_none(text: str) -> None:
 def test_an_announcement_without_a_number_is_no_answer() -> None:
     """The numbers of the working before it are not the answer."""
     score = numeric_answer("2 + 2 = 4\nA: I do not know", 4)
-    assert (score.value, score.reason) == (
-        0.0,
-        "there is no number in '2 + 2 = 4\\nA: I do not know'",
-    )
+    assert (score.value, score.reason) == (0.0, "there is no number in '2 + 2 = 4\\nA: I do not know'")
 
 
 def test_other_countries_write_decimals_with_a_comma() -> None:
@@ -117,9 +114,7 @@ def test_other_countries_write_decimals_with_a_comma() -> None:
         ("7.01", 7, False),
     ],
 )
-def test_equal_numbers_are_equal_however_they_are_written(
-    output: Any, expected: Any, passed: bool
-) -> None:
+def test_equal_numbers_are_equal_however_they_are_written(output: Any, expected: Any, passed: bool) -> None:
     """Exactly, without rounding; a percentage also as a share if the other side is none."""
     assert numeric_answer(output, expected).passed is passed
 

@@ -342,20 +342,12 @@ def test_the_advice_fits_the_doubt() -> None:
         numeric_answer("The answer is 1.234", 1234).reason
         == '1.234 may be 1234 or 1.234; set the decimal separator: decimal=","'
     )
-    assert (
-        numeric_answer("It costs $5m", 5).reason
-        == "$5m may be 5 or 5000000; write the number in full"
-    )
+    assert numeric_answer("It costs $5m", 5).reason == "$5m may be 5 or 5000000; write the number in full"
 
 
 WORDS = st.sampled_from(["apples", "euros", "in total", "people", "km"])
 ENDINGS = st.sampled_from(
-    [
-        "",
-        " I hope this answer is helpful!",
-        " Let me know if anything is unclear.",
-        "\n\nGood luck!",
-    ]
+    ["", " I hope this answer is helpful!", " Let me know if anything is unclear.", "\n\nGood luck!"]
 )
 
 

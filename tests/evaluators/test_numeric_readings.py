@@ -107,8 +107,7 @@ def test_at_most_one_number_is_read_and_the_reading_is_one(parts: list[tuple[str
     numbers = [13 + 10 * place for place in range(places)]
     values = iter(numbers)
     text = "".join(
-        sentence.format(*(next(values) for _ in range(sentence.count("{}")))) + end
-        for sentence, end in parts
+        sentence.format(*(next(values) for _ in range(sentence.count("{}")))) + end for sentence, end in parts
     )
     scores = {number: numeric_answer(text, number) for number in numbers}
     passed = [number for number, score in scores.items() if score.passed is True]

@@ -47,15 +47,9 @@ def judged(evaluator: Any, output: Any, sample: Sample[Any, Any]) -> Score:
 
 @pytest.mark.parametrize(
     ("output", "rival", "value", "passed", "wins"),
-    [
-        ("YES", "no", 1.0, True, True),
-        ("no", "YES", 0.0, False, False),
-        ("YES", "YES", 0.5, True, False),
-    ],
+    [("YES", "no", 1.0, True, True), ("no", "YES", 0.0, False, False), ("YES", "YES", 0.5, True, False)],
 )
-def test_a_win_a_loss_and_a_tie(
-    output: str, rival: str, value: float, passed: bool, wins: bool
-) -> None:
+def test_a_win_a_loss_and_a_tie(output: str, rival: str, value: float, passed: bool, wins: bool) -> None:
     """1, 0 and 0.5; it passes unless it loses, or only if it wins."""
     sample = Sample("1", "?", rival)
     score = judged(prefer(Scripted(loud)), output, sample)

@@ -53,7 +53,7 @@ length: its parameters do not fit
   - limits: there is no such parameter: did you mean 'limit'?
   - limit: it is required: int
   - unit: expected 'word' | 'letter', got 'line'
-To mend it: it takes limit: int, unit: 'word' | 'letter' = 'word'\
+Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
 """)
 
 

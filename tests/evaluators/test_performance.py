@@ -38,9 +38,7 @@ def tokens(now: Any, before: Any = None) -> FieldContext:
         (0, 500, True, 1.0),
     ],
 )
-def test_token_efficiency_follows_the_formula(
-    now: int, before: int, passed: bool, value: float
-) -> None:
+def test_token_efficiency_follows_the_formula(now: int, before: int, passed: bool, value: float) -> None:
     """1 up to +10 %, then 1 - increase; from a baseline of 0 only 0 passes."""
     score = token_efficiency(tokens(now, before))
     assert score.passed is passed
@@ -167,14 +165,10 @@ def test_bad_limits_are_refused_when_attached(evaluator: Any, option: str, bad: 
 def test_outside_a_field_block_each_looks_at_its_own_field() -> None:
     """Attached to whole trials they read tokens and latency of the trial itself."""
     usage = Usage(input_tokens=400, output_tokens=140)
-    sample: Sample[str, Any] = Sample(
-        "1", "2 + 2?", metadata={"baseline_usage": {"total_tokens": 500}}
-    )
+    sample: Sample[str, Any] = Sample("1", "2 + 2?", metadata={"baseline_usage": {"total_tokens": 500}})
     trial = Trial(sample, "4", usage=usage, latency_ms=7000.0)
     scores = {one: attach(one).score(trial) for one in (token_efficiency, latency, throughput)}
-    assert (
-        scores[token_efficiency].reason == "usage.total_tokens 500 -> 540: +8.0 % (allowed: +10 %)"
-    )
+    assert scores[token_efficiency].reason == "usage.total_tokens 500 -> 540: +8.0 % (allowed: +10 %)"
     assert scores[latency].value == pytest.approx(2000 / 7000)
     assert scores[throughput].details["value"] == pytest.approx(20.0)
 

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.attached import attach
-from proctor.evaluators.matching import (
-    contains,
-    exact_match,
-    json_subset,
-    regex_match,
-    within_tolerance,
-)
+from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.plain_values import number_of, plain_value
 from proctor.evaluators.questions import question_format
@@ -70,9 +64,7 @@ class NAType:
         (NAType(), 1, False),
     ],
 )
-def test_exact_match_compares_what_values_stand_for(
-    output: Any, expected: Any, passed: bool
-) -> None:
+def test_exact_match_compares_what_values_stand_for(output: Any, expected: Any, passed: bool) -> None:
     """Scalars are numbers, arrays are lists, NaN equals nothing, a missing value is None."""
     score = exact_match(output, expected)
     assert (score.status, score.passed) == ("ok", passed)
@@ -131,7 +123,5 @@ def test_no_value_is_too_ambiguous(evaluator: Any, output: Any, expected: Any) -
 def test_what_is_no_number_has_none() -> None:
     """Texts, booleans and what is not finite."""
     assert number_of(np.float32(0.5)) == 0.5
-    assert [number_of(one) for one in ("3", np.True_, np.inf, Decimal("Infinity"), None)] == [
-        None
-    ] * 5
+    assert [number_of(one) for one in ("3", np.True_, np.inf, Decimal("Infinity"), None)] == [None] * 5
     assert plain_value(np.longdouble(2)) == 2.0

@@ -63,9 +63,7 @@ class LangChainCompass(Embeddings):
         return PLACES[text]
 
 
-def score(
-    output: Any, expected: Any, embedder: Any = None, threshold: float = 0.8, **options: Any
-) -> Score:
+def score(output: Any, expected: Any, embedder: Any = None, threshold: float = 0.8, **options: Any) -> Score:
     attached = attach(semantic_similarity(embedder or Compass(), threshold=threshold, **options))
     found: Score = attached(output, expected)
     return found
@@ -228,9 +226,7 @@ def test_with_weights_meanings_are_compared() -> None:
         ({"against": "yesterday"}, "against"),
     ],
 )
-def test_what_cannot_be_made_is_told_before_anything_runs(
-    options: dict[str, Any], told: str
-) -> None:
+def test_what_cannot_be_made_is_told_before_anything_runs(options: dict[str, Any], told: str) -> None:
     """With the way to mend it."""
     with pytest.raises(EvaluatorError, match=told):
         attach(semantic_similarity, parameters=options)
@@ -295,9 +291,7 @@ def test_it_is_registered_and_runs_in_an_evaluation() -> None:
     """By its name, with options from a file; every text is embedded once."""
     compass = Compass()
     samples = [Sample(str(n), place, "east") for n, place in enumerate(PLACES)]
-    report = evaluate(
-        lambda text: text, samples, [semantic_similarity(compass, 0.7)], history=False
-    )
+    report = evaluate(lambda text: text, samples, [semantic_similarity(compass, 0.7)], history=False)
     column = report.results.column("semantic_similarity")
     assert (column.passed, len(report.results)) == (3, 6)
     named = Registry.standard().build({"semantic_similarity": {"embedder": "lexical"}})

@@ -19,13 +19,7 @@ import pytest
 from proctor.core.stats.agreement import cohen_kappa, percent_agreement
 from proctor.errors import Unreadable
 from proctor.evaluators.judges.answers import Verdict
-from proctor.evaluators.judges.pairwise import (
-    Comparison,
-    Preference,
-    choose,
-    compare,
-    position_bias,
-)
+from proctor.evaluators.judges.pairwise import Comparison, Preference, choose, compare, position_bias
 from proctor.evaluators.judges.stated import StatedForm
 from proctor.evaluators.judges.templates import shipped
 from proctor.models.asking import Form
@@ -61,9 +55,7 @@ class Recording:
     def __init__(self, first: str, said: str, said_when_swapped: str) -> None:
         self._first, self._said, self._swapped = first, said, said_when_swapped
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """The completion of the order in which the first answer stands in the first place."""
         asked = str(request.messages[1].content)
         mark = asked.partition("<<<FIRST ")[2].partition("\n")[0]

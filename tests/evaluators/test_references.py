@@ -13,13 +13,7 @@ from proctor import Score, Session
 from proctor.evaluators.attached import attach
 from proctor.evaluators.judges.judge import View
 from proctor.evaluators.judges.templates import shipped
-from proctor.evaluators.matching import (
-    contains,
-    exact_match,
-    json_subset,
-    regex_match,
-    within_tolerance,
-)
+from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.plain_values import best_score
 from proctor.evaluators.text.quality import semantic_similarity
@@ -58,9 +52,7 @@ def test_a_text_scores_as_against_the_best_of_its_references(
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
-def test_numbers_score_as_against_the_best_of_their_references(
-    number: int, first: int, second: int
-) -> None:
+def test_numbers_score_as_against_the_best_of_their_references(number: int, first: int, second: int) -> None:
     """Law: the same for numeric_answer and within_tolerance."""
     cases: list[tuple[Any, Any]] = [
         (numeric_answer, f"The answer is {number}."),
@@ -87,9 +79,7 @@ def test_lists_are_equal_item_by_item(output: list[str], expected: list[str]) ->
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=3), st.lists(st.sampled_from("abc"), max_size=3))
-def test_any_generated_question_may_match_any_reference(
-    output: list[str], expected: list[str]
-) -> None:
+def test_any_generated_question_may_match_any_reference(output: list[str], expected: list[str]) -> None:
     """Ruling: `match="any"` is the runner spec's exact match."""
     assert exact_match(output, expected, match="any").passed is bool(set(output) & set(expected))
 

@@ -133,9 +133,7 @@ def test_token_regression_is_a_share_of_the_baseline(now: int, passed: bool, val
         (201, 0, False, 200 / 201),
     ],
 )
-def test_latency_regression_is_a_difference(
-    now: float, before: float, passed: bool, value: float
-) -> None:
+def test_latency_regression_is_a_difference(now: float, before: float, passed: bool, value: float) -> None:
     """200 ms more pass, from a baseline of 0 too; then it is the limit's share of the rise."""
     score = latency_regression(field("latency_ms", now, before))
     assert score.passed is passed

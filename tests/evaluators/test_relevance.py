@@ -30,9 +30,7 @@ ELSEWHERE = "Penguins feed their young with fish from cold seas."
 
 def score(output: Any, question: Any = QUESTION, **options: Any) -> Score:
     options = {"embedder": "lexical"} | options
-    found: Score = asyncio.run(
-        attach(relevance(**options)).score(Trial(Sample("1", question), output))
-    )
+    found: Score = asyncio.run(attach(relevance(**options)).score(Trial(Sample("1", question), output)))
     return found
 
 
@@ -45,12 +43,9 @@ def test_an_answer_is_near_its_question_and_another_one_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nearness", "value"),
-    [(0.0, 0.0), (0.14, 0.35), (0.28, 0.7), (0.54, 0.85), (0.8, 1.0), (1.0, 1.0)],
+    ("nearness", "value"), [(0.0, 0.0), (0.14, 0.35), (0.28, 0.7), (0.54, 0.85), (0.8, 1.0), (1.0, 1.0)]
 )
-def test_the_value_is_a_straight_line_below_and_above_the_mark(
-    nearness: float, value: float
-) -> None:
+def test_the_value_is_a_straight_line_below_and_above_the_mark(nearness: float, value: float) -> None:
     """By hand: 0.7 at 0.28, 1 from 0.8 on."""
     assert Topic(nearness, "").value == pytest.approx(value)
 
@@ -123,10 +118,7 @@ def test_a_judge_scores_relevance_out_of_ten() -> None:
     found = score("In 1566.", judge=judge)
     assert (found.value, found.passed, found.details["method"]) == (0.9, True, "judge")
     assert judge.asked[0].part("INPUT") == QUESTION
-    assert attach(relevance(judge=judge)).spec.parameters == {
-        "judge": "test:judge",
-        "threshold": 0.7,
-    }
+    assert attach(relevance(judge=judge)).spec.parameters == {"judge": "test:judge", "threshold": 0.7}
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:

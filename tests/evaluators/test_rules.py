@@ -93,9 +93,7 @@ def test_a_missed_count_is_told_with_the_numbers() -> None:
     """Count, unit and limits stand in the reason."""
     assert text_count("a b", at_least=3).reason == "2 words, wanted at least 3"
     assert text_count("a b", at_most=1).reason == "2 words, wanted at most 1"
-    assert (
-        text_count("a", at_least=2, at_most=3).reason == "1 word, wanted at least 2 and at most 3"
-    )
+    assert text_count("a", at_least=2, at_most=3).reason == "1 word, wanted at least 2 and at most 3"
     assert text_count("a b", exactly=5).reason == "2 words, not 5"
     assert occurrences("war", text="war", exactly=1).reason == "1 time 'war'"
 
@@ -103,8 +101,7 @@ def test_a_missed_count_is_told_with_the_numbers() -> None:
 def test_parts_can_be_separated_and_must_differ_when_asked() -> None:
     """Two answers with six asterisks between them, which are not the same."""
     two = attach(
-        text_count,
-        parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True},
+        text_count, parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True}
     )
     assert two("one *** two").passed
     assert two("one *** one").reason == "1 different paragraph, not 2"
@@ -189,13 +186,7 @@ def test_keywords_want_words(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "passed"),
-    [
-        ("  Dear Sir", True),
-        ('"dear Sir', True),
-        ("Dearest", False),
-        ("My dear", False),
-        ("Hello!", True),
-    ],
+    [("  Dear Sir", True), ('"dear Sir', True), ("Dearest", False), ("My dear", False), ("Hello!", True)],
 )
 def test_a_beginning_is_whole_words_in_any_case(text: str, passed: bool) -> None:
     """White space and quotation marks before it do not matter."""
@@ -251,12 +242,7 @@ def test_a_beginning_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
         ("ALL LOUD ÄÖ", "upper", 1.0, ""),
         ("Abcd", "lower", 0.75, "1 of 4 letters is capital, the first in 'Abcd'"),
         ("ABc", "upper", 2 / 3, "1 of 3 letters is not capital, the first in 'ABc'"),
-        (
-            "A Tale of Two",
-            "title",
-            0.75,
-            "1 of 4 words is not capitalised, the first in 'of'",
-        ),
+        ("A Tale of Two", "title", 0.75, "1 of 4 words is not capitalised, the first in 'of'"),
         ("123 中文", "lower", 0.0, "there is no letter that has a case"),
     ],
 )
@@ -307,10 +293,7 @@ def test_a_long_line_is_counted_in_no_time(text: str) -> None:
 def test_what_is_no_text_is_no_verdict(rule: Any) -> None:
     """Rules look at texts only; anything else is an error, not a fail."""
     score = rule({"a": 1})
-    assert (score.status, score.reason) == (
-        "error",
-        "a rule looks at a text; the output is a mapping",
-    )
+    assert (score.status, score.reason) == ("error", "a rule looks at a text; the output is a mapping")
 
 
 def test_without_its_package_the_language_is_not_guessed() -> None:

@@ -186,9 +186,7 @@ def test_a_pattern_that_runs_away_leaves_no_verdict() -> None:
 
     found, turns = asyncio.run(beside())
     assert (found.status, turns > 20) == ("error", True)
-    assert (
-        "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
-    )
+    assert "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
 
 
 def claim_judge(verdict: str, evidence: str) -> Scripted:
@@ -248,9 +246,7 @@ def test_own_policies_in_words_are_held_by_the_judge() -> None:
     assert block(judge.asked[0], "POLICY") == "Never promise a refund."
     assert "kept" in asked_text(judge.asked[0])
     kept = compliance(
-        (),
-        rules={"tone": {"text": "Be kind.", "terms": ["fool"]}},
-        judge=choosing("VERDICT", "kept"),
+        (), rules={"tone": {"text": "Be kind.", "terms": ["fool"]}}, judge=choosing("VERDICT", "kept")
     )
     assert score(kept, "Hello.").details["policies"]["tone"]["method"] == "local+judge"
     assert not score(kept, "You fool.").passed
@@ -318,9 +314,7 @@ def test_all_faults_of_the_policies_are_told_at_once() -> None:
 
 def test_it_can_be_attached_with_its_options_as_data() -> None:
     """As in an eval file: lists and mappings; what is kept of it is data again."""
-    attached = attach(
-        compliance, parameters={"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
-    )
+    attached = attach(compliance, parameters={"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}})
     found = attached("damn")
     assert found.value == 0.5
     assert attached.spec.parameters == {"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}

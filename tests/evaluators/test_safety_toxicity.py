@@ -83,16 +83,12 @@ def test_nothing_is_skipped(output: Any) -> None:
     assert toxicity_detection()(output).status == "skipped"
 
 
-@pytest.mark.parametrize(
-    "text", ["Du bist ein dummes Arschloch", "Tu es un sale con et tu me fais chier."]
-)
+@pytest.mark.parametrize("text", ["Du bist ein dummes Arschloch", "Tu es un sale con et tu me fais chier."])
 def test_another_language_is_skipped_with_a_word(text: str) -> None:
     """It would pass only because no word of it is known."""
     score = toxicity_detection()(text)
     assert (score.status, score.passed) == ("skipped", None)
-    assert score.reason == (
-        "most of its words are unknown: without a judge only English text can be checked"
-    )
+    assert score.reason == ("most of its words are unknown: without a judge only English text can be checked")
 
 
 @pytest.mark.parametrize("text", ["The chicken breast was cooked", "Kill the child process."])
@@ -141,10 +137,7 @@ def test_a_judge_without_a_verdict_is_an_error() -> None:
 def test_it_is_found_by_its_name_with_its_options() -> None:
     """As an eval file writes it; locally it is quick enough to run without a thread."""
     attached = Registry.standard().build({"toxicity_detection": {"threshold": 0.9}})
-    assert (attached.spec.name, attached.spec.parameters["threshold"]) == (
-        "toxicity_detection",
-        0.9,
-    )
+    assert (attached.spec.name, attached.spec.parameters["threshold"]) == ("toxicity_detection", 0.9)
     assert attached.mode == "inline"
     assert attach(toxicity_detection(judge=scores(5))).mode == "async"
 

@@ -116,12 +116,7 @@ def test_an_argument_may_be_judged_by_a_function() -> None:
 
 def test_the_difference_can_be_read() -> None:
     """Reason and diff say what is missing, what came instead, and what was not expected."""
-    expected = [
-        "plan",
-        {"name": "search", "arguments": {"q": "Paris", "n": 3}},
-        "open",
-        "answer",
-    ]
+    expected = ["plan", {"name": "search", "arguments": {"q": "Paris", "n": 3}}, "open", "answer"]
     actual = [Call("open"), Call("plan"), Call("search", {"q": "Rome", "x": 1}), Call("answer")]
     score = held(expected, actual, mode="exact")
     assert score.reason == snapshot(
@@ -169,7 +164,7 @@ tool_sequence: the expected tool calls cannot be read
   - expected[3]: a tool has a name, got None
   - expected[4]: it has name and arguments, not 'args'
   - expected[4]: arguments is a mapping, got a list
-To mend it: write a name, or {name: search, arguments: {query: Paris}}\
+Fix: write a name, or {name: search, arguments: {query: Paris}}\
 """)
 
 
@@ -195,9 +190,7 @@ rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max
 @given(rows)
 def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
     """Held against every way to give the calls away, whatever fits what."""
-    expected = [
-        {"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits
-    ]
+    expected = [{"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits]
     actual = [Call("t", {"place": place}) for place in range(3)]
     most = max(
         sum(row[place] for row, place in zip(some, order, strict=False))

@@ -30,14 +30,7 @@ from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import (
-    Message,
-    ModelCall,
-    Session,
-    SessionView,
-    ToolCall,
-    Usage,
-)
+from proctor.records.session import Message, ModelCall, Session, SessionView, ToolCall, Usage
 from proctor.records.trial import Reply, Trial
 from proctor.sessions.current import record
 from proctor.targets.recorded import RecordedTarget
@@ -112,9 +105,7 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
         (tool_sequence(), "skipped", "skipped"),
     ],
 )
-def test_each_says_what_it_is_named_for(
-    check: Callable[..., Score], searched: Any, nothing: Any
-) -> None:
+def test_each_says_what_it_is_named_for(check: Callable[..., Score], searched: Any, nothing: Any) -> None:
     """On a session with calls, and on one that is empty."""
     assert says(check) == searched
     assert says(check, NOTHING) == nothing
@@ -224,21 +215,16 @@ def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
 def test_a_failure_told_in_a_text_is_seen() -> None:
     """As JSON always; in words unless they are not to count."""
     json = Session([ToolCall("pay", result='{"error": "timeout"}')])
-    assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (
-        False,
-        False,
-    )
+    assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (False, False)
     words = Session([ToolCall("pay", result="Error: the amount does not add up")])
     assert all_tools_succeeded()("out", None, words).reason == (
-        "1 of 1 tool calls failed: pay() (its result begins with "
-        "'Error: the amount does not add up')"
+        "1 of 1 tool calls failed: pay() (its result begins with 'Error: the amount does not add up')"
     )
     assert says(all_tools_succeeded(words=False), words) is True
 
 
 @pytest.mark.parametrize(
-    ("unknown", "verdict"),
-    [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)],
+    ("unknown", "verdict"), [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)]
 )
 def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -> None:
     """Ruling: `token_usage_under` has a say for it; also where only one call keeps silent."""
@@ -280,12 +266,7 @@ def test_usage_that_the_target_told_counts_before_that_of_the_session() -> None:
 def test_a_slice_is_the_same_live_and_from_a_file(kind: Any, predicate: Any, count: int) -> None:
     """Users' own objects are found by class or name, also after a session was written down."""
     session = Session([Message("user", "hi"), ToolCall("search", {"q": "x", "n": 1})])
-    for event in (
-        Retrieval(1),
-        Retrieval(3),
-        Page(url="a.fr"),
-        {"found": {"title": "Paris", "rank": 1}},
-    ):
+    for event in (Retrieval(1), Retrieval(3), Page(url="a.fr"), {"found": {"title": "Paris", "rank": 1}}):
         session.append(event)
     for seen in (session, codec.decode(codec.encode(session), Session)):
         score = slice_contains(kind, predicate)("out", None, seen)
@@ -322,8 +303,7 @@ def same_letters(found: str, wanted: str) -> bool:
 def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     """So that it can stand in a file."""
     check = tool_sequence(
-        [{"name": "search", "arguments": {"q": "FRANCE"}}],
-        compare={"q": f"{__name__}:same_letters"},
+        [{"name": "search", "arguments": {"q": "FRANCE"}}], compare={"q": f"{__name__}:same_letters"}
     )
     assert says(check) is True
 
@@ -338,10 +318,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_call_count("a", -1), "min_count is a whole number from 0 up, got -1"),
         (lambda: tool_call_count("a", 3, 2), "max_count is a whole number from 3 up, got 2"),
         (lambda: token_usage_under(True), "max_tokens is a whole number from 0 up, got True"),
-        (
-            lambda: token_usage_under(1, cast(Any, "ok")),
-            "unknown is one of 'error', 'skip', 'fail', 'pass'",
-        ),
+        (lambda: token_usage_under(1, cast(Any, "ok")), "unknown is one of 'error', 'skip', 'fail', 'pass'"),
         (lambda: slice_contains(7), "type is a class or its name, got 7"),
         (lambda: slice_contains(""), "type is a class or its name, got ''"),
         (lambda: slice_contains("json:dumps"), "type is a class or its name"),
@@ -354,10 +331,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
             lambda: tool_sequence(["a"], cast(Any, "ordered")),
             "mode is one of 'in_order', 'any_order', 'exact'",
         ),
-        (
-            lambda: tool_sequence(["a"], arguments=cast(Any, "x")),
-            "arguments is one of 'exact', 'subset'",
-        ),
+        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments is one of 'exact', 'subset'"),
         (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it is a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
@@ -438,14 +412,9 @@ def test_they_look_at_recorded_sessions(tmp_path: Path) -> None:
 def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
     """What a target tells in its reply is enough."""
     report = evaluate(
-        lambda question: Reply("Paris", usage=Usage(10, 5)),
-        CITIES[:1],
-        token_usage_under(14),
-        history=None,
+        lambda question: Reply("Paris", usage=Usage(10, 5)), CITIES[:1], token_usage_under(14), history=None
     )
-    assert report.results[0].scores["token_usage_under"].reason == (
-        "15 tokens were used, 14 are allowed"
-    )
+    assert report.results[0].scores["token_usage_under"].reason == ("15 tokens were used, 14 are allowed")
 
 
 def test_they_can_be_written_in_an_eval_file() -> None:
@@ -491,9 +460,7 @@ def test_functions_and_classes_are_stored_by_their_address() -> None:
 def test_wrong_parameters_in_a_file_are_told_together() -> None:
     """With the place of each."""
     with pytest.raises(EvaluatorError) as caught:
-        Registry.standard().build_all(
-            [{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}]
-        )
+        Registry.standard().build_all([{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}])
     assert [problem.where for problem in caught.value.problems] == [
         "evaluators[0] (tool_sequence), mode",
         "evaluators[1] (token_usage_under), max_tokens",

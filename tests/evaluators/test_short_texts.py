@@ -6,12 +6,7 @@ import pytest
 
 from proctor.evaluators.language import unreadable_reason
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
-from proctor.evaluators.text.quality import (
-    coherence,
-    hallucination_detection,
-    relevance,
-    semantic_similarity,
-)
+from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
 from tests.evaluators.test_unreadable_texts import READER, asked
 
 FOREIGN = [

@@ -9,16 +9,7 @@ from typing import Any
 from langchain_core.language_models.chat_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
 
-from proctor import (
-    EvalRunner,
-    JSONLDataset,
-    MarkdownReporter,
-    Sample,
-    Score,
-    all_of,
-    contains,
-    evaluate,
-)
+from proctor import EvalRunner, JSONLDataset, MarkdownReporter, Sample, Score, all_of, contains, evaluate
 from proctor.evaluators.llm import (
     PASSING_RATINGS,
     RATING_VALUES,
@@ -64,7 +55,7 @@ def test_loop_spec_a_template_of_ones_own_with_typed_parameters() -> None:
                     "## Reference\n$expected\n\nChoose one rating."
                 ),
                 key="task",
-            ),
+            )
         ],
     )
     bound = Prompt(template).bind(JudgeParams(criterion="clarity", output="a", expected="b"))
@@ -117,9 +108,7 @@ class ChatModel(SimpleChatModel):
 def test_runner_spec_a_langchain_model_judges_follow_up_questions(tmp_path: Path) -> None:
     """Dataset, target, judge, runner, report and the mean of the judge's scores."""
     file = tmp_path / "my_eval_data.jsonl"
-    file.write_text(
-        '{"id": "1", "input": "What is a loan?"}\n{"id": "2", "input": "What is a bank?"}\n'
-    )
+    file.write_text('{"id": "1", "input": "What is a loan?"}\n{"id": "2", "input": "What is a bank?"}\n')
 
     def compass(query: str) -> list[str]:
         return [f"May I ask: {query}"]
@@ -161,9 +150,7 @@ def test_rubric_spec_the_total_is_a_weighted_mean_of_what_was_scored() -> None:
 
     def both(asked: Asked) -> str:
         mark = asked.mark
-        return (
-            f"SCORE {mark} criterion_1: 5\nREASONING: plain\nSCORE {mark} criterion_2: 4\nSCORE: 1"
-        )
+        return f"SCORE {mark} criterion_1: 5\nREASONING: plain\nSCORE {mark} criterion_2: 4\nSCORE: 1"
 
     score = rubric_evaluation(Scripted(both), file)("user: please\nSCORE: 1")
     told = {key: score.details[key] for key in ("score", "max", "percentage")}

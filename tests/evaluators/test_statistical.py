@@ -58,9 +58,7 @@ def test_consistency_of_numbers_is_their_standard_deviation(values: list[float])
         ([0.1, 0.1, 0.1], 0.0, "standard deviation"),
     ],
 )
-def test_what_is_no_number_is_compared_pair_by_pair(
-    values: list[Any], varied: float, method: str
-) -> None:
+def test_what_is_no_number_is_compared_pair_by_pair(values: list[Any], varied: float, method: str) -> None:
     """Booleans are 0 and 1; texts, lists and mixtures are the same or not; the details say so."""
     score = consistency(epochs(values))
     assert score.details["varied"] == pytest.approx(varied)

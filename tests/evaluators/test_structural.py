@@ -164,10 +164,7 @@ def test_every_misfit_is_listed_with_its_path() -> None:
     }
     assert score.reason.endswith("; and 2 more")
     one_of = next(one for one in score.details["errors"] if one["path"] == "tags.1")
-    assert one_of["branches"] == [
-        ['tags.1: 5 is not of type "string"'],
-        ['tags.1: 5 is not of type "null"'],
-    ]
+    assert one_of["branches"] == [['tags.1: 5 is not of type "string"'], ['tags.1: 5 is not of type "null"']]
 
 
 def test_a_long_value_is_cut_in_the_words() -> None:
@@ -188,10 +185,7 @@ def test_a_text_is_read_as_json_first() -> None:
     """What is not JSON does not fit, and the place is told; nor does a fence unless allowed."""
     fits = schema_match({"type": "object"})
     assert fits('{"a": 1}').passed
-    assert (
-        fits("{a: 1}").reason
-        == "not JSON: line 1, column 2: expected a key in double quotes, found 'a'"
-    )
+    assert fits("{a: 1}").reason == "not JSON: line 1, column 2: expected a key in double quotes, found 'a'"
     assert not fits("```\n{}\n```").passed
     assert schema_match({"type": "object"}, allow_fences=True)("```\n{}\n```").passed
 
@@ -329,9 +323,7 @@ def test_a_pattern_that_runs_away_is_given_up() -> None:
 def test_the_evaluators_can_be_written_in_an_eval_file() -> None:
     """Names and parameters make the same evaluator, here and in another process."""
     built = registry().build({"schema_match": {"schema": PERSON, "draft": "7"}})
-    again = registry().build(
-        msgspec.json.decode(msgspec.json.encode(built.spec), type=type(built.spec))
-    )
+    again = registry().build(msgspec.json.decode(msgspec.json.encode(built.spec), type=type(built.spec)))
     assert built.spec.identity == again.spec.identity
     assert again({"name": "Ann"}).passed
     assert registry().build({"format_compliance": "date"})("2024-02-29").passed
@@ -389,8 +381,5 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str)
 def test_a_target_that_returns_nothing_has_no_json() -> None:
     """None is no JSON text; the text null is one."""
     score = json_validity(None)
-    assert (score.passed, score.reason) == (
-        False,
-        "the output is None: the target returned nothing",
-    )
+    assert (score.passed, score.reason) == (False, "the output is None: the target returned nothing")
     assert json_validity("null").passed is True

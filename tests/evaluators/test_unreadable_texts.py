@@ -13,12 +13,7 @@ import pytest
 from proctor.evaluators.language import foreign_reason, is_code, is_unspaced, unreadable_reason
 from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
-from proctor.evaluators.text.quality import (
-    coherence,
-    hallucination_detection,
-    relevance,
-    semantic_similarity,
-)
+from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
 from proctor.models.embedders.minilm import MiniLM, WordPiece
 from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score

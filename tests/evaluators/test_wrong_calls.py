@@ -50,9 +50,7 @@ def test_a_misspelt_parameter_gets_a_suggestion() -> None:
 
 def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
     """As many people try who know factories; what the advice says works."""
-    with pytest.raises(
-        EvaluatorError, match=r"functools\.partial\(contains, case_sensitive=False\)"
-    ):
+    with pytest.raises(EvaluatorError, match=r"functools\.partial\(contains, case_sensitive=False\)"):
         proctor.contains(case_sensitive=False)  # type: ignore[call-arg]
     configured: Any = functools.partial(proctor.contains, case_sensitive=False)
     assert configured("PARIS", "paris").passed is True

@@ -155,25 +155,25 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
     assert missing("usage.total_token", thing) == snapshot(
         """\
 usage.total_token: 'usage' has no field 'total_token'
-To mend it: did you mean 'total_tokens'? (there are: total_tokens, cost)\
+Fix: did you mean 'total_tokens'? (there are: total_tokens, cost)\
 """
     )
     assert missing("latency_ms", thing) == snapshot(
         """\
 latency_ms: the result has no field 'latency_ms'
-To mend it: there are: usage, items, no\
+Fix: there are: usage, items, no\
 """
     )
     assert missing("items.7.n", thing) == snapshot(
         """\
 items.7.n: 'items' has no item 7
-To mend it: it is a list of 2; use an index from 0 to 1, or *\
+Fix: it is a list of 2; use an index from 0 to 1, or *\
 """
     )
     assert missing("items.*.n", thing) == snapshot(
         """\
 items.1.n: 'items.1' has no field 'n'
-To mend it: there are: m\
+Fix: there are: m\
 """
     )
     assert missing("no.more", thing) == snapshot("no.more: 'no' is null and has no field 'more'")

@@ -37,11 +37,7 @@ def test_a_trial_is_one_mapping() -> None:
         "input_tokens": 3, "output_tokens": 4, "total_tokens": 7, "cost": 0.5,
     }  # fmt: skip
     assert whole["configuration"] == {"name": "low", "temperature": 0.3}
-    assert (whole["latency_ms"], whole["topic"], whole["metadata"]) == (
-        12.0,
-        "sums",
-        SAMPLE.metadata,
-    )
+    assert (whole["latency_ms"], whole["topic"], whole["metadata"]) == (12.0, "sums", SAMPLE.metadata)
     assert len(whole["session"]) == 1
 
 
@@ -99,9 +95,7 @@ def test_a_baseline_configuration_replaces_what_is_recorded() -> None:
 def test_epochs_that_failed_have_no_value() -> None:
     """All are there in order; where one failed or lacks the field, there is None."""
     failed = trial(None, error=Failure("ValueError", "no"))
-    repeated = seen(
-        trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),)
-    )
+    repeated = seen(trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),))
     context = context_of(repeated, Field())
     assert (context.epochs, context.baseline_epochs) == (("a", None, "c"), (1,))
     assert context_of(repeated, Field("tokens", "usage.total_tokens")).epochs == (None,) * 3
@@ -117,16 +111,9 @@ def test_field_values_never_fail() -> None:
 
     left = trial(Odd(), usage=Usage(3, 4))
     repeated = seen(left, epochs=(trial(), left))
-    fields = {
-        "broken": "output.broken",
-        "tokens": "usage.total_tokens",
-        "topic": "topic",
-        "no": "x",
-    }
+    fields = {"broken": "output.broken", "tokens": "usage.total_tokens", "topic": "topic", "no": "x"}
     assert field_values(repeated, fields) == ({"tokens": 7, "topic": "sums"}, {})
-    values, deltas = field_values(
-        trial(usage=Usage(3, 4)), {"tokens": "usage.total_tokens", "out": "output"}
-    )
+    values, deltas = field_values(trial(usage=Usage(3, 4)), {"tokens": "usage.total_tokens", "out": "output"})
     assert (values, deltas) == ({"tokens": 7, "out": "4"}, {})
     numbered = Trial(Sample("1", "", metadata={"baseline_output": 4}), 5)
     assert field_values(numbered, {"out": "output"})[1]["out"].percentage == 25.0

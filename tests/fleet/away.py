@@ -10,26 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proctor import (
-    EvalReport,
-    EvalRequest,
-    InMemoryMailbox,
-    ModelCall,
-    Usage,
-    exact_match,
-    record,
-)
+from proctor import EvalReport, EvalRequest, InMemoryMailbox, ModelCall, Usage, exact_match, record
 from proctor.distributed.remote_runner import Workers
 from proctor.engine.start import Conduct
 from proctor.reports.json import JSONReporter
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.surroundings import (
-    LONG,
-    at_work,
-    loop_for,
-    within,
-)
+from tests.fleet.surroundings import LONG, at_work, loop_for, within
 from tests.surroundings import ManualClock, samples
 
 QUIET: dict[str, Any] = {"progress": False}
@@ -49,9 +36,7 @@ def workers(
 ) -> Iterator[Any]:
     """A mailbox with workers behind it."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest, max_deliveries=3)
-    loops = [
-        loop_for(target, requests, None, evaluator, name=f"w{n}", **options) for n in range(count)
-    ]
+    loops = [loop_for(target, requests, None, evaluator, name=f"w{n}", **options) for n in range(count)]
     with at_work(*loops):
         yield requests
 

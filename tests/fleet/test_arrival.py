@@ -18,15 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import (
-    EvalRequest,
-    InMemoryMailbox,
-    Sample,
-    SQLiteHistory,
-    evaluate,
-    exact_match,
-    submit_dataset,
-)
+from proctor import EvalRequest, InMemoryMailbox, Sample, SQLiteHistory, evaluate, exact_match, submit_dataset
 from proctor.distributed.arrival import find_change
 from proctor.errors import MessageRefused
 from proctor.wiring.dispatch import submit
@@ -98,9 +90,7 @@ def test_a_value_that_would_change_is_refused_with_its_path(value: Any, said: st
     good: Sample[Any, Any] = Sample("good", "a")
     with pytest.raises(MessageRefused) as caught:
         submit_dataset([good, Sample("bad", value)], requests)
-    assert [(problem.where, problem.what) for problem in caught.value.problems] == [
-        ("sample 'bad'", said)
-    ]
+    assert [(problem.where, problem.what) for problem in caught.value.problems] == [("sample 'bad'", said)]
     assert requests.approximate_count() == 0
 
 
@@ -162,9 +152,7 @@ def test_a_stream_is_looked_at_as_it_is_sent() -> None:
     """It can be read only once: the batch with the bad sample is not sent."""
     requests = box()
     values: list[Any] = [*["a"] * 120, (1, 2)]
-    stream: Iterator[Sample[Any, Any]] = (
-        Sample(str(number), value) for number, value in enumerate(values)
-    )
+    stream: Iterator[Sample[Any, Any]] = (Sample(str(number), value) for number, value in enumerate(values))
     with pytest.raises(MessageRefused, match="sample '120'"):
         submit_dataset(stream, requests)
     assert requests.approximate_count() == 100
@@ -176,10 +164,7 @@ def test_in_a_run_only_the_samples_that_would_change_are_errors() -> None:
     data = [Sample("good", "a", "a"), Sample("bad", (1, 2), (1, 2))]
     with at_work(loop_for(same, requests)):
         report = within(
-            LONG,
-            lambda: evaluate(
-                same, data, exact_match, workers=requests, history=False, progress=False
-            ),
+            LONG, lambda: evaluate(same, data, exact_match, workers=requests, history=False, progress=False)
         )
     errors = {result.sample_id: result.error for result in report.results}
     assert errors == {

@@ -106,11 +106,7 @@ def test_a_long_poll_ends_with_the_last_result() -> None:
 @pytest.mark.parametrize("order", list(permutations(["error", "success", "success again"])))
 def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> None:
     """One result is counted, the success; the report says that others came."""
-    made = {
-        "error": result(0, error="no"),
-        "success": result(0),
-        "success again": result(0),
-    }
+    made = {"error": result(0, error="no"), "success": result(0), "success again": result(0)}
     box = mailbox_with(*(made[name] for name in order))
     report = within(LONG, lambda: collect_results(box, 2, timeout_seconds=0.2))
     assert [found.success for found in report.results] == [True]
@@ -168,9 +164,7 @@ def test_dead_letters_become_error_results() -> None:
         [message] = requests.receive()
         message.nack(reason="no memory")
     assert requests.receive() == []
-    report = within(
-        LONG, lambda: collect_results(results, submission, requests=requests, timeout_seconds=15)
-    )
+    report = within(LONG, lambda: collect_results(results, submission, requests=requests, timeout_seconds=15))
     [found] = report.results
     assert found.error == (
         "DeadLetter: it was delivered 2 times and never acknowledged; "
@@ -243,9 +237,7 @@ def test_progress_of_a_part_says_that_it_failed() -> None:
     """Two callbacks hear the same; the end is `failed` when something is missing."""
     one: list[ProgressEvent] = []
     other: list[ProgressEvent] = []
-    collect_results(
-        mailbox_with(result(0)), 2, on_progress=[one.append, other.append], timeout_seconds=0
-    )
+    collect_results(mailbox_with(result(0)), 2, on_progress=[one.append, other.append], timeout_seconds=0)
     assert one == other
     assert one[-1].status == "failed"
     assert all(a.progress <= b.progress for a, b in pairwise(one))
@@ -296,9 +288,7 @@ def test_what_cannot_be_acknowledged_comes_again_and_is_not_counted_again() -> N
 
 def test_a_stranger_that_cannot_be_given_back_is_no_trouble() -> None:
     """Its lease runs out by itself."""
-    box: Any = Troubled(
-        mailbox_with(result(0, run_id="r2"), result(0)), nack=[MailboxError("away")]
-    )
+    box: Any = Troubled(mailbox_with(result(0, run_id="r2"), result(0)), nack=[MailboxError("away")])
     assert collect_results(box, 1, run_id="r1", timeout_seconds=5).total == 1
 
 
@@ -344,7 +334,5 @@ def test_what_comes_after_the_deadline_is_left() -> None:
 
 def test_a_mailbox_that_cannot_be_counted_is_looked_at_once_more() -> None:
     """When the time is up."""
-    box: Any = Troubled(
-        mailbox_with(*map(result, range(15))), approximate_count=[MailboxError("away")]
-    )
+    box: Any = Troubled(mailbox_with(*map(result, range(15))), approximate_count=[MailboxError("away")])
     assert collect_results(box, 20, timeout_seconds=0).total == 10

@@ -29,9 +29,7 @@ SECONDS = 240
 
 @pytest.mark.slow
 @pytest.mark.parametrize("max_deliveries", [1, 2])
-def test_exactly_the_deadly_samples_become_dead_letters(
-    max_deliveries: int, tmp_path: Path
-) -> None:
+def test_exactly_the_deadly_samples_become_dead_letters(max_deliveries: int, tmp_path: Path) -> None:
     """Every other sample has its result, and no deadly one runs more than once too often."""
     with (tmp_path / "data.jsonl").open("w") as file:
         for number in range(SAMPLES):

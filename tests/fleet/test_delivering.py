@@ -10,23 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    EvalRequest,
-    EvalResult,
-    InMemoryMailbox,
-    Trial,
-    collect_results,
-    submit_dataset,
-)
+from proctor import EvalRequest, EvalResult, InMemoryMailbox, Trial, collect_results, submit_dataset
 from proctor.distributed.leased_messages import Held, Item
 from proctor.distributed.outbox import BEHIND_AT, MOST_PLACES, Outbox
-from proctor.errors import (
-    MailboxClosed,
-    MailboxError,
-    MailboxFull,
-    MessageTooLarge,
-    ReceiptExpired,
-)
+from proctor.errors import MailboxClosed, MailboxError, MailboxFull, MessageTooLarge, ReceiptExpired
 from tests.fleet.surroundings import (
     LONG,
     Troubled,
@@ -174,9 +161,7 @@ def test_a_nack_that_fails_never_ends_the_worker() -> None:
     assert within(LONG, lambda: loop.run(max_iterations=2)).sent >= 1
 
 
-def test_an_acknowledgement_that_fails_never_ends_the_worker(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogCaptureFixture) -> None:
     """The request comes again and is answered again: whoever collects counts it once."""
     inner, results = boxes()
     requests: Any = Troubled(inner, acknowledge_all=[AWAY])
@@ -207,9 +192,7 @@ def test_a_closed_mailbox_ends_the_loop(at: str) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_requests_that_cannot_be_received_are_tried_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_requests_that_cannot_be_received_are_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     """A server that was away three times: the worker says so and goes on."""
     inner, results = boxes()
     requests: Any = Troubled(inner, receive=[AWAY] * 3)

@@ -75,9 +75,7 @@ def test_it_can_be_collected_in_parts(tmp_path: Path) -> None:
     assert first.total == 2
     assert first.metadata is not None
     assert first.metadata.status == "submitted"
-    assert first.metadata.warnings == (
-        "3 of 5 results are missing: s2, s3, s4; they can be collected later",
-    )
+    assert first.metadata.warnings == ("3 of 5 results are missing: s2, s3, s4; they can be collected later",)
     work(requests)
     assert collect("exam", requests, history, timeout=5).total == 5
 
@@ -100,9 +98,7 @@ def test_missing_trials_are_named_by_sample_configuration_and_epoch(tmp_path: Pa
     assert history.find("exam").planned_samples == ("s0", "s1")
 
 
-def test_a_run_of_a_version_that_kept_no_ids_has_its_missing_trials_numbered(
-    tmp_path: Path,
-) -> None:
+def test_a_run_of_a_version_that_kept_no_ids_has_its_missing_trials_numbered(tmp_path: Path) -> None:
     """Old histories can be collected."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
@@ -151,9 +147,7 @@ def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> No
     run = submit(exam(2), requests, history)
     results = requests.beside(results_name("requests", run.run_id), EvalResult)
     for number, good in ((0, False), (0, True), (1, False), (1, False)):
-        trial = Trial(
-            Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no")
-        )
+        trial = Trial(Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no"))
         key = f"{run.run_id}-{number}"
         results.send(EvalResult(trial, delivery=Delivery(run.run_id, key, "w", 2)))
     report = collect("exam", requests, history, timeout=5)
@@ -296,8 +290,7 @@ def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> 
     requests, _ = boxes()
     submit(exam(), requests, history)
     over = threading.Thread(
-        target=lambda: collect("exam", requests, SQLiteHistory(tmp_path / "h.db"), timeout=1.0),
-        daemon=True,
+        target=lambda: collect("exam", requests, SQLiteHistory(tmp_path / "h.db"), timeout=1.0), daemon=True
     )
     over.start()
     run_id = history.find("exam").run_id
@@ -308,12 +301,8 @@ def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> 
     over.join(LONG)
 
 
-@pytest.mark.parametrize(
-    ("options", "status"), [({}, "completed"), ({"on_error": "raise"}, "failed")]
-)
-def test_only_what_was_submitted_is_collected(
-    options: dict[str, Any], status: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("options", "status"), [({}, "completed"), ({"on_error": "raise"}, "failed")])
+def test_only_what_was_submitted_is_collected(options: dict[str, Any], status: str, tmp_path: Path) -> None:
     """A run of this machine stays as it is, also if it failed half-way."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()

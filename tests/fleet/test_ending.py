@@ -14,16 +14,7 @@ from proctor import EvalResult, InMemoryMailbox, Trial
 from proctor.distributed.leased_messages import Held, Item
 from proctor.distributed.outbox import BATCH, BEHIND_AT, Outbox
 from proctor.errors import MailboxError, MailboxGone
-from tests.fleet.surroundings import (
-    LONG,
-    Troubled,
-    boxes,
-    eventually,
-    loop_for,
-    request,
-    results_in,
-    within,
-)
+from tests.fleet.surroundings import LONG, Troubled, boxes, eventually, loop_for, request, results_in, within
 from tests.surroundings import shout
 
 AWAY = MailboxError("the server is away")

@@ -31,23 +31,12 @@ from proctor import (
 )
 from proctor.distributed.remote_runner import Workers, results_name
 from proctor.engine.start import Conduct
-from proctor.errors import (
-    RunInterrupted,
-    RunStopped,
-)
+from proctor.errors import RunInterrupted, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import QUIET, errand, loud, ticking, told, warnings, workers
-from tests.fleet.surroundings import (
-    LONG,
-    Troubled,
-    at_work,
-    boxes,
-    eventually,
-    loop_for,
-    within,
-)
+from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
 from tests.surroundings import ManualClock, samples
 
 
@@ -102,10 +91,7 @@ def test_typed_samples_come_back_in_their_own_types(tmp_path: Path) -> None:
     local = evaluate(add, data, exact_match, **how)
     with at_work(loop_for(add, requests)):
         away = within(
-            LONG,
-            lambda: evaluate(
-                add, data, exact_match, workers=requests, on_progress=heard.append, **how
-            ),
+            LONG, lambda: evaluate(add, data, exact_match, workers=requests, on_progress=heard.append, **how)
         )
     assert told(away, tmp_path) == told(local, tmp_path)
     assert [result.passed for result in away.results] == [True, False]
@@ -133,9 +119,7 @@ def test_progress_is_that_of_a_local_run() -> None:
     assert shares[-1] == 100.0
 
 
-def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp_path: Path) -> None:
     """Two of five had been answered while nobody listened: three requests are sent."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
@@ -174,9 +158,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
     from proctor.records.trial import Failure
 
     for number, good in ((0, False), (0, True), (1, True), (1, False)):
-        trial = Trial(
-            Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no")
-        )
+        trial = Trial(Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no"))
         results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
     report = errand(loud, 2, Workers(requests), history, resume=True)
     assert [result.success for result in report.results] == [True, True]

@@ -73,9 +73,7 @@ def test_answers_to_a_run_that_has_changed_are_not_given_to_other_samples(
     evaluation = Evaluation(upper, data, exact_match, name="exam")
     how = Conduct(place=Workers(requests), allow_changes=True)
     with at_work(loop_for(upper, requests)):
-        report = within(
-            LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True))
-        )
+        report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     given = {result.sample_id: result.output for result in report.results}
     assert given == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
     assert "workers: 3 were of other runs or other samples and were left out" in warnings(report)
@@ -108,9 +106,7 @@ def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
     report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
-    assert warnings(report) == (
-        "workers: 1 came from a later delivery: an earlier one was lost or returned",
-    )
+    assert warnings(report) == ("workers: 1 came from a later delivery: an earlier one was lost or returned",)
 
 
 def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:

@@ -12,36 +12,16 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    EvalResult,
-    InMemoryMailbox,
-    Sample,
-    SQLiteHistory,
-    exact_match,
-)
+from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, exact_match
 from proctor.distributed.account import Account
 from proctor.distributed.remote_runner import LOST_SECONDS, Workers
 from proctor.engine.start import Conduct
-from proctor.errors import (
-    ConfigError,
-    MailboxError,
-    MailboxFull,
-    MessageTooLarge,
-    RunStopped,
-)
+from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLarge, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
 from tests.fleet.away import errand, loud, warnings, workers
-from tests.fleet.surroundings import (
-    LONG,
-    Troubled,
-    at_work,
-    boxes,
-    eventually,
-    loop_for,
-    within,
-)
+from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
 from tests.surroundings import ManualClock, samples
 
 
@@ -63,9 +43,7 @@ def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
     report = errand(loud, 4, Workers(requests, clock=clock), history)
     helper.join(LONG)
     assert (report.total, report.errors) == (4, 1)
-    assert warnings(report) == (
-        "workers: 4 requests had vanished from the mailbox and were sent again",
-    )
+    assert warnings(report) == ("workers: 4 requests had vanished from the mailbox and were sent again",)
 
 
 def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
@@ -100,14 +78,10 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s1)"
         in warnings(report)
     )
-    assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(
-        report
-    )
+    assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(report)
 
 
-def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(
-    tmp_path: Path,
-) -> None:
+def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_path: Path) -> None:
     """Failed samples are run again: what died before has another chance."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes(max_deliveries=1)
@@ -131,9 +105,7 @@ def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(
 
     late = threading.Thread(target=later, daemon=True)
     late.start()
-    report = within(
-        LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=run_id))
-    )
+    report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=run_id)))
     late.join(LONG)
     assert report.errors == 0
 
@@ -185,9 +157,7 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
 
     class Flaky(Troubled):
         def beside(self, name: str, body_type: Any) -> Any:
-            return Troubled(
-                inner.beside(name, body_type), receive=[None, *[MailboxError("away")] * 2]
-            )
+            return Troubled(inner.beside(name, body_type), receive=[None, *[MailboxError("away")] * 2])
 
     requests: Any = Flaky(inner, send_all=[*[MailboxFull("full")] * 2, MailboxError("away"), None])
 
@@ -210,10 +180,7 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     how = Conduct(place=Workers(requests), watch=watch)
     with at_work(loop_for(loud, inner)):
-        report = within(
-            LONG,
-            lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)),
-        )
+        report = within(LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)))
     assert report.total == 3
     assert "the mailbox is full: waiting for workers to make room" in notices
     assert {"requests cannot be sent: away", "results cannot be received: away"} & set(notices)

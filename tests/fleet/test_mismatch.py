@@ -85,9 +85,7 @@ def watched(seen: list[str]) -> Iterator[Any]:
     yield watch
 
 
-def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(
-    tmp_path: Path,
-) -> None:
+def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(tmp_path: Path) -> None:
     """Not after the hour of its patience, but after a minute; and it can be resumed."""
     clock = ManualClock()
     seen: list[str] = []
@@ -97,9 +95,7 @@ def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(
         how = Conduct(place=Workers(requests, clock=clock), watch=watch)
         with ticking(clock, 5.0), pytest.raises(RunStopped) as caught:
             within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
-    difference = (
-        "w0: its target is 'other', not 'loud'; its evaluator 'contains' is not one of the run's"
-    )
+    difference = "w0: its target is 'other', not 'loud'; its evaluator 'contains' is not one of the run's"
     assert f"all workers run other code than this run: {difference}" in caught.value.what
     assert "then resume the run" in caught.value.fix
     assert f"workers run other code than this run: {difference}" in seen
@@ -139,9 +135,7 @@ def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path)
     )
 
 
-def test_another_version_of_proctor_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The worker's code is the same, what surrounds it is not: the report names both versions."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)

@@ -167,9 +167,7 @@ def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def exam(target: str, evaluators: Any = ("exact_match",), **about: Any) -> Evaluation:
     options = {"concurrency": 4, **about.pop("options", {})}
     data = about.pop("dataset", samples(8))
-    return Evaluation(
-        f"exam.py:{target}", data, [*evaluators], name="exam", options=options, **about
-    )
+    return Evaluation(f"exam.py:{target}", data, [*evaluators], name="exam", options=options, **about)
 
 
 def sit(
@@ -181,9 +179,7 @@ def sit(
     return here(evaluation, Conduct(how.callbacks, how.watch, place=made), resume=resume)
 
 
-def here(
-    evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False
-) -> EvalReport:
+def here(evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False) -> EvalReport:
     async def main() -> EvalReport:
         async with asyncio.timeout(LONG):
             history = SQLiteHistory(Path("h.db"))
@@ -276,9 +272,7 @@ def test_the_trials_of_a_killed_actor_are_run_again(cluster: str) -> None:
     )
 
 
-def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(
-    cluster: str,
-) -> None:
+def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(cluster: str) -> None:
     """After three deaths it is an error; those that died with it are all right in the end."""
     report = sit(exam("poisonous", dataset=samples(12)))
     outcomes = {result.sample_id: result.outcome for result in report.results}

@@ -58,27 +58,21 @@ def test_the_same_comes_out_as_of_a_local_run() -> None:
             raise ValueError("no threes")
         return text.upper() + suffix
 
-    evaluators = [
-        exact_match,
-        all_of(contains, tool_called("search")),
-        token_usage_under(max_tokens=7),
-    ]
+    evaluators = [exact_match, all_of(contains, tool_called("search")), token_usage_under(max_tokens=7)]
     configurations = {"plain": {}, "loud": {"suffix": "!"}}
     local = evaluate(
         target, samples(5), evaluators, configurations=configurations, epochs=2, history=False,
         progress=False,
     )  # fmt: skip
     requests, results = boxes()
-    submission = submit_dataset(
-        samples(5), requests, configurations=configurations, epochs=2, run_id="r7"
-    )
+    submission = submit_dataset(samples(5), requests, configurations=configurations, epochs=2, run_id="r7")
     loop = loop_for(target, requests, results, evaluators)
     within(LONG, lambda: loop.run(max_iterations=1))
     report = collect_results(results, submission, timeout_seconds=5)
     assert [_told(found) for found in report.results] == [_told(found) for found in local.results]
-    assert {
-        name: value.value for name, value in report.metrics.items() if "latency" not in name
-    } == {name: value.value for name, value in local.metrics.items() if "latency" not in name}
+    assert {name: value.value for name, value in report.metrics.items() if "latency" not in name} == {
+        name: value.value for name, value in local.metrics.items() if "latency" not in name
+    }
     assert set(report.by_configuration) == {"plain", "loud"}
     assert [found.delivery for found in report.results][1].request_id == "r7-1"  # type: ignore[union-attr]
 

@@ -33,9 +33,7 @@ def broken(text: str) -> str:
 
 @pytest.mark.parametrize("capacity", [1, 2, 5])
 @pytest.mark.parametrize("target", [loud, broken])
-def test_a_results_mailbox_smaller_than_a_batch_lets_all_results_through(
-    target: Any, capacity: int
-) -> None:
+def test_a_results_mailbox_smaller_than_a_batch_lets_all_results_through(target: Any, capacity: int) -> None:
     """Whether they are successes or errors, each arrives once, in as many parts as it takes."""
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=capacity)
@@ -55,9 +53,7 @@ def test_a_requests_mailbox_smaller_than_a_batch_lets_a_run_through() -> None:
     with at_work(loop_for(loud, requests)):
         report = within(
             LONG,
-            lambda: evaluate(
-                loud, samples(30), exact_match, workers=requests, history=False, progress=False
-            ),
+            lambda: evaluate(loud, samples(30), exact_match, workers=requests, history=False, progress=False),
         )
     assert (report.total, report.pass_rate) == (30, 1.0)
 

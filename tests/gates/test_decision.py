@@ -37,9 +37,7 @@ def rates(name: str, numbers: Numbers) -> Side:
     return Side(name, metrics, samples=tuple(numbers))
 
 
-def scored(
-    name: str, values: list[float], metric: str = "exact", clusters: list[str] | None = None
-) -> Side:
+def scored(name: str, values: list[float], metric: str = "exact", clusters: list[str] | None = None) -> Side:
     ids = [f"s{i}" for i in range(len(values))]
     named = None if clusters is None else dict(zip(ids, clusters, strict=True))
     scores = {metric: dict(zip(ids, values, strict=True))}
@@ -59,9 +57,7 @@ def gate(pair: tuple[Side, Side], metric: str = STRICT, margin: float = 0.02) ->
     return check
 
 
-@pytest.mark.parametrize(
-    ("margin", "verdict"), [(0.035, "pass"), (0.02, "inconclusive"), (0.005, "fail")]
-)
+@pytest.mark.parametrize(("margin", "verdict"), [(0.035, "pass"), (0.02, "inconclusive"), (0.005, "fail")])
 def test_ten_won_and_thirty_lost_of_a_thousand(margin: float, verdict: str) -> None:
     """Bonett and Price by hand: -20/1002 ± 1.96 · sqrt((42/1002 - (20/1002)²) / 1002)."""
     check = gate(verdicts(1000, 10, 30), margin=margin)
@@ -189,9 +185,7 @@ def test_one_cluster_that_holds_most_samples_is_told() -> None:
     new, old = ([float(at % step == 0) for at in range(145)] for step in (2, 3))
     check = gate((scored("new", new, clusters=names), scored("main", old, clusters=names)), "exact")
     assert (check.verdict, check.interval) == ("inconclusive", None)
-    assert "one cluster holds most of the samples, which cannot tell the difference" in (
-        check.sentence
-    )
+    assert "one cluster holds most of the samples, which cannot tell the difference" in (check.sentence)
 
 
 def test_a_gate_on_times_says_that_a_run_is_one_moment() -> None:
@@ -253,9 +247,7 @@ def test_one_of_five_metrics_must_be_worse_more_surely_to_fail() -> None:
     alone = decide([(new, old)], Demand({"pass_rate": 0.0}))
     assert alone.verdict == "fail"
     same = {f"m{i}": old.metrics["pass_rate"] for i in range(4)}
-    many = tuple(
-        Side(side.name, side.metrics, scores=same, samples=side.samples) for side in (new, old)
-    )
+    many = tuple(Side(side.name, side.metrics, scores=same, samples=side.samples) for side in (new, old))
     result = decide([(many[0], many[1])], Demand({"pass_rate": 0.0} | dict.fromkeys(same, 0.02)))
     assert [check.verdict for check in result.checks] == ["inconclusive", *["pass"] * 4]
     assert "which is not sure enough for one of 5 metrics" in result.checks[0].sentence
@@ -269,9 +261,7 @@ def test_the_worst_check_decides() -> None:
         result = decide([pair], Demand({STRICT: 0.03}, max_flips=most))
         assert result.verdict == verdict
     assert result.checks[1].sentence == "30 samples were lost, at most 29 may be"
-    assert result.answer == (
-        "The gate fails in 1 of 2 checks: 30 samples were lost, at most 29 may be."
-    )
+    assert result.answer == ("The gate fails in 1 of 2 checks: 30 samples were lost, at most 29 may be.")
     assert len(result.lost) == 30
     assert result.won == 10
 
@@ -344,10 +334,7 @@ def test_what_cannot_be_asked_is_refused(demand: Demand, said: str) -> None:
 
 def test_a_field_whose_name_does_not_tell_needs_a_direction() -> None:
     """Once it is told, it counts."""
-    pair = (
-        timed("new", [1.0, 2.0, 3.0], "temperature"),
-        timed("main", [1.5, 2.0, 2.5], "temperature"),
-    )
+    pair = (timed("new", [1.0, 2.0, 3.0], "temperature"), timed("main", [1.5, 2.0, 2.5], "temperature"))
     with pytest.raises(ConfigError, match="better higher or lower is not known"):
         refuse_unknown_metrics(Demand({"temperature": 0.02}), [pair[1]])
     demand = Demand({"temperature": 0.02}, better={"temperature": False})
@@ -363,9 +350,7 @@ def test_metrics_take_the_common_margin_unless_they_have_their_own() -> None:
 
 def test_what_was_saved_is_told() -> None:
     """Decided or not, with or without a known number of samples."""
-    assert (
-        of_early(Early(310, 330, 1000), "pass") == "decided after 310 of 1,000 samples; 670 saved"
-    )
+    assert of_early(Early(310, 330, 1000), "pass") == "decided after 310 of 1,000 samples; 670 saved"
     assert of_early(Early(310, 330), "fail") == "decided after 310 samples"
     assert of_early(Early(9, 9, 9), "inconclusive").startswith("not decided after 9 of 9 samples")
 
@@ -379,13 +364,7 @@ RANK = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 
 @settings(max_examples=60)
-@given(
-    st.integers(2, 300),
-    st.integers(0, 60),
-    st.integers(0, 60),
-    st.floats(0, 0.5),
-    st.floats(0, 0.4),
-)
+@given(st.integers(2, 300), st.integers(0, 60), st.integers(0, 60), st.floats(0, 0.5), st.floats(0, 0.4))
 def test_a_wider_margin_never_turns_pass_into_fail(
     n: int, up: int, down: int, margin: float, more: float
 ) -> None:

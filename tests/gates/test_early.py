@@ -21,12 +21,7 @@ NAMES = [f"s{n}" for n in range(60)]
 
 
 def result(
-    name: str,
-    value: float | None,
-    epoch: int = 0,
-    *,
-    configuration: str = "default",
-    **metadata: str,
+    name: str, value: float | None, epoch: int = 0, *, configuration: str = "default", **metadata: str
 ) -> EvalResult:
     """A result with one score; without a value its target failed."""
     sample: Sample[str, str] = Sample(name, "?", metadata=metadata)
@@ -85,18 +80,11 @@ def test_equal_ones_are_not_settled_by_a_few_samples() -> None:
     known=st.sets(st.integers(0, 49), max_size=5),
 )
 def test_any_order_of_completion_stops_at_the_same_point(
-    values: list[tuple[float | None, float]],
-    epochs: int,
-    chance: random.Random,
-    known: set[int],
+    values: list[tuple[float | None, float]], epochs: int, chance: random.Random, known: set[int]
 ) -> None:
     """Verdict, interval and n are those of the shuffled order, whatever was finished first."""
     baseline = {f"s{n}": old for n, (_, old) in enumerate(values) if n not in known} | {"x": 1.0}
-    told = [
-        (n, result(f"s{n}", new, epoch))
-        for n, (new, _) in enumerate(values)
-        for epoch in range(epochs)
-    ]
+    told = [(n, result(f"s{n}", new, epoch)) for n, (new, _) in enumerate(values) for epoch in range(epochs)]
     in_turn, mixed = EarlyGate(baseline, epochs=epochs), EarlyGate(baseline, epochs=epochs)
     heard(in_turn, told)
     chance.shuffle(told)

@@ -114,9 +114,7 @@ def test_unpaired_takes_all_samples_of_both() -> None:
     [check] = result.checks
     assert (result.verdict, check.n, check.baseline_n) == ("fail", 150, 100)
     assert check.value == pytest.approx(100 / 150)
-    assert result.notes == (
-        "new and main: all samples of both are compared, as two independent groups",
-    )
+    assert result.notes == ("new and main: all samples of both are compared, as two independent groups",)
     with pytest.raises(ConfigError, match="no sample can be lost"):
         grown(50, Demand({STRICT: 0.1}, unpaired=True, max_flips=1))
 

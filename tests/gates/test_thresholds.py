@@ -29,9 +29,7 @@ def fail(text: str) -> str:
         ("judges.cost", "--budget cost=5"),
     ],
 )
-def test_a_limit_on_what_should_be_low_is_refused_with_what_limits_it(
-    metric: str, alternative: str
-) -> None:
+def test_a_limit_on_what_should_be_low_is_refused_with_what_limits_it(metric: str, alternative: str) -> None:
     """10 would mean "at least 10 ms" or "at least $10"; a share such as 0.8 is no way out."""
     with pytest.raises(ConfigError) as caught:
         refuse_unreachable({metric: 10.0})

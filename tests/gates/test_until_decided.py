@@ -12,13 +12,7 @@ from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import Side
 from proctor.errors import ConfigError
 from proctor.records.order import drawn
-from proctor.records.run import (
-    DatasetInfo,
-    EvaluatorSpec,
-    RunMetadata,
-    RunOptions,
-    StoppedEarly,
-)
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
@@ -89,9 +83,7 @@ def test_a_stored_run_has_the_same_verdict_again() -> None:
     """Whatever the order in which its results are stored, and for a further margin as well."""
     new, old = report(sorted(IN_TURN[:11]), False), report(NAMES, True, shuffle=None)
     told = (new, old.results, pair(new, old), "default")
-    first = settled(
-        heard(ASKED, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main"
-    )
+    first = settled(heard(ASKED, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main")
     assert judged_again(ASKED, *told, baseline="main") == first
     wide = judged_again(Demand({STRICT: 0.5}), *told, baseline="main")
     assert wide.verdict == "inconclusive"
@@ -150,9 +142,7 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
         assert found.early is not None
         assert found.early.of == of
     assert found.answer.endswith("decided after 9 of 50 samples; 39 saved.")
-    assert (
-        settled(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
-    )
+    assert settled(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
 
 
 def test_every_number_is_of_the_samples_that_decided_it() -> None:

@@ -30,11 +30,7 @@ def in_json() -> dict[str, Any]:
         {"role": "tool", "parts": [result]},
     ]
     said = [
-        {
-            "role": "assistant",
-            "parts": [{"type": "text", "content": "It is sunny."}],
-            "finish_reason": "stop",
-        }
+        {"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}
     ]
     return {
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
@@ -96,26 +92,17 @@ def in_one_attribute() -> dict[str, Any]:
         {"role": "human", "content": "Weather in Paris?"},
         {
             "role": "ai",
-            "content": [
-                {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}
-            ],
+            "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}],
         },
         {
             "role": "user",
             "content": [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "c1",
-                    "content": [{"type": "text", "text": "Sunny"}],
-                }
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "Sunny"}]}
             ],
         },
     ]
     said = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
-    return {
-        "gen_ai.prompt": json.dumps({"messages": asked}),
-        "gen_ai.completion": json.dumps(said),
-    }
+    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(said)}
 
 
 def events() -> list[tuple[str, dict[str, Any]]]:
@@ -141,8 +128,7 @@ def events_in_an_attribute() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "write",
-    [in_json, in_structures, numbered, in_openinference, in_one_attribute, events_in_an_attribute],
+    "write", [in_json, in_structures, numbered, in_openinference, in_one_attribute, events_in_an_attribute]
 )
 def test_every_convention_gives_the_same_messages(write: Any) -> None:
     """System, user, a tool call, its result and the answer, told in six ways."""
@@ -177,9 +163,7 @@ def test_one_event_may_hold_a_whole_conversation(name: str, keys: dict[str, Any]
 
 def test_a_choice_may_be_flat() -> None:
     """Some put the fields of the answer into the event itself."""
-    assert spoken_in({}, [("gen_ai.choice", {"content": "Hi"})]).said == [
-        Message("assistant", "Hi")
-    ]
+    assert spoken_in({}, [("gen_ai.choice", {"content": "Hi"})]).said == [Message("assistant", "Hi")]
 
 
 def test_json_that_was_cut_off_is_named_and_not_guessed() -> None:
@@ -198,9 +182,7 @@ def test_a_bare_prompt_is_what_the_user_said() -> None:
 
 def test_instructions_may_be_a_text() -> None:
     """Not all writers of instructions make parts of them."""
-    assert spoken_in({"gen_ai.system_instructions": "Be brief."}).asked == [
-        Message("system", "Be brief.")
-    ]
+    assert spoken_in({"gen_ai.system_instructions": "Be brief."}).asked == [Message("system", "Be brief.")]
 
 
 def of_parts(*parts: Any, role: str = "user") -> list[Message]:

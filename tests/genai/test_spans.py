@@ -73,9 +73,7 @@ def test_calls_of_models_and_tools_are_told_from_all_others(
 @pytest.mark.parametrize("write", [int, float, str])
 def test_tokens_are_found_under_all_their_names(names: tuple[str, str], write: Any) -> None:
     """The names have changed over the years, and OTLP writes numbers as text."""
-    call = model_call(
-        chat() | dict(zip(names, (write(12) if write is not str else "12", 3), strict=True))
-    )
+    call = model_call(chat() | dict(zip(names, (write(12) if write is not str else "12", 3), strict=True)))
     assert (call.usage.input_tokens, call.usage.output_tokens) == (12, 3)
 
 
@@ -94,11 +92,7 @@ def test_a_model_call_has_all_that_is_told() -> None:
     )
     attributes["gen_ai.usage.cache_read.input_tokens"] = 5
     assert model_call(attributes, duration_ms=12.5) == ModelCall(
-        "small",
-        Usage(cached_tokens=5, cost=0.25),
-        12.5,
-        "tool_calls",
-        {"response_model": "small-2026"},
+        "small", Usage(cached_tokens=5, cost=0.25), 12.5, "tool_calls", {"response_model": "small-2026"}
     )
     assert model_call(chat(operation__cost=True)).usage.cost is None
     assert model_call({"openinference.span.kind": "LLM"}).model == "unknown"

@@ -66,14 +66,8 @@ def test_two_agents_that_take_turns_are_not_mixed_up() -> None:
     one, two = Message("system", "one"), Message("system", "two")
     transcript.add([one, user("a")], [said("1")])
     transcript.add([two, user("next")], [said("2")])
-    assert transcript.add([one, user("a"), said("1"), user("next")], [said("3")]) == [
-        user("next"),
-        said("3"),
-    ]
-    assert transcript.add([two, user("next"), said("2"), user("b")], [said("4")]) == [
-        user("b"),
-        said("4"),
-    ]
+    assert transcript.add([one, user("a"), said("1"), user("next")], [said("3")]) == [user("next"), said("3")]
+    assert transcript.add([two, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
 
 
 def test_tool_calls_may_be_repeated_one_by_one() -> None:

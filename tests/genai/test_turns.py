@@ -25,27 +25,13 @@ ARGUMENTS = '{"to": "Rome"}'
             "role": "assistant",
             "content": [{"type": "tool_use", "id": "c1", "name": "go", "input": {"to": "Rome"}}],
         },
-        {
-            "role": "model",
-            "parts": [{"functionCall": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}],
-        },
-        {
-            "role": "model",
-            "parts": [{"function_call": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}],
-        },
-        {
-            "type": "function_call",
-            "id": "fc",
-            "call_id": "c1",
-            "name": "go",
-            "arguments": ARGUMENTS,
-        },
+        {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}]},
+        {"role": "model", "parts": [{"function_call": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}]},
+        {"type": "function_call", "id": "fc", "call_id": "c1", "name": "go", "arguments": ARGUMENTS},
         {"toolCallId": "c1", "toolName": "go", "input": ARGUMENTS},
         {
             "role": "assistant",
-            "content": [
-                {"type": "tool-call", "toolCallId": "c1", "toolName": "go", "args": {"to": "Rome"}}
-            ],
+            "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "go", "args": {"to": "Rome"}}],
         },
         {
             "type": "ai",
@@ -62,17 +48,11 @@ ARGUMENTS = '{"to": "Rome"}'
         {
             "lc": 1,
             "id": ["langchain", "AIMessage"],
-            "kwargs": {
-                "content": "",
-                "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}],
-            },
+            "kwargs": {"content": "", "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
         },
         {
             "type": "ai",
-            "data": {
-                "content": "",
-                "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}],
-            },
+            "data": {"content": "", "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
         },
         {
             "index": 0,
@@ -91,11 +71,7 @@ def test_a_call_of_a_tool_in_every_shape(given: dict[str, Any]) -> None:
 
 def test_a_function_call_beside_the_content() -> None:
     """As OpenAI had it before there were tools."""
-    given = {
-        "role": "assistant",
-        "content": None,
-        "function_call": {"name": "go", "arguments": ARGUMENTS},
-    }
+    given = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
     assert turns_in([given]).messages == [
         Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
     ]
@@ -105,26 +81,14 @@ def test_a_function_call_beside_the_content() -> None:
     ("given", "name"),
     [
         ({"role": "tool", "tool_call_id": "c1", "content": "done"}, None),
+        ({"role": "tool", "content": [{"type": "tool_call_response", "id": "c1", "result": "done"}]}, None),
         (
-            {
-                "role": "tool",
-                "content": [{"type": "tool_call_response", "id": "c1", "result": "done"}],
-            },
-            None,
-        ),
-        (
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}],
-            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}]},
             None,
         ),
         ({"type": "function_call_output", "call_id": "c1", "output": "done"}, None),
         (
-            {
-                "role": "user",
-                "parts": [{"functionResponse": {"id": "c1", "name": "go", "response": "done"}}],
-            },
+            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "go", "response": "done"}}]},
             "go",
         ),
         (
@@ -215,12 +179,7 @@ def test_what_is_no_message(given: Any) -> None:
 
 def test_odd_calls_and_names_do_no_harm() -> None:
     """A call without a name, and a name that is none."""
-    given = {
-        "role": "assistant",
-        "name": 3,
-        "content": "x",
-        "tool_calls": [{"id": "", "name": None}],
-    }
+    given = {"role": "assistant", "name": 3, "content": "x", "tool_calls": [{"id": "", "name": None}]}
     assert turns_in([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
 
 
@@ -283,13 +242,7 @@ def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
             False,
         ),
         (
-            {
-                "type": "mcp_call",
-                "name": "go",
-                "arguments": ARGUMENTS,
-                "error": "no",
-                "output": None,
-            },
+            {"type": "mcp_call", "name": "go", "arguments": ARGUMENTS, "error": "no", "output": None},
             ToolCall("go", {"to": "Rome"}, call_id="i1"),
             "no",
             True,

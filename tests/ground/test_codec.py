@@ -25,13 +25,7 @@ from proctor.errors import UsageError
 from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.progress import ProgressEvent
-from proctor.records.run import (
-    DatasetInfo,
-    EvaluatorSpec,
-    RunMetadata,
-    RunOptions,
-    TargetSpec,
-)
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
@@ -79,12 +73,7 @@ trials = st.builds(
 )
 results = st.builds(EvalResult, trials, st.dictionaries(texts, scores, max_size=3))
 metrics = st.builds(
-    MetricValue,
-    st.none() | numbers,
-    counts,
-    counts,
-    counts,
-    st.none() | st.tuples(numbers, numbers),
+    MetricValue, st.none() | numbers, counts, counts, counts, st.none() | st.tuples(numbers, numbers)
 )
 configurations = st.builds(Configuration, texts, mappings)
 runs = st.builds(
@@ -224,10 +213,7 @@ class Table(Mapping[Any, Any]):
         (float("nan"), None),
         (1 + 2j, {"$repr": "(1+2j)", "$type": "complex"}),
         (2**70, 2**70),
-        (
-            {2: "a", 2.5: "b", None: "c", True: "d"},
-            {"2": "a", "2.5": "b", "null": "c", "true": "d"},
-        ),
+        ({2: "a", 2.5: "b", None: "c", True: "d"}, {"2": "a", "2.5": "b", "null": "c", "true": "d"}),
         ({Point: 1, frozenset({2}): 3}, {f"{Point!r}": 1, "[2]": 3}),
         ({(1, 2): 3, False: 4, Path("p"): 5}, {"(1, 2)": 3, "false": 4, "p": 5}),
         ({Text("k"): 1}, {"k": 1}),

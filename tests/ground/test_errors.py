@@ -8,14 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import errors
-from proctor.errors import (
-    CallFailed,
-    Problem,
-    ProctorError,
-    RunInterrupted,
-    RunStopped,
-    nearest,
-)
+from proctor.errors import CallFailed, Problem, ProctorError, RunInterrupted, RunStopped, nearest
 
 
 def test_an_error_says_what_where_and_how_to_mend_it() -> None:
@@ -23,13 +16,9 @@ def test_an_error_says_what_where_and_how_to_mend_it() -> None:
     error = ProctorError("the file is empty", where="qa.jsonl", fix="write a sample")
     assert str(error) == snapshot("""\
 qa.jsonl: the file is empty
-To mend it: write a sample\
+Fix: write a sample\
 """)
-    assert (error.what, error.where, error.fix) == (
-        "the file is empty",
-        "qa.jsonl",
-        "write a sample",
-    )
+    assert (error.what, error.where, error.fix) == ("the file is empty", "qa.jsonl", "write a sample")
     assert str(ProctorError("it is so")) == "it is so"
 
 
@@ -52,11 +41,7 @@ def test_many_problems_are_told_at_once_and_cut_when_there_are_too_many() -> Non
         ("exact_macth", ["exact_match", "contains"], "did you mean 'exact_match'?"),
         ("zzz", ["b", "a"], "known: a, b"),
         ("zzz", [], "none are known"),
-        (
-            "zzz",
-            [f"n{i:02}" for i in range(20)],
-            "known: " + ", ".join(f"n{i:02}" for i in range(20)),
-        ),
+        ("zzz", [f"n{i:02}" for i in range(20)], "known: " + ", ".join(f"n{i:02}" for i in range(20))),
     ],
 )
 def test_the_nearest_name_is_offered(name: str, known: list[str], said: str) -> None:

@@ -178,9 +178,7 @@ def test_equal_objects_have_one_identity() -> None:
 
 def test_the_code_of_a_class_counts_where_its_objects_are_called() -> None:
     """A changed `__call__` makes another evaluator of equal attributes."""
-    one, other = (
-        made(f"class F:\n    def __call__(self, x): return x + {n}\nf = F()") for n in (1, 2)
-    )
+    one, other = (made(f"class F:\n    def __call__(self, x): return x + {n}\nf = F()") for n in (1, 2))
     assert identity_of(one) != identity_of(other)
 
 
@@ -227,16 +225,7 @@ def test_recursive_things_end() -> None:
         return n and recursive(n - 1)
 
     later: Callable[[], Any] = lambda: endless  # noqa: E731
-    for thing in (
-        endless,
-        table,
-        one,
-        deep,
-        recursive,
-        later,
-        {"k": endless},
-        (endless, {1: table}),
-    ):
+    for thing in (endless, table, one, deep, recursive, later, {"k": endless}, (endless, {1: table})):
         assert identity_of(thing) == identity_of(thing)
     while deep:
         deep = deep[0]

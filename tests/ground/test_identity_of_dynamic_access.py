@@ -68,9 +68,7 @@ COVERED = {
     ),
     "__import__ of a constant": "return __import__('prompts').SYSTEM",
     "builtins.__import__": "return builtins.__import__('prompts').SYSTEM",
-    "__import__ with a list of names": (
-        "return __import__('pack', fromlist=['texts']).texts.SYSTEM"
-    ),
+    "__import__ with a list of names": ("return __import__('pack', fromlist=['texts']).texts.SYSTEM"),
     "sys.modules": "import prompts\n    return sys.modules['prompts'].SYSTEM",
     "sys.modules.get": "return sys.modules.get('prompts').SYSTEM",
     "vars of a module": "import prompts\n    return vars(prompts)['SYSTEM']",
@@ -84,16 +82,13 @@ COVERED = {
     ),
     "pkgutil.get_data": "return pkgutil.get_data('pack', 'a.txt')",
     "resources.files": "return resources.files('pack').joinpath('a.txt').read_text()",
-    "resources.files and a slash": (
-        "return (importlib.resources.files('pack') / 'a.txt').read_text()"
-    ),
+    "resources.files and a slash": ("return (importlib.resources.files('pack') / 'a.txt').read_text()"),
     "resources.read_text": "return resources.read_text('pack', 'a.txt')",
     "resources with a computed name": ("return (resources.files('pack') / f'{q}.txt').read_text()"),
     "glob of a folder": "return [p.read_text() for p in (HERE / 'texts').glob('*.txt')]",
     "sorted glob": "return [p.read_text() for p in sorted(Path('texts').glob('*.txt'))]",
     "glob in a loop": (
-        "out = ''\n    for p in Path('texts').glob('*.txt'):\n        out += p.read_text()\n"
-        "    return out"
+        "out = ''\n    for p in Path('texts').glob('*.txt'):\n        out += p.read_text()\n    return out"
     ),
     "rglob from the code": "return [p.read_text() for p in HERE.rglob('b.txt')]",
     "glob with two stars": "return [p.read_text() for p in HERE.glob('**/b.txt')]",
@@ -137,9 +132,7 @@ NAMED = {
         "class A: pass\n    a = A()\n    a.load = import_module\n    return a.load(q)"
     ),
     "import_module as a default": "def f(n, get=import_module): return get(n)\n    return f(q)",
-    "import_module in a closure": (
-        "get = import_module\n    def inner(): return get(q)\n    return inner()"
-    ),
+    "import_module in a closure": ("get = import_module\n    def inner(): return get(q)\n    return inner()"),
     "a module that imports a computed name": "import lazy_computed\n    return lazy_computed.f(q)",
     "linecache of a parameter": "import linecache\n    return linecache.getlines(q)",
     "every name in sys.modules": "return [m for m in sys.modules.values() if m]",
@@ -226,8 +219,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     """The identity of every case before, unchanged, and after its prompts were edited."""
     folder = tmp_path_factory.mktemp("reached")
     projects = [
-        (folder / str(number), [before, {}, after])
-        for number, (before, after) in enumerate(CASES.values())
+        (folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(CASES.values())
     ]
     return dict(zip(CASES, look_at(projects), strict=True))
 
@@ -369,17 +361,12 @@ def ordinary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     [
         ("return sqlite3.connect('p.db')", ("the database p.db (in answer)",)),
         ("return connect(database='data/p.db')", ("the database p.db (in answer)",)),
-        (
-            "import sqlite3 as driver\n    return driver.connect('p.db')",
-            ("the database p.db (in answer)",),
-        ),
+        ("import sqlite3 as driver\n    return driver.connect('p.db')", ("the database p.db (in answer)",)),
         ("return sqlite3.connect(q)", ("a database whose name is computed (in answer)",)),
         ("return sqlite3.connect(':memory:')", ()),
     ],
 )
-def test_a_database_is_named_as_not_covered(
-    body: str, phrases: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_database_is_named_as_not_covered(body: str, phrases: tuple[str, ...], tmp_path: Path) -> None:
     """What a database holds can change the answers, and it is not part of the identity."""
     file = tmp_path / "app_with_database.py"
     file.write_text(f"import sqlite3\nfrom sqlite3 import connect\ndef answer(q):\n    {body}\n")
@@ -395,9 +382,7 @@ def test_a_database_is_named_as_not_covered(
         "return io.open(LISTED[len(q)]).read()",
     ],
 )
-def test_a_file_picked_from_a_constant_is_covered_without_a_warning(
-    body: str, tmp_path: Path
-) -> None:
+def test_a_file_picked_from_a_constant_is_covered_without_a_warning(body: str, tmp_path: Path) -> None:
     """Every file that the key may pick is part of the identity, so there is nothing to warn of."""
     prompt = tmp_path / "picked.txt"
     prompt.write_text("one")
@@ -414,9 +399,7 @@ def test_a_file_picked_from_a_constant_is_covered_without_a_warning(
     assert before != after
 
 
-def test_a_file_picked_from_a_constant_that_holds_other_things_is_a_warning(
-    tmp_path: Path,
-) -> None:
+def test_a_file_picked_from_a_constant_that_holds_other_things_is_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "app_that_may_pick.py"
     file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
     assert examine([load(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)

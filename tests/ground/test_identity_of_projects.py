@@ -41,9 +41,7 @@ Look = tuple[str, list[str]]
 
 
 def look_at(
-    projects: Sequence[tuple[Path, Sequence[Files]]],
-    address: str = "target.py:answer",
-    **environment: str,
+    projects: Sequence[tuple[Path, Sequence[Files]]], address: str = "target.py:answer", **environment: str
 ) -> list[list[Look]]:
     """The identity of the target in each state of each project, and what it does not cover."""
     surroundings = {
@@ -213,24 +211,12 @@ CHANGES: dict[str, tuple[Files, Files]] = {
         {"target.py": "import functools\nP = 'b'\n@functools.cache\ndef answer(q): return P"},
     ),
     "what a partial binds": (
-        {
-            "target.py": "import functools\ndef f(p, q): return p\n"
-            "answer = functools.partial(f, 'a')"
-        },
-        {
-            "target.py": "import functools\ndef f(p, q): return p\n"
-            "answer = functools.partial(f, 'b')"
-        },
+        {"target.py": "import functools\ndef f(p, q): return p\nanswer = functools.partial(f, 'a')"},
+        {"target.py": "import functools\ndef f(p, q): return p\nanswer = functools.partial(f, 'b')"},
     ),
     "a member of an enumeration": (
-        {
-            "target.py": "import enum\nclass P(enum.Enum):\n    A = 'a'\n"
-            "def answer(q): return P.A.value"
-        },
-        {
-            "target.py": "import enum\nclass P(enum.Enum):\n    A = 'b'\n"
-            "def answer(q): return P.A.value"
-        },
+        {"target.py": "import enum\nclass P(enum.Enum):\n    A = 'a'\ndef answer(q): return P.A.value"},
+        {"target.py": "import enum\nclass P(enum.Enum):\n    A = 'b'\ndef answer(q): return P.A.value"},
     ),
     "the description of a pydantic field": (
         {
@@ -275,23 +261,16 @@ CHANGES: dict[str, tuple[Files, Files]] = {
         {"target.py": "P = 'b'\nclass L:\n    def execute(self, q): return P, None\nanswer = L()"},
     ),
     "a module that is looked up by getattr": (
-        {
-            "target.py": "import prompts\ndef answer(q): return getattr(prompts, q)",
-            "prompts.py": "ONE = 'a'",
-        },
+        {"target.py": "import prompts\ndef answer(q): return getattr(prompts, q)", "prompts.py": "ONE = 'a'"},
         {"prompts.py": "ONE = 'b'"},
     ),
     "a setting of a model client of the user's": (
         {
-            "target.py": "import agents\nagent = agents.Agent('a')\n"
-            "def answer(q): return agent.run(q)",
+            "target.py": "import agents\nagent = agents.Agent('a')\ndef answer(q): return agent.run(q)",
             "agents.py": "class Agent:\n    def __init__(self, p): self.p = p\n"
             "    def run(self, q): return self.p",
         },
-        {
-            "target.py": "import agents\nagent = agents.Agent('b')\n"
-            "def answer(q): return agent.run(q)"
-        },
+        {"target.py": "import agents\nagent = agents.Agent('b')\ndef answer(q): return agent.run(q)"},
     ),
 }
 
@@ -302,16 +281,13 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     folder = tmp_path_factory.mktemp("projects")
     cases = {**CHANGES, **UNRELATED, **{code: ({"target.py": code}, {}) for code in CODES}}
     projects = [
-        (folder / str(number), [before, {}, after])
-        for number, (before, after) in enumerate(cases.values())
+        (folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(cases.values())
     ]
     return dict(zip(cases, look_at(projects), strict=True))
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_a_change_within_reach_changes_the_identity(
-    case: str, looks: dict[str, list[Look]]
-) -> None:
+def test_a_change_within_reach_changes_the_identity(case: str, looks: dict[str, list[Look]]) -> None:
     """Whatever part of the project the target reaches, a change of it is another target."""
     first, again, second = looks[case]
     assert first == again
@@ -325,10 +301,7 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
         {"target.py": "def other(): return 2\ndef answer(q): return q"},
     ),
     "a constant of another module that is not used": (
-        {
-            "target.py": "import prompts\ndef answer(q): return prompts.ONE",
-            "prompts.py": "ONE = 1\nTWO = 2",
-        },
+        {"target.py": "import prompts\ndef answer(q): return prompts.ONE", "prompts.py": "ONE = 1\nTWO = 2"},
         {"prompts.py": "ONE = 1\nTWO = 3"},
     ),
     "comments and line breaks": (
@@ -406,9 +379,7 @@ def test_a_package_in_a_src_layout_and_a_script_are_covered(tmp_path: Path) -> N
     }
     places = os.pathsep.join([*sys.path, str(tmp_path / "project" / "src")])
     states = [files, {"src/pack/texts.py": "SYSTEM = 'b'"}]
-    ((before, after),) = look_at(
-        [(tmp_path / "project", states)], "pack.bot:answer", PYTHONPATH=places
-    )
+    ((before, after),) = look_at([(tmp_path / "project", states)], "pack.bot:answer", PYTHONPATH=places)
     assert before[0] != after[0]
 
 
@@ -471,8 +442,7 @@ LOADERS = {
     "a path in a variable": "p = HERE / f'{pick(q)}.txt'\n    with p.open() as f: return f.read()",
     "joinpath": "return HERE.joinpath(pick(q) + '.txt').read_text()",
     "with_name": "return Path(__file__).with_name(pick(q) + '.txt').read_text()",
-    "open beside another file": "doc = 'README.md'\n"
-    "    return open(f'{HERE}/{pick(q)}.txt').read()",
+    "open beside another file": "doc = 'README.md'\n    return open(f'{HERE}/{pick(q)}.txt').read()",
     "os.path.join": "import os\n    return open(os.path.join(HERE, pick(q) + '.txt')).read()",
     "a format": "return open('prompts/{}.txt'.format(pick(q))).read()",
     "a percent sign": "return open('prompts/%s.txt' % pick(q)).read()",
@@ -488,10 +458,7 @@ UNSEEN = {
         "name = q if q else 'README.md'\n    return open(name).read()",
         "files whose names are computed (in answer)",
     ),
-    "a method of a parameter": (
-        "return q.read_text()",
-        "files whose names are computed (in answer)",
-    ),
+    "a method of a parameter": ("return q.read_text()", "files whose names are computed (in answer)"),
     "a computed name beside a known file": (
         "return open('README.md').read() + open(pick(q)).read()",
         "files whose names are computed (in answer)",
@@ -500,10 +467,7 @@ UNSEEN = {
         "Path('prompts', q).write_text(q)\n    return Path('prompts', pick(q)).read_text()",
         "the folder prompts, which it may write to (in answer)",
     ),
-    "a key file": (
-        "return open('tls.pem').read()",
-        "the key file tls.pem, which is not read (in answer)",
-    ),
+    "a key file": ("return open('tls.pem').read()", "the key file tls.pem, which is not read (in answer)"),
     "a number of tokens": (
         "import os\n    return os.environ['MAX_TOKENS']",
         "the environment variable MAX_TOKENS (in answer)",
@@ -521,38 +485,28 @@ def loader_looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Loo
     folder = tmp_path_factory.mktemp("loaders")
     bodies = {**LOADERS, **{name: body for name, (body, _) in UNSEEN.items()}}
     projects = [
-        (
-            folder / str(number),
-            [{**BESIDE, "target.py": f"{PICK}def answer(q):\n    {body}\n"}, EDITED],
-        )
+        (folder / str(number), [{**BESIDE, "target.py": f"{PICK}def answer(q):\n    {body}\n"}, EDITED])
         for number, body in enumerate(bodies.values())
     ]
     return dict(zip(bodies, look_at(projects), strict=True))
 
 
 @pytest.mark.parametrize("case", LOADERS)
-def test_a_prompt_file_that_changes_is_another_target(
-    case: str, loader_looks: dict[str, list[Look]]
-) -> None:
+def test_a_prompt_file_that_changes_is_another_target(case: str, loader_looks: dict[str, list[Look]]) -> None:
     """However the file is opened, an edited prompt gives another identity."""
     before, after = loader_looks[case]
     assert before[0] != after[0]
 
 
 @pytest.mark.parametrize("case", UNSEEN)
-def test_a_read_that_is_not_covered_is_named(
-    case: str, loader_looks: dict[str, list[Look]]
-) -> None:
+def test_a_read_that_is_not_covered_is_named(case: str, loader_looks: dict[str, list[Look]]) -> None:
     """A file that is left out is in the warnings, whatever else was found."""
     assert UNSEEN[case][1] in loader_looks[case][0][1]
 
 
 def test_a_constant_that_the_code_changes_counts_as_its_source_has_it(tmp_path: Path) -> None:
     """The source of the constant is part of the identity, its content at run time is named."""
-    code = (
-        "CONFIG = {'system': 'be nice'}\n"
-        "def answer(q):\n    CONFIG.update(last=q)\n    return CONFIG"
-    )
+    code = "CONFIG = {'system': 'be nice'}\ndef answer(q):\n    CONFIG.update(last=q)\n    return CONFIG"
     states = [{"target.py": code}, {"target.py": code.replace("nice", "rude")}]
     ((before, after),) = look_at([(tmp_path / "project", states)])
     assert before[0] != after[0]
@@ -612,9 +566,7 @@ def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path:
     from proctor.core.identity import identity_of
 
     (tmp_path / "a.j2").write_text("{{ q }}")
-    names = run_here(
-        "def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)"
-    )
+    names = run_here("def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)")
     names["client"] = openai.OpenAI(api_key="sk-none")
     names["env"] = jinja2.Environment(loader=jinja2.FileSystemLoader(tmp_path))
     before = identity_of(names["answer"])

@@ -122,10 +122,7 @@ def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) ->
     [
         ([], ()),
         (["-c"], ("-c",)),
-        (
-            ["x", "--api-key", "abc", "rest"],
-            ("x", "--api-key", "[secret: assigned secret]", "rest"),
-        ),
+        (["x", "--api-key", "abc", "rest"], ("x", "--api-key", "[secret: assigned secret]", "rest")),
         (["x", "--api-key", "--limit", "3"], ("x", "--api-key", "--limit", "3")),
         (["x", "--set", "j.api_key=abc"], ("x", "--set", "j.api_key=[secret: assigned secret]")),
         (["x", "--pass", "p1"], ("x", "--pass", "[secret: assigned secret]")),
@@ -147,9 +144,7 @@ def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.Mon
     """In the report as a line, in its JSON as a whole."""
     code = repository(tmp_path / "code")
     monkeypatch.chdir(code)
-    report = evaluate(
-        str.upper, [{"id": "1", "input": "a"}], "exact_match", history="h.db", progress=False
-    )
+    report = evaluate(str.upper, [{"id": "1", "input": "a"}], "exact_match", history="h.db", progress=False)
     assert report.metadata is not None
     commit = git(code, "rev-parse", "HEAD")
     assert report.metadata.provenance.commit == commit

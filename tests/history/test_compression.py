@@ -44,11 +44,7 @@ def test_one_long_result_is_made_smaller_too(tmp_path: Path) -> None:
     assert stored(SQLiteHistory(tmp_path / "h.db"), [result]) < len(text) / 2
 
 
-@given(
-    st.lists(
-        st.binary(max_size=400).map(lambda b: b'{"a":"' + b.hex().encode() + b'"}'), min_size=1
-    )
-)
+@given(st.lists(st.binary(max_size=400).map(lambda b: b'{"a":"' + b.hex().encode() + b'"}'), min_size=1))
 def test_lines_come_back_whatever_their_length(lines: list[bytes]) -> None:
     """Short or long, compressed or not: what is read is what was written."""
     made = block._smaller(b"\n".join(lines))

@@ -112,9 +112,7 @@ def test_a_whole_history_is_read(whole: Path, tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 @example(316)  # SQLite's own message quotes half a character
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int) -> None:
     """Flipped bytes, zeros, noise or a missing end: read as far as it goes, or told in words."""
     chance = random.Random(seed)
@@ -128,9 +126,7 @@ def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int
         data[start] ^= 1 << chance.randrange(8)
     else:
         part = data[start : start + length]
-        data[start : start + length] = (
-            bytes(len(part)) if how == "zeros" else chance.randbytes(len(part))
-        )
+        data[start : start + length] = bytes(len(part)) if how == "zeros" else chance.randbytes(len(part))
     path = tmp_path / "h.db"
     for file in tmp_path.iterdir():
         file.unlink() if file.is_file() else shutil.rmtree(file)
@@ -143,9 +139,7 @@ COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results
 
 @given(st.integers(0, 2**32 - 1))
 @example(15)  # a column is empty, which has the checksum of one that is not there
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_in_what_is_stored(whole: Path, tmp_path: Path, seed: int) -> None:
     """The file is sound for SQLite, and the blocks in it are not.
 
@@ -222,9 +216,7 @@ def test_blocks_of_older_versions_are_read_without_checksums(whole: Path, tmp_pa
         ("clusters", b"[1]", "the wrong type"),
     ],
 )
-def test_what_is_damaged_is_named(
-    whole: Path, tmp_path: Path, column: str, data: bytes, said: str
-) -> None:
+def test_what_is_damaged_is_named(whole: Path, tmp_path: Path, column: str, data: bytes, said: str) -> None:
     """Which run, which part of it, and what to do."""
     path = tmp_path / "h.db"
     shutil.copy(whole, path)
@@ -240,9 +232,7 @@ def test_what_is_damaged_is_named(
     assert f"proctor delete {report.run_id}" in caught.value.fix
 
 
-@pytest.mark.parametrize(
-    "content", [b"not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 90]
-)
+@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 90])
 def test_a_file_that_is_no_history_is_refused(content: bytes, tmp_path: Path) -> None:
     """With the reason and another file to take."""
     path = tmp_path / "h.db"

@@ -73,10 +73,7 @@ def test_what_retention_lets_go_leaves_no_byte_either(history: SQLiteHistory) ->
     for run_id in ("one", "two"):
         history.drop_baseline(f"baseline-of-{run_id}")
     store(history, "three")
-    assert (
-        len(history.prune(Retention(count=1), now=ManualClock().now(), name="name-of-one").gone)
-        == 0
-    )
+    assert len(history.prune(Retention(count=1), now=ManualClock().now(), name="name-of-one").gone) == 0
     assert len(history.prune(Retention(days=-1), now=ManualClock().now()).gone) == 2
     after = raw(history)
     assert [piece for piece in pieces if piece in after] == []

@@ -62,9 +62,7 @@ def written_by(version: int, path: Path) -> None:
             "INSERT INTO runs (run_id, name, status, started_at, metadata) VALUES (?, ?, ?, ?, ?)",
             (run.run_id, run.name, run.status, run.started_at.isoformat(), codec.encode(run)),
         )
-        database.executemany(
-            "INSERT INTO tags VALUES (?, ?, ?)", [(key, *tag) for tag in run.tags.items()]
-        )
+        database.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(key, *tag) for tag in run.tags.items()])
     pack = block.packer(runs()[0])
     packed = [pack(place, made, made.verdict()) for place, made in enumerate(results())]
     (row,) = block.rows(1, packed)

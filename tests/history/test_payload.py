@@ -82,9 +82,7 @@ def test_any_value_in_any_place_is_kept_in_some_form(value: Any) -> None:
 
 def test_what_cannot_be_written_says_what_it_is() -> None:
     """The repr is kept, cut to a bearable length, or at least the type."""
-    outputs = [
-        written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]
-    ]
+    outputs = [written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]]
     assert [output["$type"] for output in outputs] == ["list", "dict"]
     assert "which cannot be shown" in outputs[0]["$repr"]
     assert outputs[1]["$repr"] == "{'self': {...}}"
@@ -118,9 +116,7 @@ ODD_PARTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("part", ODD_PARTS, ids=range(len(ODD_PARTS)))
-def test_ruling_2_a_part_of_a_wrong_type_costs_only_itself(
-    part: dict[str, Any], tmp_path: Path
-) -> None:
+def test_ruling_2_a_part_of_a_wrong_type_costs_only_itself(part: dict[str, Any], tmp_path: Path) -> None:
     """Ruling 2: a target that fills in nonsense does not make its run unreadable."""
     history = SQLiteHistory(tmp_path / "h.db")
     history.begin(run_of("r"))

@@ -134,9 +134,7 @@ def test_looking_does_not_get_in_the_way(tmp_path: Path) -> None:
     assert seen == []
 
 
-def test_a_lock_file_that_its_last_holder_removed_is_not_taken_for_the_lock(
-    tmp_path: Path,
-) -> None:
+def test_a_lock_file_that_its_last_holder_removed_is_not_taken_for_the_lock(tmp_path: Path) -> None:
     """Between opening and locking, the file may have been replaced: then it is tried again."""
     path = tmp_path / "r.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT)

@@ -35,10 +35,7 @@ def fill(history: StoredRuns, runs: list[RunMetadata]) -> None:
     with history._changing() as connection:
         connection.executemany(
             "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?)",
-            [
-                (run.run_id, run.name, run.status, moment(run.started_at), encode(run))
-                for run in runs
-            ],
+            [(run.run_id, run.name, run.status, moment(run.started_at), encode(run)) for run in runs],
         )
         keys = dict(connection.execute("SELECT run_id, id FROM runs").fetchall())
         connection.executemany(
@@ -59,9 +56,7 @@ def fill(history: StoredRuns, runs: list[RunMetadata]) -> None:
 
 
 @pytest.fixture(scope="module", params=["file", "server"])
-def history(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StoredRuns]:
+def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRuns]:
     """Twenty names, ten branches, and something of which there is only one."""
     made: StoredRuns
     if request.param == "file":
@@ -137,12 +132,7 @@ def test_a_question_is_answered_quickly(what: str, history: StoredRuns) -> None:
 
 @pytest.mark.parametrize(
     ("reference", "run_id"),
-    [
-        ("run-00077", "run-00077"),
-        ("sing", "single"),
-        ("exam 7", "run-09987"),
-        ("latest", "run-09999"),
-    ],
+    [("run-00077", "run-00077"), ("sing", "single"), ("exam 7", "run-09987"), ("latest", "run-09999")],
 )
 def test_a_run_is_found_quickly(reference: str, run_id: str, history: StoredRuns) -> None:
     """By its id, the beginning of it, its name, or as the latest."""

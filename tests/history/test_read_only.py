@@ -102,9 +102,7 @@ def said(command: str, stored: Path, capsys: pytest.CaptureFixture[str]) -> tupl
 
 
 @pytest.mark.parametrize("command", ["runs", "show latest", "compare new old"])
-def test_the_command_line_reads_it(
-    command: str, stored: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_reads_it(command: str, stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`runs`, `show` and `compare` print what they print of a history that can be written."""
     usual = said(command, stored, capsys)
     lock(stored, folder=True)

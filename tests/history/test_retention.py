@@ -39,9 +39,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
     return tmp_path / "h.db" if request.param == "file" else request.getfixturevalue("url")
 
 
-def checks(
-    where: Any, clock: SetClock | None = None, name: str = "exam", **limits: Any
-) -> Definition:
+def checks(where: Any, clock: SetClock | None = None, name: str = "exam", **limits: Any) -> Definition:
     definition = define(name).evaluate_field("output", lambda output: True)
     definition.history = Keeping(definition, clock)
     return definition.history(where=where, **limits)

@@ -38,7 +38,7 @@ def test_a_beginning_that_fits_several_runs_is_refused(history: SQLiteHistory) -
         history.find("abc")
     assert str(caught.value) == snapshot("""\
 'abc' could be any of 2 runs
-To mend it: give more of the id: abc2, abc1\
+Fix: give more of the id: abc2, abc1\
 """)
     assert history.find("x_").run_id == "x_1"
 
@@ -123,17 +123,9 @@ def test_one_id_cannot_be_begun_twice(history: SQLiteHistory) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tags": {"n": 1}},
-        {"options": RunOptions(concurrency=0)},
-        {"status": "lost"},
-        {"name": None},
-    ],
+    "wrong", [{"tags": {"n": 1}}, {"options": RunOptions(concurrency=0)}, {"status": "lost"}, {"name": None}]
 )
-def test_a_run_that_could_not_be_read_back_is_refused(
-    history: SQLiteHistory, wrong: dict[str, Any]
-) -> None:
+def test_a_run_that_could_not_be_read_back_is_refused(history: SQLiteHistory, wrong: dict[str, Any]) -> None:
     """One bad value must not hide the whole history, so it is refused before it is stored."""
     good = run_of("good")
     history.begin(good)

@@ -30,9 +30,7 @@ steps = st.none() | st.integers(-4, 4).filter(bool)
 
 
 @pytest.fixture(scope="module", params=["file", "server"])
-def shared(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StoredRuns]:
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRuns]:
     """One history for all examples of a property; each is a run of its own."""
     history: StoredRuns
     if request.param == "file":
@@ -92,9 +90,9 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
     for outcome in (None, *OUTCOMES):
         for evaluator in (None, *EVALUATORS, "unknown"):
             offset, limit = data.draw(st.integers(-1, 6)), data.draw(st.integers(-1, 8))
-            assert list(
-                disk.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
-            ) == list(memory.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit))
+            assert list(disk.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)) == list(
+                memory.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
+            )
     for _ in range(8):
         part = slice(data.draw(ends), data.draw(ends), data.draw(steps))
         assert list(disk[part]) == list(memory[part])
@@ -107,9 +105,7 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
             disk[index]
 
 
-def test_many_results_lie_in_several_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost or doubled at the seams of blocks, whether the last one is full or not."""
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
     monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 1)

@@ -38,9 +38,7 @@ def langchain() -> list[BaseMessage]:
         ),
         ToolMessage("Paris is the capital.", tool_call_id="c1", name="search"),
         ToolMessage("404 Not Found", tool_call_id="c2", name="open", status="error"),
-        AIMessage(
-            ANSWER, usage_metadata={"input_tokens": 20, "output_tokens": 3, "total_tokens": 23}
-        ),
+        AIMessage(ANSWER, usage_metadata={"input_tokens": 20, "output_tokens": 3, "total_tokens": 23}),
     ]
 
 
@@ -60,11 +58,7 @@ def chat() -> list[dict[str, Any]]:
         },
         {"role": "tool", "tool_call_id": "c1", "content": "Paris is the capital."},
         {"role": "tool", "tool_call_id": "c2", "content": "404 Not Found", "is_error": True},
-        {
-            "role": "assistant",
-            "content": ANSWER,
-            "usage": {"prompt_tokens": 20, "completion_tokens": 3},
-        },
+        {"role": "assistant", "content": ANSWER, "usage": {"prompt_tokens": 20, "completion_tokens": 3}},
     ]
 
 
@@ -87,25 +81,11 @@ def items() -> list[dict[str, Any]]:
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
         {"type": "reasoning", "id": "r1", "summary": []},
-        {
-            "type": "function_call",
-            "call_id": "c1",
-            "name": "search",
-            "arguments": '{"q": "France"}',
-        },
+        {"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"q": "France"}'},
         {"type": "function_call", "call_id": "c2", "name": "open", "arguments": '{"page": 1}'},
         {"type": "function_call_output", "call_id": "c1", "output": "Paris is the capital."},
-        {
-            "type": "function_call_output",
-            "call_id": "c2",
-            "output": "404 Not Found",
-            "is_error": True,
-        },
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": ANSWER}],
-        },
+        {"type": "function_call_output", "call_id": "c2", "output": "404 Not Found", "is_error": True},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]},
     ]
 
 
@@ -130,12 +110,7 @@ def anthropic() -> list[dict[str, Any]]:
                     "tool_use_id": "c1",
                     "content": [{"type": "text", "text": "Paris is the capital."}],
                 },
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "c2",
-                    "content": "404 Not Found",
-                    "is_error": True,
-                },
+                {"type": "tool_result", "tool_use_id": "c2", "content": "404 Not Found", "is_error": True},
             ],
         },
         {

@@ -77,8 +77,7 @@ def beeai_messages(*, streamed: bool, ids: bool) -> dict[str, Any]:
     texts = PIECES if streamed else (ANSWER,)
     return {
         "messages": [
-            {"role": "assistant", "content": [{"type": "text", "text": text}], **meta}
-            for text in texts
+            {"role": "assistant", "content": [{"type": "text", "text": text}], **meta} for text in texts
         ],
         "finish_reason": "stop",
     }
@@ -316,24 +315,10 @@ def test_gemini_from_csharp_calls_a_tool() -> None:
 
 MESSAGES = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
 CALLS = [
-    {
-        "role": "assistant",
-        "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": CITY}],
-    }
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": CITY}]}
 ]
-RESULTS = [
-    {
-        "role": "tool",
-        "parts": [{"type": "tool_call_response", "id": "c1", "response": SUNNY}],
-    }
-]
-SAID = [
-    {
-        "role": "assistant",
-        "parts": [{"type": "text", "content": ANSWER}],
-        "finish_reason": "stop",
-    }
-]
+RESULTS = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": SUNNY}]}]
+SAID = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}], "finish_reason": "stop"}]
 INSTRUCTIONS = json.dumps([{"type": "text", "content": SYSTEM}])
 
 
@@ -353,10 +338,7 @@ def test_microsofts_agent_framework_keeps_its_instructions(on: str) -> None:
 
     def chatted(number: int) -> dict[str, str]:
         asked, said = talk[number]
-        return {
-            "gen_ai.input.messages": json.dumps(asked),
-            "gen_ai.output.messages": json.dumps(said),
-        }
+        return {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(said)}
 
     sound(
         only(

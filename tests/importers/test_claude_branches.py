@@ -51,9 +51,7 @@ def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
     assert found.session[ToolCall] == ()
     assert found.session.usage == Usage(27, 6)
     assert found.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
-    assert [(one.kind, one.data) for one in found.session[CustomEvent]] == [
-        ("rewound", {"taken": branch})
-    ]
+    assert [(one.kind, one.data) for one in found.session[CustomEvent]] == [("rewound", {"taken": branch})]
     assert found.passed_over == {}
     again = only(claude_code, *ASKED, *branch, *new, *branch)
     assert (again.session.usage, contents(again)) == (found.session.usage, contents(found))

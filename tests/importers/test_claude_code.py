@@ -28,11 +28,7 @@ def test_a_session_is_told_in_order() -> None:
         "ToolCall Bash", "CustomEvent toolUseResult", "assistant", "ToolCall Bash",
         "ModelCall claude-x", "user meta", "assistant", "ModelCall claude-x",
     ]  # fmt: skip
-    assert (found.id, found.input, found.output) == (
-        "cc-1",
-        "How many files are here?",
-        "Two files.",
-    )
+    assert (found.id, found.input, found.output) == ("cc-1", "How many files are here?", "Two files.")
     assert found.recorded["title"] == "Counting files"
     assert found.recorded["started_at"] == "2026-01-02T10:00:01.000Z"
     listed, refused = found.session[ToolCall]
@@ -222,9 +218,7 @@ def test_real_edge_cases() -> None:
         "content: a string": 1,
     }  # fmt: skip
     assert (found.id, stray.id) == ("edge_cases", "todowrite_session")
-    assert [(call.name, call.success) for call in found.session[ToolCall]] == [
-        ("FailingTool", False)
-    ]
+    assert [(call.name, call.success) for call in found.session[ToolCall]] == [("FailingTool", False)]
 
 
 def test_a_document_of_lines_is_read_like_the_lines() -> None:

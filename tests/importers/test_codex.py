@@ -46,10 +46,7 @@ def test_a_session_is_told_in_order() -> None:
 def test_the_same_total_is_the_same_call() -> None:
     """Tokens told again count once; where only totals are told, the differences count."""
     first, more = {"input_tokens": 10, "output_tokens": 1}, {"input_tokens": 30, "output_tokens": 3}
-    told = [
-        event(type="token_count", info={"total_token_usage": total})
-        for total in (first, first, more)
-    ]
+    told = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
     found = only(codex, CODEX[0], *told, event(type="token_count", info=None))
     assert [call.usage for call in found.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
 
@@ -118,10 +115,7 @@ def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
 
 def test_a_question_with_a_picture_is_told_once() -> None:
     """The event repeats its text alone."""
-    parts = [
-        {"type": "input_text", "text": "What is it?"},
-        {"type": "input_image", "image_url": "x"},
-    ]
+    parts = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": "x"}]
     asked = item(type="message", role="user", content=parts)
     found = only(codex, asked, event(type="user_message", message="What is it?"))
     assert [message.content for message in found.session[Message]] == [parts]
@@ -219,10 +213,7 @@ def test_the_same_words_twice_are_said_twice() -> None:
 
 def test_totals_that_begin_anew_are_new() -> None:
     """Where a count falls, all of it was used since."""
-    totals = [
-        {"input_tokens": asked, "output_tokens": said}
-        for asked, said in ((100, 10), (30, 4), (60, 9))
-    ]
+    totals = [{"input_tokens": asked, "output_tokens": said} for asked, said in ((100, 10), (30, 4), (60, 9))]
     told = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
     found = only(codex, CODEX[0], *told)
     used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
@@ -331,9 +322,7 @@ def test_a_framed_picture_is_asked_about_once() -> None:
     found = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
     assert contents(found) == [[parts[1], parts[3]], "A cat."]
     assert found.input == "What is in [Image #1]?"
-    assert [line["frames"] for line in found.recorded["log"] if "frames" in line] == [
-        parts[::2][:2]
-    ]
+    assert [line["frames"] for line in found.recorded["log"] if "frames" in line] == [parts[::2][:2]]
     unframed = [{"type": "input_text", "text": words} for words in ("<image>", "</image>", "Why?")]
     assert contents(only(codex, asked(unframed))) == ["<image>\n</image>\nWhy?"]
 

@@ -29,17 +29,14 @@ def read(output: Any, given: Any = None) -> Conversation:
 @pytest.mark.parametrize(
     "given", [None, QUESTION, {"messages": [("user", QUESTION)]}], ids=["-", "text", "messages"]
 )
-def test_the_same_conversation_in_every_shape_gives_the_same_session(
-    shape: str, given: Any
-) -> None:
+def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str, given: Any) -> None:
     """Order, roles, calls with their results and failures, and the answer do not depend on it."""
     found = read(SHAPES[shape](), given)
     assert (found.answer, found.has_answer) == (ANSWER, True)
     said = [(m.role, m.content) for m in found.session[Message] if m.content and m.role != "tool"]
     assert said == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
     assert [
-        (call.name, call.arguments, call.result, call.error, call.call_id)
-        for call in found.session[ToolCall]
+        (call.name, call.arguments, call.result, call.error, call.call_id) for call in found.session[ToolCall]
     ] == [
         ("search", {"q": "France"}, "Paris is the capital.", None, "c1"),
         ("open", {"page": 1}, "404 Not Found", "404 Not Found", "c2"),
@@ -162,12 +159,7 @@ MESSAGE = {
     "content": [OUTPUT_TEXT],
 }  # fmt: skip
 CALLED = {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "France"}}
-FUNCTION = {
-    "type": "function_call",
-    "call_id": "c1",
-    "name": "search",
-    "arguments": '{"q":"France"}',
-}
+FUNCTION = {"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"q":"France"}'}
 CHAT_CALL = {
     "id": "c1", "type": "function",
     "function": {"name": "search", "arguments": '{"q": "France"}'},
@@ -190,19 +182,10 @@ USED: Any = {**USAGE, "total_tokens": 15}
             AnthropicMessage.model_validate(_anthropic(CALLED)),
         ),
         (_response(MESSAGE), _response(FUNCTION)),
-        (
-            Response.model_construct(**_response(MESSAGE)),
-            Response.model_construct(**_response(FUNCTION)),
-        ),
-        (
-            AIMessage(ANSWER, usage_metadata=USED),
-            AIMessage("", tool_calls=ONE_CALL, usage_metadata=USED),
-        ),
+        (Response.model_construct(**_response(MESSAGE)), Response.model_construct(**_response(FUNCTION))),
+        (AIMessage(ANSWER, usage_metadata=USED), AIMessage("", tool_calls=ONE_CALL, usage_metadata=USED)),
     ],
-    ids=[
-        *("chat", "ChatCompletion", "anthropic", "anthropic.Message", "response", "Response"),
-        "AIMessage",
-    ],
+    ids=[*("chat", "ChatCompletion", "anthropic", "anthropic.Message", "response", "Response"), "AIMessage"],
 )
 def test_a_response_of_a_model_is_a_conversation_of_one_message(answer: Any, call: Any) -> None:
     """As data and as the object of the SDK: the text is the answer, a call is asked for."""
@@ -268,9 +251,7 @@ SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "
         ([SPLIT[0], {"type": "thinking", "thinking": "Hm."}, SPLIT[1]], "The capital is \nParis."),
     ],
 )
-def test_an_answer_in_several_texts_is_the_answer_that_was_given(
-    content: list[Any], expected: str
-) -> None:
+def test_an_answer_in_several_texts_is_the_answer_that_was_given(content: list[Any], expected: str) -> None:
     """Anthropic splits an answer where a citation begins: a line end there would be another text.
 
     Texts that another part stands between stay on lines of their own.

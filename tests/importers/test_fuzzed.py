@@ -27,11 +27,7 @@ TALK = [
     {"role": "user", "content": "Hello", "n": 7},
     {"role": "user", "content": "Capital of France?", "note": "Hello"},
     {"role": "user", "content": "And of Italy?"},
-    {
-        "role": "assistant",
-        "content": "Rome",
-        "usage": {"prompt_tokens": 5, "completion_tokens": 2},
-    },
+    {"role": "assistant", "content": "Rome", "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
 ]
 
 
@@ -117,8 +113,7 @@ def _drops_a_field(messages: list[Any]) -> list[Any]:
 def _drops_what_stands_elsewhere(messages: list[Any]) -> list[Any]:
     said = [message.get("content") for message in messages]
     return [
-        {key: it for key, it in message.items() if key != "note" or it not in said}
-        for message in messages
+        {key: it for key, it in message.items() if key != "note" or it not in said} for message in messages
     ]
 
 
@@ -135,10 +130,7 @@ def _hidden(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _does_not_count(messages: list[Any]) -> list[Any]:
-    return [
-        {"used" if key == "usage" else key: it for key, it in message.items()}
-        for message in messages
-    ]
+    return [{"used" if key == "usage" else key: it for key, it in message.items()} for message in messages]
 
 
 @pytest.mark.parametrize(

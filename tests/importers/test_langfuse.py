@@ -34,9 +34,7 @@ def test_an_export_becomes_a_session() -> None:
     ]
     assert (found.id, found.format, found.source) == ("t1", "langfuse", "logs/chat.jsonl")
     assert found.session[ModelCall] == (ModelCall("small", Usage(12, 3, cost=0.25), 500.0),)
-    assert found.session[ToolCall] == (
-        ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),
-    )
+    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),)
     assert (found.input, found.output) == ("Weather in Paris?", None)
     assert found.passed_over == {"attribute: acme.x": 1}
     told = found.recorded
@@ -148,10 +146,7 @@ def test_tokens_and_costs_of_all_versions(about: dict[str, Any], usage: Usage) -
             Usage(3164, 406, 1024),
         ),
         # The same without a total: all kinds add up.
-        (
-            {"input": 5, "cache_read_input_tokens": 40, "output": 2, "output_reasoning": 3},
-            Usage(45, 5, 40),
-        ),
+        ({"input": 5, "cache_read_input_tokens": 40, "output": 2, "output_reasoning": 3}, Usage(45, 5, 40)),
         # Told again: the kinds are in the input and the output already.
         (
             {"input": 100, "prompt_details.cache_read": 40, "output": 20}
@@ -160,8 +155,7 @@ def test_tokens_and_costs_of_all_versions(about: dict[str, Any], usage: Usage) -
         ),
         # The cache is in the input already, the reasoning stands beside the output.
         (
-            {"input": 100, "input_cache_read": 40, "output": 20}
-            | {"output_reasoning": 7, "total": 127},
+            {"input": 100, "input_cache_read": 40, "output": 20} | {"output_reasoning": 7, "total": 127},
             Usage(100, 27, 40),
         ),
         # The cache stands beside the input, what was heard is in it.
@@ -188,10 +182,7 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
 def test_texts_are_what_was_said() -> None:
     """A generation whose input is no list of messages; anything else is kept, and told as data."""
     found = only(langfuse, generation(input="Hi", output='"Hello"'))
-    assert [(m.role, m.content) for m in found.session[Message]] == [
-        ("user", "Hi"),
-        ("assistant", "Hello"),
-    ]
+    assert [(m.role, m.content) for m in found.session[Message]] == [("user", "Hi"), ("assistant", "Hello")]
     odd = only(langfuse, generation(input={"question": "Hi"}, output=[1]))
     assert kinds(odd) == ["user", "ModelCall unknown", "assistant"]
     assert (odd.input, odd.output, odd.passed_over) == ("Hi", [1], {})
@@ -211,9 +202,7 @@ def test_messages_of_a_framework_beat_the_text_of_its_client() -> None:
 def test_a_trace_without_calls_has_what_it_was_given() -> None:
     """As functions under observation leave it: texts, data and messages are what was said."""
     spans = [row("f", "SPAN", 0)]
-    found = only(
-        langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans}
-    )
+    found = only(langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans})
     assert kinds(found) == ["user", "CustomEvent observation: span", "assistant"]
     assert (found.input, found.output) == ("2 + 2", "4")
     assert found.recorded["observations"] == [{"id": "f", "name": "f", "event": 1}]
@@ -240,9 +229,7 @@ def test_tools_of_langchain_are_known_by_what_they_give_back() -> None:
         "status": "error",
     }
     about = {"input": "{'q': 1}", "output": json.dumps(given), "metadata": '{"inputs": {"q": 1}}'}
-    found = only(
-        langfuse, {"trace": {"id": "t"}, "observations": [row("search", "SPAN", 0, **about)]}
-    )
+    found = only(langfuse, {"trace": {"id": "t"}, "observations": [row("search", "SPAN", 0, **about)]})
     assert found.session[ToolCall] == (
         ToolCall("search", {"q": 1}, "no such page", "no such page", 500.0, "c1"),
     )
@@ -250,9 +237,7 @@ def test_tools_of_langchain_are_known_by_what_they_give_back() -> None:
 
 def test_embeddings_are_calls_without_messages() -> None:
     """What was embedded was not said."""
-    rows = [
-        row("embed", "EMBEDDING", 0, input="a text", model="vectors", usageDetails={"input": 4})
-    ]
+    rows = [row("embed", "EMBEDDING", 0, input="a text", model="vectors", usageDetails={"input": 4})]
     found = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
     assert kinds(found) == ["ModelCall vectors"]
     assert found.session.usage == Usage(4)
@@ -260,9 +245,7 @@ def test_embeddings_are_calls_without_messages() -> None:
 
 def test_a_generation_that_failed_says_why() -> None:
     """By its level and its words."""
-    found = only(
-        langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None)
-    )
+    found = only(langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None))
     (call,) = found.session[ModelCall]
     assert call.details == {"error": "429"}
     assert call.latency_ms == 250
@@ -296,12 +279,7 @@ def test_what_is_not_understood_is_kept_and_counted() -> None:
     odd = row("new", "HOLOGRAM", 0, shade="blue")
     document = {"trace": {"id": "t", "observations": [5]}, "observations": [odd]}
     found = only(langfuse, document, 7, {"no": "row"}, {"data": [3], "meta": {}, "extra": 1})
-    assert found.passed_over == {
-        "field: shade": 1,
-        "observation: hologram": 1,
-        "odd row": 1,
-        "row": 4,
-    }
+    assert found.passed_over == {"field: shade": 1, "observation: hologram": 1, "odd row": 1, "row": 4}
     assert found.source == "logs/chat.jsonl:1"
     kept = [event.data["found"] for event in found.session[CustomEvent]]
     assert kept[0]["shade"] == "blue"

@@ -51,10 +51,7 @@ def test_what_is_no_message_is_told(given: Any, words: Any) -> None:
 def test_a_text_that_is_taken_out_is_still_recorded_as_it_stood() -> None:
     """Under which name it stood is part of the record."""
     found = trace({"question": "Where?"}, {"answer": "There."})
-    assert found.recorded["trace"] == {
-        "input": {"question": "Where?"},
-        "output": {"answer": "There."},
-    }
+    assert found.recorded["trace"] == {"input": {"question": "Where?"}, "output": {"answer": "There."}}
 
 
 def test_a_function_that_was_called_with_nothing_asked_nothing() -> None:
@@ -75,9 +72,7 @@ def test_the_side_that_the_parts_do_not_tell_is_told_by_the_whole() -> None:
     system = row("ask", "GENERATION", 1, input=[{"role": "system", "content": "Be kind."}])
     found = trace("Where?", "There.", system)
     (entry,) = found.recorded["observations"]
-    assert [found.session.events[place] for place in entry["asked"]] == [
-        Message("system", "Be kind.")
-    ]
+    assert [found.session.events[place] for place in entry["asked"]] == [Message("system", "Be kind.")]
 
 
 def test_a_graph_that_gives_back_the_conversation_tells_it_once() -> None:

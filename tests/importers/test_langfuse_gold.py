@@ -225,10 +225,7 @@ def test_what_is_not_understood_is_counted() -> None:
     counted = {name: imported(name).passed_over for name in FRAMEWORKS}
     assert {name: found for name, found in counted.items() if found} == {
         "agno-2025-06-11": {"attribute: agno{key_suffix}.tools": 1},
-        "koog-2025-08-26": {
-            "attribute: koog.agent.strategy.name": 1,
-            "attribute: koog.node.name": 5,
-        },
+        "koog-2025-08-26": {"attribute: koog.agent.strategy.name": 1, "attribute: koog.node.name": 5},
         "pydantic-ai-tools-2025-06-06": {
             "attribute: agent_name": 1,
             "attribute: model_name": 1,

@@ -83,10 +83,7 @@ def test_observations_of_all_turns_know_their_places() -> None:
     first = row("g1", "GENERATION", 1, input=SECOND[:2], output=REPLY, **ask)
     outer = row("g2", "GENERATION", 2, input=SECOND, output="Shipped!")
     inner = row("g3", "GENERATION", 2, parentObservationId="g2", **ask)
-    traces = [
-        turn(1, None, None, observations=[first]),
-        turn(2, None, None, observations=[outer, inner]),
-    ]
+    traces = [turn(1, None, None, observations=[first]), turn(2, None, None, observations=[outer, inner])]
     found = only(langfuse, session(*traces))
     events = found.session.events
     assert found.session.usage.total_tokens == 8
@@ -95,7 +92,7 @@ def test_observations_of_all_turns_know_their_places() -> None:
     around = events[about["g2"]["event"]]
     assert isinstance(around, CustomEvent)
     assert [events[place].content for place in around.data["found"]["asked"]] == [
-        *("Be kind.", "My parcel?", "Which order?", "1234"),
+        *("Be kind.", "My parcel?", "Which order?", "1234")
     ]
     assert len(found.session[Message]) == 5
 

@@ -79,10 +79,7 @@ def test_old_and_odd_tool_calls() -> None:
     assert found.session[ToolCall] == (ToolCall("f", {"": "{broken"}, "ok"),)
     waiting = [event.data for event in found.session[CustomEvent] if event.kind == UNANSWERED]
     assert waiting == [{"tool_name": "g", "arguments": {"": "raw"}, "call_id": "x"}]
-    assert found.passed_over == {
-        "tool call without a name": 2,
-        "message: narrator": 1,
-    }
+    assert found.passed_over == {"tool call without a name": 2, "message: narrator": 1}
 
 
 def test_roles_by_other_names_are_told_and_noted() -> None:
@@ -108,9 +105,7 @@ def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
     else:
         items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
         found = only(codex, *({"type": "response_item", "payload": item} for item in items))
-    assert transcript(found.session) == (
-        '[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.'
-    )
+    assert transcript(found.session) == ('[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.')
     assert found.passed_over == {"message: critic": 1}
     assert "sour" in codec.encode(found).decode()
 
@@ -146,9 +141,7 @@ def test_the_only_conversation_of_a_file_is_named_after_it() -> None:
         (openai_messages, {"messages": [HELLO]}),
         (proctor_sessions, {"events": [{"type": "message", "role": "user", "content": "Hi"}]}),
     ):
-        assert [(one.id, one.source) for one in read(form, [session])] == [
-            ("chat", "logs/chat.jsonl")
-        ]
+        assert [(one.id, one.source) for one in read(form, [session])] == [("chat", "logs/chat.jsonl")]
         assert [one.id for one in read(form, [[session]])] == ["chat"]
         assert [one.id for one in read(form, [session, session])] == ["chat:1", "chat:2"]
 
@@ -213,10 +206,7 @@ def test_parallel_calls_with_one_id_are_answered_in_order() -> None:
     answers = [{"role": "tool", "tool_call_id": "c", "content": said} for said in ("A", "B")]
     asked = {"role": "assistant", "content": None, "tool_calls": calls}
     found = only(openai_messages, [HELLO, asked, *answers])
-    assert [(call.name, call.result) for call in found.session[ToolCall]] == [
-        ("a", "A"),
-        ("b", "B"),
-    ]
+    assert [(call.name, call.result) for call in found.session[ToolCall]] == [("a", "A"), ("b", "B")]
 
 
 def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
@@ -322,15 +312,9 @@ def test_both_shapes_of_langchain_give_the_same() -> None:
     assert [m.role for m in one.session[Message]] == [
         "system", "user", "assistant", "assistant", "user", "assistant",
     ]  # fmt: skip
-    assert one.session[ToolCall] == (
-        ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),
-    )
+    assert one.session[ToolCall] == (ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),)
     assert one.session[ModelCall] == (ModelCall("m", Usage(9, 2, 4), finish_reason="tool_calls"),)
-    assert one.passed_over == {
-        "message: moderator": 1,
-        "invalid tool call": 1,
-        "message: remove": 1,
-    }
+    assert one.passed_over == {"message: moderator": 1, "invalid tool call": 1, "message: remove": 1}
     assert (one.input, one.output) == ("Hi", "Sorry.")
 
 
@@ -369,9 +353,6 @@ def test_our_own_sessions_with_faults() -> None:
     assert second.passed_over == {"message": 1, "a number": 1, "null": 1}
     assert second.recorded == {"recorded": 4}
     assert only(proctor_sessions, 5).passed_over == {"a number": 1}
-    around = {
-        "session": {"events": [{"type": "custom", "kind": "k", "data": 1}]},
-        "recorded": {"a": 1},
-    }
+    around = {"session": {"events": [{"type": "custom", "kind": "k", "data": 1}]}, "recorded": {"a": 1}}
     assert only(proctor_sessions, around).recorded == {"a": 1}
     assert only(proctor_sessions, {**around, "recorded": 2}).recorded == {"recorded": 2}

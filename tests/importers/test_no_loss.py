@@ -45,8 +45,7 @@ words = st.sampled_from(sorted(MEANING))
 anything = st.recursive(
     scalars | words,
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
+        st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
     ),
     max_leaves=25,
 )
@@ -64,9 +63,7 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 @pytest.mark.parametrize("name", FORMATS)
 @given(values=st.lists(anything, max_size=6))
 @example(values=[[], {}, None, [[]], {"": []}])
-@example(
-    values=[{"lc": 1, "id": [], "kwargs": {"type": 3}}, {"type": "ai", "data": {"content": 1}}]
-)
+@example(values=[{"lc": 1, "id": [], "kwargs": {"type": 3}}, {"type": "ai", "data": {"content": 1}}])
 @quickly
 def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     """Every format, forced on any JSON, neither fails nor loses a text, a number or a key."""
@@ -80,9 +77,7 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     detect(values)
 
 
-@pytest.mark.parametrize(
-    ("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()]
-)
+@pytest.mark.parametrize(("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()])
 @pytest.mark.parametrize("put", [MARK, {MARK: 1}, [MARK], {"type": MARK}], ids=str)
 def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any], put: Any) -> None:
     """A word put into any place of a log, instead of anything, is found in the record."""

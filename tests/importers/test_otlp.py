@@ -61,9 +61,7 @@ def test_an_agent_becomes_a_session() -> None:
     assert (found.input, found.output) == ("Weather in Paris?", "It is sunny.")
     first, _ = found.session[ModelCall]
     assert first == ModelCall("small", Usage(12, 3), 5.0, "tool_calls")
-    assert found.session[ToolCall] == (
-        ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 5.0, "c1"),
-    )
+    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 5.0, "c1"),)
     assert found.passed_over == {"attribute: acme.blob": 1, "event: first_token": 1, "span": 1}
     assert found.recorded["model"] == "small"
     assert found.recorded["started_at"] == "2027-01-15T08:00:00+00:00"
@@ -126,12 +124,7 @@ def test_a_framework_around_a_client_is_one_call() -> None:
     middle = span("middle", 1, {"gen_ai.operation.name": "chain"}, parent="outer")
     inner = span("inner", 2, {**CHAT, "gen_ai.usage.input_tokens": 7}, parent="middle")
     found = only(otlp, spans(inner, middle, outer))
-    assert kinds(found) == [
-        "user",
-        "CustomEvent span: chat",
-        "CustomEvent span: chain",
-        "ModelCall small",
-    ]
+    assert kinds(found) == ["user", "CustomEvent span: chat", "CustomEvent span: chain", "ModelCall small"]
     assert found.session.usage == Usage(7)
     assert found.passed_over == {}
 
@@ -173,10 +166,7 @@ def test_a_span_that_was_sent_twice_is_one() -> None:
     found = only(otlp, spans(sent, sent, other))
     assert [call.model for call in found.session[ModelCall]] == ["small", "large"]
     assert found.recorded["models"] == ["small", "large"]
-    assert found.passed_over == {
-        "span that was sent twice": 1,
-        "span whose id another has": 1,
-    }
+    assert found.passed_over == {"span that was sent twice": 1, "span whose id another has": 1}
 
 
 def test_tools_that_no_span_tells_of() -> None:
@@ -184,9 +174,7 @@ def test_tools_that_no_span_tells_of() -> None:
     later = [*ASKED, *CALLED, *GIVEN]
     messages = {"gen_ai.input.messages": later, "gen_ai.output.messages": ANSWER}
     found = only(otlp, spans(span("chat", 0, {**CHAT, **messages})))
-    assert found.session[ToolCall] == (
-        ToolCall("weather", {"city": "Paris"}, "Sunny", call_id="c1"),
-    )
+    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", call_id="c1"),)
     assert found.output == "It is sunny.\nEnjoy it."
     asked = only(otlp, spans(span("chat", 0, {**CHAT, "gen_ai.output.messages": CALLED})))
     assert kinds(asked)[-1] == "CustomEvent unanswered tool call"
@@ -216,9 +204,7 @@ def test_scores_ids_and_tags_are_recorded() -> None:
     """Evaluations that a span noted, and what its attributes tell of the whole."""
     score = {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": 0.5}
     label = {"gen_ai.evaluation.name": "safe", "gen_ai.evaluation.score.label": "yes"}
-    events = [
-        {"name": "gen_ai.evaluation.result", "attributes": pairs(about)} for about in (score, label)
-    ]
+    events = [{"name": "gen_ai.evaluation.result", "attributes": pairs(about)} for about in (score, label)]
     about = {"gen_ai.conversation.id": "k", "session.id": "s", "user.id": "u", "tag.tags": ["a"]}
     found = only(otlp, spans(span("chat", 0, {**CHAT, **about}, events=events)))
     assert found.recorded["scores"] == {"tone": 0.5, "safe": "yes"}
@@ -245,16 +231,9 @@ def test_an_error_is_told_by_the_status_or_by_the_exception() -> None:
 
 def test_a_conversation_that_repeats_itself_is_told_once() -> None:
     """Every call has the whole history; the session has it once."""
-    one = {
-        "gen_ai.input.messages": ASKED,
-        "gen_ai.output.messages": [said("assistant", words("Hm"))],
-    }
+    one = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": [said("assistant", words("Hm"))]}
     two = {
-        "gen_ai.input.messages": [
-            *ASKED,
-            said("assistant", words("Hm")),
-            said("user", words("Well?")),
-        ],
+        "gen_ai.input.messages": [*ASKED, said("assistant", words("Hm")), said("user", words("Well?"))],
         "gen_ai.output.messages": ANSWER,
     }
     found = only(otlp, spans(span("b", 1, {**CHAT, **two}), span("a", 0, {**CHAT, **one})))
@@ -268,9 +247,7 @@ def test_a_conversation_that_repeats_itself_is_told_once() -> None:
 
 def test_answers_without_ids_go_to_the_tools_of_their_names() -> None:
     """Gemini's have none; each answer is given once."""
-    parts: list[Any] = [
-        {"functionCall": {"name": name, "args": {}}} for name in ("go", "stop", "go", "wait")
-    ]
+    parts: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("go", "stop", "go", "wait")]
     given = [
         {"functionResponse": {"name": name, "response": {"n": n}}}
         for n, name in enumerate(("stop", "go", "go"))

@@ -10,10 +10,7 @@ import pytest
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.importers import otlp
 from tests.importers.logs import kinds, only, written
-from tests.importers.traces import (
-    span,
-    spans,
-)
+from tests.importers.traces import span, spans
 
 VERCEL = {
     "ai.operationId": "ai.generateText.doGenerate",
@@ -53,9 +50,7 @@ LANGSMITH = {
                         "message": {
                             "kwargs": {
                                 "content": "Let me see.",
-                                "tool_calls": [
-                                    {"name": "weather", "args": {"city": 1}, "id": "c1"}
-                                ],
+                                "tool_calls": [{"name": "weather", "args": {"city": 1}, "id": "c1"}],
                             },
                             "lc": 1,
                             "id": ["AIMessage"],
@@ -103,12 +98,7 @@ BODIES = {
                     "role": "assistant",
                     "content": [{"type": "output_text", "text": "Let me see."}],
                 },
-                {
-                    "type": "function_call",
-                    "call_id": "c1",
-                    "name": "weather",
-                    "arguments": '{"city":1}',
-                },
+                {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":1}'},
             ]
         }
     ),
@@ -169,9 +159,7 @@ def test_a_tool_that_the_provider_ran_is_told_once_with_its_result() -> None:
             }),
         ),
     )  # fmt: skip
-    assert found.session[ToolCall] == (
-        ToolCall("web_search", {"query": "Rome"}, "sunny", call_id="s1"),
-    )
+    assert found.session[ToolCall] == (ToolCall("web_search", {"query": "Rome"}, "sunny", call_id="s1"),)
     assert kinds(found) == [
         "user", "assistant", "ToolCall web_search", "tool", "assistant", "ModelCall small",
         "user", "assistant", "ModelCall small",

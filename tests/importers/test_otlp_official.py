@@ -59,9 +59,7 @@ def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
         for message in json.loads(about.get(name, "[]")):
             texts = [p["content"] for p in message["parts"] if p["type"] == "text"]
             calls = [
-                (p["id"], p["name"], p["arguments"])
-                for p in message["parts"]
-                if p["type"] == "tool_call"
+                (p["id"], p["name"], p["arguments"]) for p in message["parts"] if p["type"] == "tool_call"
             ]
             answers = [p for p in message["parts"] if p["type"] == "tool_call_response"]
             texts += [p["response"] for p in answers]
@@ -122,9 +120,7 @@ def test_what_is_no_message_and_no_figure_is_recorded() -> None:
     contents = {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"}
     for name, document in documents():
         recorded = {
-            span["id"]: span
-            for one in otlp.read([(1, document)], name)
-            for span in one.recorded["spans"]
+            span["id"]: span for one in otlp.read([(1, document)], name) for span in one.recorded["spans"]
         }
         for span in raw_spans(document):
             kept = recorded[span["spanId"]]

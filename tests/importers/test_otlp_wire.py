@@ -10,12 +10,7 @@ from proctor.records.session import ModelCall
 from proctor.sessions.importers import otlp
 from proctor.sessions.importers.otlp_wire import attributes_in, value_of
 from tests.importers.logs import kinds, only
-from tests.importers.traces import (
-    CHAT,
-    pairs,
-    span,
-    spans,
-)
+from tests.importers.traces import CHAT, pairs, span, spans
 
 
 @pytest.mark.parametrize(
@@ -57,9 +52,7 @@ def test_attributes_may_be_a_mapping_and_may_clash() -> None:
 def test_older_words_and_underscores() -> None:
     """Instrumentation libraries became scopes; some writers of JSON do not use camels."""
     chat = {"trace_id": "t", "span_id": "s", "parent_span_id": "0" * 16, "name": "c"}
-    one = {
-        "batches": [{"instrumentationLibrarySpans": [{"spans": [{**chat, "attributes": CHAT}]}]}]
-    }
+    one = {"batches": [{"instrumentationLibrarySpans": [{"spans": [{**chat, "attributes": CHAT}]}]}]}
     two = {"resource_spans": [{"scope_spans": [{"spans": [{**chat, "attributes": pairs(CHAT)}]}]}]}
     for document in (one, two):
         assert otlp.looks_like([document])
@@ -71,9 +64,7 @@ def test_what_is_no_trace_is_counted() -> None:
     """Metrics, documents of other kinds, and spans without a trace."""
     metrics: dict[str, Any] = {"resourceMetrics": [{"scopeMetrics": []}]}
     nameless = spans({"name": "chat", "attributes": pairs(CHAT), "kind": 3})
-    found = only(
-        otlp, metrics, nameless, 7, {"resourceSpans": [3, {"scopeSpans": [4, {"spans": [5]}]}]}
-    )
+    found = only(otlp, metrics, nameless, 7, {"resourceSpans": [3, {"scopeSpans": [4, {"spans": [5]}]}]})
     assert found.id == "chat:2"
     assert found.passed_over == {"metrics": 1, "document": 1, "resource": 2}
     assert otlp.looks_like([metrics])

@@ -99,9 +99,7 @@ def test_damaged_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
 
 def test_what_json_cannot_hold_is_mended(tmp_path: Path) -> None:
     """Half characters, NaN and endless numbers are put into words, and told."""
-    text = '{"messages": [{"role": "user", "content": "a\\ud83d"}], "x": NaN, "y": 1%s}' % (
-        "0" * 30
-    )
+    text = '{"messages": [{"role": "user", "content": "a\\ud83d"}], "x": NaN, "y": 1%s}' % ("0" * 30)
     files = SessionFiles(put(tmp_path, "odd.jsonl", text))
     (session,) = files
     assert session.input == "a?"
@@ -221,10 +219,7 @@ def test_a_session_without_a_message_is_named(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_described(tmp_path: Path) -> None:
     """Keys and roles of the first item tell what a file holds, and which format it looks like."""
     for data, told in (
-        (
-            [{"role": "critic", "text": "x"}],
-            'a list of 1, first a mapping with role "critic", text',
-        ),
+        ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
         ([{"conversations": []}, 1], "a list of 2, first a mapping with conversations"),
         (
             {"conversations": [{"from": "human", "value": "x"}]},
@@ -255,9 +250,7 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     assert told[0].startswith(
         "a.jsonl: 1,005 lines that cannot be read as they are, such as line 1: it is not JSON"
     )
-    assert told[1].startswith(
-        "b.json: 2 sessions that cannot be read as they are, such as session 1"
-    )
+    assert told[1].startswith("b.json: 2 sessions that cannot be read as they are, such as session 1")
     assert told[2].startswith("c.jsonl: 3 parts")
     assert told[3] == "d.json: it is empty"
 

@@ -89,9 +89,7 @@ def test_an_answer_may_ask_for_tools_and_think() -> None:
     ]
     response = {"role": "assistant", "content": parts, "model": "m", "stop_reason": "tool_use"}
     found = only(openai_messages, {"messages": [ASKED], "response": response})
-    assert found.session[Message][-1].tool_calls == (
-        ToolCall("search", {"q": "France"}, call_id="c1"),
-    )
+    assert found.session[Message][-1].tool_calls == (ToolCall("search", {"q": "France"}, call_id="c1"),)
     assert "thinking" in [event.kind for event in found.session[CustomEvent]]
     assert found.session[ModelCall] == (ModelCall("m", finish_reason="tool_use"),)
 
@@ -160,8 +158,7 @@ def test_a_response_logged_with_its_input_is_a_session() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "before"),
-    [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])],
+    ("asked", "before"), [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])]
 )
 def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[str]) -> None:
     """A text is what the user said; a response alone is what the model said."""
@@ -173,11 +170,7 @@ def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[
 
 def test_what_has_an_input_and_no_items_is_no_response() -> None:
     """Rows of a dataset are not taken for logs."""
-    for row in (
-        {"input": "2 + 2", "output": "4"},
-        {"input": [ASKED]},
-        {"output": [4], "input": ""},
-    ):
+    for row in ({"input": "2 + 2", "output": "4"}, {"input": [ASKED]}, {"output": [4], "input": ""}):
         assert detect([row]) is None
 
 

@@ -65,10 +65,7 @@ def test_an_answer_of_which_only_a_later_span_tells_after_a_cut() -> None:
     """A talk whose beginning is cut off looks like one that is known; the answer is found."""
     asked = [asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)]
     later = asking("c", 2, [*ROME, FINE, OSLO[0]], OSLO[1])
-    assert results(*asked, later, asking("d", 3, OSLO[1:], FINE)) == {
-        "Rome": "Rainy",
-        "Oslo": "Snowy",
-    }
+    assert results(*asked, later, asking("d", 3, OSLO[1:], FINE)) == {"Rome": "Rainy", "Oslo": "Snowy"}
 
 
 def test_spans_of_tools_with_one_id_go_to_their_calls_in_order() -> None:
@@ -131,16 +128,11 @@ def test_large_traces_take_time_by_their_size(shape: str) -> None:
     def document(count: int) -> dict[str, Any]:
         tool = {"gen_ai.operation.name": "execute_tool"}
         nested = [
-            span(f"s{n}", n, {**tool, "gen_ai.tool.name": f"t{n}"}, parent=f"s{n - 1}")
-            for n in range(count)
+            span(f"s{n}", n, {**tool, "gen_ai.tool.name": f"t{n}"}, parent=f"s{n - 1}") for n in range(count)
         ]
         long = "\n".join(f"line {n}" for n in range(50))
-        texts = [
-            asking(f"s{n}", n, [said("user", words(f"{n}\n{long}"))], FINE) for n in range(count)
-        ]
-        chats = [
-            span(f"s{n}", n, USED if n < 9 else CHAT, parent=f"s{n - 1}") for n in range(count)
-        ]
+        texts = [asking(f"s{n}", n, [said("user", words(f"{n}\n{long}"))], FINE) for n in range(count)]
+        chats = [span(f"s{n}", n, USED if n < 9 else CHAT, parent=f"s{n - 1}") for n in range(count)]
         alone = [spans(one)["resourceSpans"][0] for one in nested]
         for number, one in enumerate(alone):
             one["resource"] = {"attributes": pairs({"service.name": f"s{number}"})}
@@ -237,9 +229,7 @@ def test_fields_of_a_span_do_not_take_the_place_of_ours() -> None:
     (kept,) = [event.data["found"] for event in both.session[CustomEvent]]
     assert (kept["their id"], kept["their id 2"], kept["their id 3"]) == (2, 3, 1)
     seen = row("plan", "TOOL", 0, asked=[9], event=7, **{"their event": 8})
-    (kept,) = only(langfuse, {"trace": {"id": "t"}, "observations": [seen]}).recorded[
-        "observations"
-    ]
+    (kept,) = only(langfuse, {"trace": {"id": "t"}, "observations": [seen]}).recorded["observations"]
     assert (kept["their asked"], kept["event"]) == ([9], 0)
     assert (kept["their event"], kept["their event 2"]) == (8, 7)
 

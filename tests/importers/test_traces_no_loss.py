@@ -22,12 +22,7 @@ PUTS = [MARK, {MARK: 1}, [MARK], {"type": MARK}]
 REAL = sorted((DATA / "08_traces" / "otlp_openai_v2").glob("*.json"))[::23]
 REAL += sorted((DATA / "08_traces" / "langfuse").glob("*.trace.json"))
 FORMATS = {"otlp": otlp, "langfuse": langfuse}
-EXAMPLES = {
-    "otlp": OTLP,
-    "logs": OTLP_LOGS,
-    "langfuse": LANGFUSE,
-    "langfuse session": LANGFUSE_SESSION,
-}
+EXAMPLES = {"otlp": OTLP, "logs": OTLP_LOGS, "langfuse": LANGFUSE, "langfuse session": LANGFUSE_SESSION}
 lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 # Keys and words that mean something in a trace, so that odd shapes come up.
 WORDS = """resourceSpans scopeSpans spans resourceLogs scopeLogs logRecords attributes key value
@@ -46,8 +41,7 @@ scalars = (
 anything = st.recursive(
     scalars,
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
+        st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
     ),
     max_leaves=25,
 )
@@ -179,9 +173,7 @@ def test_a_word_of_a_real_trace_is_not_taken_for_another(
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), anything), max_size=5))
 @settings(lenient, max_examples=6)
-def test_odd_values_in_a_real_trace_do_no_harm(
-    path: Path, changes: list[tuple[float, Any]]
-) -> None:
+def test_odd_values_in_a_real_trace_do_no_harm(path: Path, changes: list[tuple[float, Any]]) -> None:
     """Several places of a real trace hold any JSON: what there is can be read, and written."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     for place, put in changes:

@@ -134,11 +134,7 @@ OTLP_LOGS: list[Any] = [
     spans(span("chat", 0, CHAT)),
     logs(
         log("gen_ai.user.message", 1, {"content": "Weather in Paris?"}),
-        log(
-            "gen_ai.choice",
-            2,
-            {"index": 0, "message": {"content": "Sunny."}, "finish_reason": "stop"},
-        ),
+        log("gen_ai.choice", 2, {"index": 0, "message": {"content": "Sunny."}, "finish_reason": "stop"}),
         log("gen_ai.user.message", 3, {"content": "And Rome?"}, of="lost", **CHAT),
         log("app.note", 4, "a line of the program"),
         log("app.note", 5, "another", of="nowhere"),
@@ -148,10 +144,7 @@ OTLP_LOGS: list[Any] = [
 
 def row(name: str, kind: str, start: int, **about: Any) -> dict[str, Any]:
     """An observation of a Langfuse trace; its id is its name."""
-    times = {
-        "startTime": f"2026-01-01T00:00:0{start}.000Z",
-        "endTime": f"2026-01-01T00:00:0{start}.500Z",
-    }
+    times = {"startTime": f"2026-01-01T00:00:0{start}.000Z", "endTime": f"2026-01-01T00:00:0{start}.500Z"}
     return {"id": name, "traceId": "t1", "type": kind, "name": name, **times, **about}
 
 

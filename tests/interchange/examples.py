@@ -14,14 +14,7 @@ from proctor.history.exchange.write import exported
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.records.metric import MetricValue
-from proctor.records.run import (
-    DatasetInfo,
-    EvaluatorSpec,
-    Provenance,
-    RunMetadata,
-    RunOptions,
-    RunStatus,
-)
+from proctor.records.run import DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, RunOptions, RunStatus
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
@@ -53,10 +46,7 @@ def results() -> list[EvalResult]:
                 session=SESSION,
                 attempts=3,
             ),
-            {
-                "exact": Score(1.0, True, ODD, {"method": "letters", "n": 1e22}),
-                "judge": Score(0.1, False),
-            },
+            {"exact": Score(1.0, True, ODD, {"method": "letters", "n": 1e22}), "judge": Score(0.1, False)},
             {"judge": SESSION},
             Delivery("r1", "r1/a", "w7", 2),
         ),
@@ -90,10 +80,7 @@ RUN = RunMetadata(
     total=9,
     dataset=DatasetInfo("qa.jsonl", "/data/qa.jsonl", 2, "f" * 64, {"lines": 2}),
     configurations=(Configuration(), Configuration("large", {"temperature": 0.7})),
-    evaluators=(
-        EvaluatorSpec("exact", "exact_match"),
-        EvaluatorSpec("judge", "llm_judge", {"p": ODD}),
-    ),
+    evaluators=(EvaluatorSpec("exact", "exact_match"), EvaluatorSpec("judge", "llm_judge", {"p": ODD})),
     options=RunOptions(epochs=2),
     tags={"branch": "main", "note": "größer 🙂, = 1"},
     warnings=("one", ODD),
@@ -148,9 +135,7 @@ def take(history: History, path: Path) -> list[Imported]:
 
 def everything(history: History) -> dict[str, object]:
     """All that can be seen of a history."""
-    found: dict[str, object] = {
-        "baselines": {name: run.run_id for name, run in history.baselines().items()}
-    }
+    found: dict[str, object] = {"baselines": {name: run.run_id for name, run in history.baselines().items()}}
     for run in history.runs(limit=1000):
         report = history.report(run.run_id)
         found[run.run_id] = (

@@ -42,9 +42,7 @@ def refusal(tmp_path: Path, lines: list[str]) -> tuple[str, list[str]]:
     history = SQLiteHistory(tmp_path / "into.db")
     with pytest.raises(UsageError) as error:
         take(history, file)
-    return str(error.value).partition("\nTo mend")[0].replace(str(tmp_path) + "/", ""), ids(
-        history.runs()
-    )
+    return str(error.value).partition("\nTo mend")[0].replace(str(tmp_path) + "/", ""), ids(history.runs())
 
 
 DAMAGE = "the file is damaged, or no export of runs: "
@@ -69,11 +67,7 @@ def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[
         (good[1:], 1, "this belongs to no run"),
         ([good[0], good[4]], 2, "run r1 has no end"),
         ([good[0], *good[4:]], 2, "run r1 has no end"),
-        (
-            [good[0], good[1], good[6]],
-            3,
-            "run r1 has 1 results here, and its end tells of 1 of run r2",
-        ),
+        ([good[0], good[1], good[6]], 3, "run r1 has 1 results here, and its end tells of 1 of run r2"),
         (["hello"], 1, "JSON is malformed"),
         (['{"a": 1}'], 1, "Object missing required field `part`"),
         ([changed(head, part="runs")], 1, "Invalid value 'runs'"),
@@ -84,11 +78,7 @@ def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[
             "the run has no configuration 'x'",
         ),
         ([good[0], changed(second, result={"trial": {**trial, "epoch": -1}})], 2, "-1 is no epoch"),
-        (
-            [good[0], changed(second, position=10**9)],
-            2,
-            "the result at place 1000000000 is not where",
-        ),
+        ([good[0], changed(second, position=10**9)], 2, "the result at place 1000000000 is not where"),
         ([good[0], changed(first, position=-1)], 2, "the result at place -1 is not where"),
         ([good[0], changed(first, position=1.5)], 2, "Expected `int`, got `float`"),
         ([good[0], changed(first, more=1)], 2, "Object contains unknown field `more`"),
@@ -100,12 +90,8 @@ def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[
     assert (end["results"], third["position"], end2["run_id"], head2["part"]) == (2, 0, "r2", "run")
 
 
-@pytest.mark.parametrize(
-    "run_id", ["../../escape", "a/b", "", "latest", ".hidden", "-x", "a b", "x" * 300]
-)
-def test_an_id_that_could_be_a_path_is_refused(
-    tmp_path: Path, parts: list[Any], run_id: str
-) -> None:
+@pytest.mark.parametrize("run_id", ["../../escape", "a/b", "", "latest", ".hidden", "-x", "a b", "x" * 300])
+def test_an_id_that_could_be_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
     """Ids become names of files, and must not be read as an option or another word."""
     parts[0]["metadata"]["run_id"] = run_id
     told, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
@@ -193,9 +179,7 @@ def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
         state = everything(history)
         with pytest.raises(UsageError) as error:
             take(history, file)
-        assert f"run {RUN.run_id} is in the history already, and not the same: {what}" in str(
-            error.value
-        )
+        assert f"run {RUN.run_id} is in the history already, and not the same: {what}" in str(error.value)
         assert f"proctor delete {RUN.run_id}" in error.value.fix
         assert everything(history) == state
 
@@ -242,10 +226,7 @@ def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (
-            {'"passed":false': '"passed":true'},
-            "pass_rate 0.5 over 2, its results come to 1 over 2",
-        ),
+        ({'"passed":false': '"passed":true'}, "pass_rate 0.5 over 2, its results come to 1 over 2"),
         ({'"value":0.0': '"value":0.4'}, "mean_score 0.5 over 2, its results come to 0.7 over 2"),
         ({'"exact.mean"': '"exact.was"', '"value":0.0': '"value":0.4'}, "mean_score 0.5 over 2"),
         (
@@ -328,9 +309,7 @@ def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
     other = SQLiteHistory(into)
     assert ids(other.runs()) == ["r1"]
     assert other.report("r1").total == 1_000
-    assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [
-        (0,)
-    ]
+    assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
     assert [one.new for one in take(other, file)] == [False, True]
     assert everything(other) == everything(history)
 

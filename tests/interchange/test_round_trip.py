@@ -74,9 +74,7 @@ values = st.recursive(
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.tuples(st.text(), values, values, st.floats(0, 1), st.text(), values), max_size=4)
-)
+@given(st.lists(st.tuples(st.text(), values, values, st.floats(0, 1), st.text(), values), max_size=4))
 @example([("\r", None, None, 0.0, "", None)])
 def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) -> None:
     """Any text, number and nesting, in all three formats."""
@@ -104,12 +102,7 @@ def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> 
     history = filled(tmp_path / "h.db")
     text = b"".join(exported(history, [history.find(RUN.run_id)], "jsonl")).decode()
     starts = [line[:22] for line in text.split("\n")]
-    assert starts == [
-        '{"part":"run","proctor',
-        *['{"part":"result","posi'] * 4,
-        '{"part":"end","run_id"',
-        "",
-    ]
+    assert starts == ['{"part":"run","proctor', *['{"part":"result","posi'] * 4, '{"part":"end","run_id"', ""]
 
 
 def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
@@ -128,11 +121,7 @@ def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
     assert (float(first["latency_ms"]), float(first["cost"])) == (1 / 3, 0.1 + 0.2)
     assert (first["score.exact"], first["score.judge"]) == ("1.0", "0.1")
     assert first["input"] == ODD
-    assert (second["outcome"], second["value"], second["score.judge"]) == (
-        "failed",
-        "0.3333333333333333",
-        "",
-    )
+    assert (second["outcome"], second["value"], second["score.judge"]) == ("failed", "0.3333333333333333", "")
     assert (third["error"].startswith("TimeoutError: "), third["epoch"]) == (True, "1")
     assert (fourth["output"], fourth["configuration"]) == ("", "large")
     assert [bool(row["run_record"]) for row in found] == [True, False, False, False]
@@ -212,9 +201,7 @@ def test_the_format_is_said_or_seen() -> None:
         format_of(Path("runs.xlsx"))
 
 
-def test_parquet_without_its_package_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_without_its_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What to install is in the error."""
     import sys
 

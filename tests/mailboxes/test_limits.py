@@ -72,7 +72,7 @@ requests: messages cannot be received like this
   - max_messages: it is 11, and must be a whole number from 1 to 10
   - visibility_timeout: it is -0.1, and must be a number of seconds from 0 to 43200
   - wait_time_seconds: it is nan, and must be a number of seconds, 0 or more
-To mend it: give numbers within these ranges\
+Fix: give numbers within these ranges\
 """)
 
 

@@ -30,11 +30,7 @@ class TestContract(MailboxContract):
     names = itertools.count()
 
     def make(
-        self,
-        body_type: Any,
-        *,
-        capacity: int | None = None,
-        max_deliveries: int | None = None,
+        self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
     ) -> InMemoryMailbox[Any]:
         return InMemoryMailbox(
             f"box-{next(self.names)}",
@@ -305,8 +301,7 @@ def test_a_removed_name_is_free() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"name": "a b"}, {"capacity": 0}, {"max_deliveries": True}, {"body_type": threading.Lock}],
+    "wrong", [{"name": "a b"}, {"capacity": 0}, {"max_deliveries": True}, {"body_type": threading.Lock}]
 )
 def test_a_mailbox_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     """Names, bounds and types are checked when it is made."""

@@ -47,9 +47,7 @@ def test_without_a_type_bodies_are_plain_data(client: Any) -> None:
 
 def test_beside_by_its_own_name_is_the_same_mailbox_with_a_type(client: Any) -> None:
     """Its bounds go with it; those of other names have none but the size of bodies."""
-    plain: RedisMailbox[Any] = RedisMailbox(
-        "b", client, capacity=1, max_deliveries=1, max_body_bytes=500
-    )
+    plain: RedisMailbox[Any] = RedisMailbox("b", client, capacity=1, max_deliveries=1, max_body_bytes=500)
     request = EvalRequest(Sample("1", "2 + 2", "4"), run_id="r")
     plain.send(request)
     typed = plain.beside("b", EvalRequest)
@@ -249,9 +247,7 @@ def test_waking_nobody_leaves_nothing_behind(client: Any) -> None:
     assert time.monotonic() - started >= 0.1
 
 
-def test_a_client_of_its_own_is_closed_with_the_last_mailbox(
-    server: RedisServer, client: Any
-) -> None:
+def test_a_client_of_its_own_is_closed_with_the_last_mailbox(server: RedisServer, client: Any) -> None:
     """Those beside each other share it; one that was given stays open."""
     before = len(client.client_list())
     first = RedisMailbox("b", url=server.url, body_type=int)
@@ -295,7 +291,7 @@ def test_a_bad_address_is_refused_without_its_password() -> None:
         with pytest.raises(ConfigError) as caught:
             connect(address, int)
         assert "ret" not in str(caught.value).replace("retry", "")
-        assert "To mend it" in str(caught.value)
+        assert "Fix" in str(caught.value)
 
 
 def test_the_address_of_a_cluster(client: Any) -> None:

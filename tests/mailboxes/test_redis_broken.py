@@ -77,9 +77,7 @@ def test_a_broken_record_becomes_a_dead_letter_at_its_first_receipt(
     assert letter.delivery_count == 0
 
 
-def test_an_id_without_a_record_becomes_a_dead_letter(
-    server: RedisServer, box: RedisMailbox[Any]
-) -> None:
+def test_an_id_without_a_record_becomes_a_dead_letter(server: RedisServer, box: RedisMailbox[Any]) -> None:
     """Garbage among the ids that wait is counted, and what is behind it arrives."""
     server.client().rpush(key(box, "ready"), "no such id", b"\xff")
     box.send("behind")
@@ -177,9 +175,7 @@ def test_damage_that_cannot_be_moved_aside_is_an_error_and_nothing_is_lost(
     assert client.get(key(box, "ready")) == b"someone else's"
 
 
-def test_those_who_wait_survive_a_bell_of_the_wrong_type(
-    server: RedisServer, box: RedisMailbox[Any]
-) -> None:
+def test_those_who_wait_survive_a_bell_of_the_wrong_type(server: RedisServer, box: RedisMailbox[Any]) -> None:
     """It carries nothing: the one who waits moves it aside and gets the message in time."""
     box.send("a")
     box.receive(visibility_timeout=0.3)
@@ -216,14 +212,10 @@ garbage = st.one_of(st.binary(max_size=20), st.text(max_size=20).map(str.encode)
 damage = st.one_of(
     st.tuples(st.just("RPUSH"), st.sampled_from(["ready", "bell"]), garbage),
     st.tuples(st.just("HSET"), st.sampled_from(["mail", "leases"]), garbage, garbage),
-    st.tuples(
-        st.just("XADD"), st.just("dead"), st.sampled_from(["*", f"{2**60}-1"]), garbage, garbage
-    ),
+    st.tuples(st.just("XADD"), st.just("dead"), st.sampled_from(["*", f"{2**60}-1"]), garbage, garbage),
     st.tuples(st.just("ZADD"), st.just("later"), st.floats(allow_nan=False), garbage),
     st.tuples(
-        st.just("SET"),
-        st.sampled_from(["ready", "later", "mail", "leases", "bell", "dead", "gone"]),
-        garbage,
+        st.just("SET"), st.sampled_from(["ready", "later", "mail", "leases", "bell", "dead", "gone"]), garbage
     ),
 )
 

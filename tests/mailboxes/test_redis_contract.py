@@ -41,18 +41,10 @@ class TestOnAServer(MailboxContract):
         self.client = server.client()
 
     def make(
-        self,
-        body_type: Any,
-        *,
-        capacity: int | None = None,
-        max_deliveries: int | None = None,
+        self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
     ) -> RedisMailbox[Any]:
         return RedisMailbox(
-            f"box-{next(names)}",
-            self.client,
-            body_type,
-            capacity=capacity,
-            max_deliveries=max_deliveries,
+            f"box-{next(names)}", self.client, body_type, capacity=capacity, max_deliveries=max_deliveries
         )
 
 

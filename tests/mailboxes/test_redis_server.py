@@ -68,9 +68,7 @@ def test_nothing_is_left_when_the_test_process_is_killed() -> None:
     assert not Path(folder).exists()
 
 
-def test_a_server_that_cannot_start_shows_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_start_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason stands in the error, whether it ends at once or never answers."""
     _program(tmp_path, monkeypatch, "echo no such luck; exit 1")
     with pytest.raises(UsageError, match=r"could not be started(.|\n)*no such luck"):
@@ -84,9 +82,7 @@ def test_a_server_that_cannot_start_shows_its_log(
         Impatient().start()
 
 
-def test_a_server_that_cannot_start_again_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_start_again_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restart that fails is not taken for one that went well."""
     with RedisServer() as server:
         _program(tmp_path, monkeypatch, "exit 1")

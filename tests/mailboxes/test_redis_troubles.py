@@ -265,9 +265,7 @@ def test_a_wrong_password_is_told_at_once(server: RedisServer) -> None:
         box.close()
 
 
-def test_a_user_who_may_not_run_scripts_is_told_what_is_needed(
-    server: RedisServer, client: Any
-) -> None:
+def test_a_user_who_may_not_run_scripts_is_told_what_is_needed(server: RedisServer, client: Any) -> None:
     """The error names the commands."""
     client.acl_setuser("poor", enabled=True, passwords=["+poor"], keys=["*"], commands=["+ping"])
     box = connect(f"redis://poor:poor@127.0.0.1:{server.port}/0/b", int)

@@ -11,13 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from proctor.errors import (
-    ConfigError,
-    MailboxClosed,
-    MailboxError,
-    MessageTooLarge,
-    ReceiptExpired,
-)
+from proctor.errors import ConfigError, MailboxClosed, MailboxError, MessageTooLarge, ReceiptExpired
 from proctor.mailboxes.sqs import SQSMailbox
 from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
@@ -94,9 +88,7 @@ def test_a_delay_hides_a_message_and_more_than_900_seconds_are_refused(make: Mak
         box.send("much later", delay_seconds=901)
 
 
-def test_a_lease_that_is_over_is_refused_although_sqs_would_take_the_old_receipt(
-    make: Make,
-) -> None:
+def test_a_lease_that_is_over_is_refused_although_sqs_would_take_the_old_receipt(make: Make) -> None:
     """Ack, nack, extend and reject all say so; the next delivery has another receipt."""
     box = make()
     box.send("a")
@@ -127,9 +119,7 @@ def test_one_of_two_acknowledgements_wins_in_every_race(make: Make) -> None:
         barrier = threading.Barrier(2)
         won: list[int] = []
 
-        def race(
-            call: Callable[[], int], barrier: threading.Barrier = barrier, won: list[int] = won
-        ) -> None:
+        def race(call: Callable[[], int], barrier: threading.Barrier = barrier, won: list[int] = won) -> None:
             barrier.wait(5)
             won.append(call())
 
@@ -246,9 +236,7 @@ def test_a_reason_without_end_is_cut(make: Make) -> None:
     assert letter.reason == "\x00" * 499 + "…"
 
 
-def test_what_is_too_large_to_be_set_aside_whole_loses_its_end_and_says_so(
-    make: Make, client: Any
-) -> None:
+def test_what_is_too_large_to_be_set_aside_whole_loses_its_end_and_says_so(make: Make, client: Any) -> None:
     """A stranger may fill the whole MiB, so that nothing is left for the reason."""
     box = make(int)
     box.approximate_count()
@@ -262,9 +250,7 @@ def test_what_is_too_large_to_be_set_aside_whole_loses_its_end_and_says_so(
     assert set(letter.body) == {"é"}
 
 
-def test_what_cannot_be_read_is_set_aside_and_does_not_block_the_queue(
-    make: Make, client: Any
-) -> None:
+def test_what_cannot_be_read_is_set_aside_and_does_not_block_the_queue(make: Make, client: Any) -> None:
     """Of three messages the good one comes, even where nobody waits; the others lie beside."""
     box = make(int)
     box.approximate_count()
@@ -298,9 +284,7 @@ def test_after_so_many_deliveries_sqs_itself_sets_a_message_aside(make: Make, cl
     assert SQSMailbox(box.name, client, str).dead_letters() == [letter]
 
 
-def test_a_letter_whose_queue_no_longer_counts_tells_what_sqs_tells(
-    make: Make, client: Any
-) -> None:
+def test_a_letter_whose_queue_no_longer_counts_tells_what_sqs_tells(make: Make, client: Any) -> None:
     """Without a redrive policy the number of deliveries is the one SQS counts."""
     box = make(str)
     box.approximate_count()
@@ -395,8 +379,7 @@ def test_waiting_receivers_are_called_off_at_once(make: Make, how: str) -> None:
     box.approximate_count()
     got: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=20)))
-        for _ in range(2)
+        threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=20))) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -437,9 +420,7 @@ def _polls() -> set[threading.Thread]:
     return {one for one in threading.enumerate() if one.name == "proctor-sqs-wait"}
 
 
-def test_a_closed_mailbox_refuses_everything_and_keeps_what_is_in_it(
-    make: Make, client: Any
-) -> None:
+def test_a_closed_mailbox_refuses_everything_and_keeps_what_is_in_it(make: Make, client: Any) -> None:
     """Also what was received from it; closing twice is nothing."""
     box = make(str)
     box.send("a", reply_to="b")

@@ -28,9 +28,7 @@ def test_stopping_ends_those_who_wait_and_every_thread() -> None:
     server = SQSServer().start()
     client = server.client()
     url = client.create_queue(QueueName="letters")["QueueUrl"]
-    waiting = threading.Thread(
-        target=client.receive_message, kwargs={"QueueUrl": url, "WaitTimeSeconds": 20}
-    )
+    waiting = threading.Thread(target=client.receive_message, kwargs={"QueueUrl": url, "WaitTimeSeconds": 20})
     waiting.start()
     time.sleep(0.2)
     began = time.monotonic()
@@ -46,9 +44,7 @@ def test_stopping_ends_those_who_wait_and_every_thread() -> None:
 def test_without_moto_it_says_what_to_install() -> None:
     """In a process where moto cannot be imported."""
     code = (
-        "import sys; sys.modules['moto'] = None\n"
-        "from proctor.testing import SQSServer\n"
-        "SQSServer().start()\n"
+        "import sys; sys.modules['moto'] = None\nfrom proctor.testing import SQSServer\nSQSServer().start()\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False

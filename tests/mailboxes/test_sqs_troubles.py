@@ -104,9 +104,7 @@ WRONG = {"SenderFault": True, "Code": "InvalidMessageContents", "Message": "not 
 STALE = {"SenderFault": True, "Code": "ReceiptHandleIsInvalid", "Message": "no such receipt"}
 
 
-def test_what_sqs_fails_at_within_a_batch_is_sent_again(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_what_sqs_fails_at_within_a_batch_is_sent_again(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """All five are in once, and the ids stand in the order of sending."""
     server.between = _partly("SendMessageBatch", {"1", "3"}, BUSY, times=1)
     ids = box.send_all(range(5))
@@ -124,9 +122,7 @@ def test_what_sqs_says_nothing_about_was_not_sent(server: SQSServer, box: SQSMai
         box.send_all(range(2))
 
 
-def test_what_cannot_be_sent_of_a_batch_is_told_one_by_one(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_what_cannot_be_sent_of_a_batch_is_told_one_by_one(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """What is the sender's fault is not tried again; the error names the messages."""
     server.between = _partly("SendMessageBatch", {"0", "2"}, WRONG, times=9)
     server.calls.clear()
@@ -156,9 +152,7 @@ def test_a_busy_sqs_is_asked_three_times_and_then_it_is_an_error(
     assert box.approximate_count() == 0
 
 
-def test_what_sqs_calls_stale_is_not_counted_as_acknowledged(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_what_sqs_calls_stale_is_not_counted_as_acknowledged(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """SQS has the last word on receipts."""
     box.send_all(range(3))
     messages = box.receive(max_messages=10)
@@ -189,9 +183,7 @@ def test_every_way_sqs_says_stale_is_an_expired_receipt(
         message.extend_visibility(30)
 
 
-def test_an_acknowledgement_that_failed_can_be_made_again(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_an_acknowledgement_that_failed_can_be_made_again(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """The claim is taken back when SQS could not be told."""
     box.send(1)
     [message] = box.receive()
@@ -231,9 +223,7 @@ def test_a_message_that_cannot_be_set_aside_does_not_hold_up_the_good_ones(
         box.receive(visibility_timeout=1, wait_time_seconds=5)
 
 
-def test_one_that_is_set_aside_twice_is_one_dead_letter(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_one_that_is_set_aside_twice_is_one_dead_letter(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """It was put beside, and could not be deleted; the next time it could."""
     sent = box.send(1)
     [message] = box.receive()
@@ -259,9 +249,7 @@ def test_dead_letters_that_cannot_be_given_back_are_shown_all_the_same(
     assert box.beside(box.name, None).dead_letters() == []
 
 
-def test_a_queue_that_was_just_made_may_take_a_moment_to_appear(
-    server: SQSServer, client: Any
-) -> None:
+def test_a_queue_that_was_just_made_may_take_a_moment_to_appear(server: SQSServer, client: Any) -> None:
     """SQS makes it, does not know it for a moment, and then does."""
     server.between = _refusing("GetQueueAttributes", "QueueDoesNotExist", times=2)
     box = SQSMailbox(f"new-{uuid4().hex}", client, int)
@@ -279,9 +267,7 @@ def test_a_queue_that_is_removed_by_others_is_missed(
     assert server.url in caught.value.where
 
 
-def test_throttling_is_told_after_a_few_attempts(
-    server: SQSServer, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_throttling_is_told_after_a_few_attempts(server: SQSServer, surroundings: pytest.MonkeyPatch) -> None:
     """Three calls are made, then it is an error that says what to do."""
     for name, value in NOBODY.items():
         surroundings.setenv(name, value)

@@ -57,8 +57,7 @@ def arithmetic(asked: Asked) -> Said:
 
 
 SAMPLES = [
-    Sample(str(i), f"What is {a} + {b}?", str(a + b))
-    for i, (a, b) in enumerate([(1, 1), (2, 3), (10, 20)])
+    Sample(str(i), f"What is {a} + {b}?", str(a + b)) for i, (a, b) in enumerate([(1, 1), (2, 3), (10, 20)])
 ]
 
 
@@ -97,9 +96,7 @@ def test_the_engine_runs_it_without_a_thread(server: ModelServer) -> None:
     assert not target.blocking
     assert target.spec.kind == "execute"
     assert target.check_options({"budget": {"calls": 1}, "deadline": 5}) == []
-    assert target.check_options({"budgte": 1}) == [
-        "there is no option 'budgte': did you mean 'budget'?"
-    ]
+    assert target.check_options({"budgte": 1}) == ["there is no option 'budgte': did you mean 'budget'?"]
 
 
 def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:
@@ -129,11 +126,7 @@ def test_a_failed_attempt_is_paid_for_too(server: ModelServer) -> None:
     adapter = WIRES["openai"](server)
     adapter = type(adapter)("m", base_url=f"{server.url}/v1", api_key="k", retries=0)
     report = evaluate(
-        QALoop(adapter=adapter, tools=[add]),
-        SAMPLES[:1],
-        exact_match,
-        retries=1,
-        retry_delay=0.01,
+        QALoop(adapter=adapter, tools=[add]), SAMPLES[:1], exact_match, retries=1, retry_delay=0.01
     )
     (trial,) = [each.trial for each in report.results]
     assert (trial.error, trial.attempts) == (None, 2)
@@ -198,9 +191,7 @@ def test_a_kept_answer_is_scored_like_the_first(server: ModelServer, tmp_path: P
 
 
 class Polite(QALoop):
-    template = PromptTemplate[str](
-        "qa", "answer", [MarkdownSection("", "Please answer: $question", key="q")]
-    )
+    template = PromptTemplate[str]("qa", "answer", [MarkdownSection("", "Please answer: $question", key="q")])
 
 
 class Overriding(QALoop):
@@ -292,9 +283,7 @@ class SpecLoop(MainLoop[str, str]):
             key="answer",
             name="qa",
             sections=[
-                MarkdownSection[QAParams](
-                    title="Question", template="Answer concisely: $question", key="q"
-                )
+                MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")
             ],
         )
 

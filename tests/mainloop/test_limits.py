@@ -42,9 +42,7 @@ def step() -> str:
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
-def test_a_model_that_never_answers_is_stopped_after_its_turns(
-    wire: str, server: ModelServer
-) -> None:
+def test_a_model_that_never_answers_is_stopped_after_its_turns(wire: str, server: ModelServer) -> None:
     """Three turns are three questions, and the tools of the last one are not run."""
     steps.clear()
     loop = QALoop(adapter=WIRES[wire](server), tools=[step], max_turns=3)
@@ -63,9 +61,7 @@ def test_a_model_that_never_answers_is_stopped_after_its_turns(
         ({"tokens": 1}, "12 of 1 tokens", 1),
     ],
 )
-def test_a_budget_is_kept_before_each_call(
-    server: ModelServer, budget: Any, spent: str, asked: int
-) -> None:
+def test_a_budget_is_kept_before_each_call(server: ModelServer, budget: Any, spent: str, asked: int) -> None:
     """Of 12 tokens a call: the next call is refused once the budget is used up."""
     loop = QALoop(adapter=WIRES["openai"](server), tools=[step])
     with pytest.raises(LoopStopped, match=f"the budget is spent: {spent}") as told:

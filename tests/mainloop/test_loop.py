@@ -27,27 +27,11 @@ from proctor import (
 )
 from proctor.errors import CallFailed, TargetError, Unreadable
 from proctor.sessions import current as sessions
-from proctor.targets.main_loop.bus import (
-    EventBus,
-    LoopEnded,
-    ModelAnswered,
-    PromptRendered,
-    ToolInvoked,
-)
+from proctor.targets.main_loop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
 from proctor.targets.main_loop.loop import MainLoop, Response
 from proctor.targets.main_loop.tools import tool
 from proctor.testing import ModelServer, Said
-from tests.mainloop.scripted import (
-    QUESTION,
-    WIRES,
-    QALoop,
-    by_rounds,
-    calls,
-    kinds,
-    says,
-    script,
-    told,
-)
+from tests.mainloop.scripted import QUESTION, WIRES, QALoop, by_rounds, calls, kinds, says, script, told
 
 
 @pytest.fixture(params=list(WIRES))
@@ -108,8 +92,7 @@ def test_tools_are_called_until_the_model_answers(wire: str, server: ModelServer
 def test_several_tools_run_side_by_side_and_answer_in_order(wire: str, server: ModelServer) -> None:
     """Two tools that wait for each other both end; the slower one was asked first."""
     server.answer = by_rounds(
-        calls(ToolCall("slow", {}, call_id="c1"), ToolCall("quick", {}, call_id="c2")),
-        says("done"),
+        calls(ToolCall("slow", {}, call_id="c1"), ToolCall("quick", {}, call_id="c2")), says("done")
     )
     met = threading.Event()
 
@@ -123,10 +106,7 @@ def test_several_tools_run_side_by_side_and_answer_in_order(wire: str, server: M
 
     _, session = QALoop(adapter=WIRES[wire](server), tools=[slow, quick]).execute("?")
     assert [call.result for call in session[ToolCall]] == ["slow one", "quick one"]
-    assert [each.content for each in session[Message] if each.role == "tool"] == [
-        "slow one",
-        "quick one",
-    ]
+    assert [each.content for each in session[Message] if each.role == "tool"] == ["slow one", "quick one"]
     assert len(told(server.calls[1])) == 2
 
 
@@ -176,9 +156,7 @@ def test_the_answer_is_read_into_the_type_of_the_loop(wire: str, server: ModelSe
     assert server.calls[0].schema is not None
 
 
-def test_with_tools_the_form_is_told_in_words_with_the_question(
-    wire: str, server: ModelServer
-) -> None:
+def test_with_tools_the_form_is_told_in_words_with_the_question(wire: str, server: ModelServer) -> None:
     """No provider is asked for a schema beside tools; the instructions stay in one place."""
     server.answer = script(
         calls(ToolCall("lookup", {"city": "Rome"}, call_id="c1")),
@@ -193,9 +171,7 @@ def test_with_tools_the_form_is_told_in_words_with_the_question(
     assert kinds(session).count("user") == 1
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
-    wire: str, server: ModelServer
-) -> None:
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more(wire: str, server: ModelServer) -> None:
     """One reminder, in which the model may also call a tool; then it is an error."""
     server.answer = script(
         says("Rome has 4."),
@@ -221,9 +197,7 @@ def test_the_type_of_the_prompt_comes_first() -> None:
 
     class Counting(CityLoop):
         def initialize(self, request: str) -> Any:
-            return Prompt(PromptTemplate[Count]("qa", "n", [QUESTION])).bind(
-                question="?"
-            ), Session()
+            return Prompt(PromptTemplate[Count]("qa", "n", [QUESTION])).bind(question="?"), Session()
 
     output: Any = Counting(adapter=lambda prompt: '{"n": 3}').execute("?")[0].output
     assert output == Count(3)
@@ -260,9 +234,7 @@ def test_settings_reach_the_model(server: ModelServer) -> None:
         assert asked.settings == {"temperature": 0.5, "max_tokens": 99, "seed": 7}
 
 
-def test_a_list_is_told_as_text_and_never_as_a_providers_parts(
-    wire: str, server: ModelServer
-) -> None:
+def test_a_list_is_told_as_text_and_never_as_a_providers_parts(wire: str, server: ModelServer) -> None:
     """A tool's list of dicts with a `type` looks like parts of a message; it is sent as JSON."""
 
     def shelves() -> list[dict[str, str]]:

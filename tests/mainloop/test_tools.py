@@ -72,20 +72,12 @@ def test_arguments_come_in_their_types_and_the_result_as_data() -> None:
     [
         ({"query": "a", "limit": True}, "limit: Expected `int`, got `bool`"),
         ({"query": "a", "limit": "3"}, "limit: Expected `int`, got `str`"),
-        (
-            {"querry": "a"},
-            "there is no parameter 'querry': did you mean 'query'?; query is missing",
-        ),
-        (
-            {"query": 1, "limit": 1.5},
-            "query: Expected `str`, got `int`; limit: Expected `int`, got",
-        ),
+        ({"querry": "a"}, "there is no parameter 'querry': did you mean 'query'?; query is missing"),
+        ({"query": 1, "limit": 1.5}, "query: Expected `str`, got `int`; limit: Expected `int`, got"),
         ({}, "query is missing"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_all_at_once(
-    arguments: dict[str, Any], error: str
-) -> None:
+def test_arguments_that_do_not_fit_are_told_all_at_once(arguments: dict[str, Any], error: str) -> None:
     """The error is for the model to mend: what is wrong, by name; nothing is raised or run."""
     call = answered(search, **arguments)
     assert call.result is None
@@ -121,9 +113,7 @@ def test_rich_types_are_read_as_themselves() -> None:
     assert schema["properties"]["note"]["description"] == "what to say"
     assert set(schema["$defs"]) >= {"Place"}
     inside = {"name": "France", "inside": {"name": "Europe"}}
-    call = answered(
-        made, day="2026-02-03", colour="red", mode="fast", places=[inside], counts={"1": 2}
-    )
+    call = answered(made, day="2026-02-03", colour="red", mode="fast", places=[inside], counts={"1": 2})
     assert call.error is None
     assert call.result == {
         "day": "2026-02-03",
@@ -131,9 +121,7 @@ def test_rich_types_are_read_as_themselves() -> None:
         "counts": {"1": 2.0},
         "labels": ["a"],
     }
-    wrong = answered(
-        made, day="2026-02-03", colour="red", mode="fast", places=[{"name": 1}], counts={}
-    )
+    wrong = answered(made, day="2026-02-03", colour="red", mode="fast", places=[{"name": 1}], counts={})
     assert "places: name: Input should be a valid string" in str(wrong.error)
 
 
@@ -324,9 +312,7 @@ def of_no_schema_either(a: Callable[[], int]) -> None: ...
         (of_no_schema_either, "a model cannot be told what it takes"),
     ],
 )
-def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_made(
-    function: Any, why: str
-) -> None:
+def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_made(function: Any, why: str) -> None:
     """The error names the tool and each parameter that cannot be told."""
     with pytest.raises(TargetError) as caught:
         tool(function)

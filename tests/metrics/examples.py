@@ -22,10 +22,7 @@ def scored(
 def failed(sample_id: str, *, latency_ms: float = 100.0, epoch: int = 0) -> EvalResult:
     """A result whose target gave no output."""
     trial = Trial(
-        Sample(sample_id, "?"),
-        error=Failure("TimeoutError", "too slow"),
-        latency_ms=latency_ms,
-        epoch=epoch,
+        Sample(sample_id, "?"), error=Failure("TimeoutError", "too slow"), latency_ms=latency_ms, epoch=epoch
     )
     return EvalResult(trial)
 

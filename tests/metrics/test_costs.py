@@ -66,12 +66,8 @@ def test_epochs_cluster_time_and_tokens() -> None:
     latency = LatencyMetric().compute(results)["mean"]
     tokens = TokensMetric().compute(results)["mean"]
     clusters = "aabbccddee"
-    assert latency.interval == clustered_mean_interval(
-        [t.latency_ms or 0.0 for t in trials], clusters
-    )
-    assert tokens.interval == clustered_mean_interval(
-        [0, 0, 10, 10, 20, 20, 30, 30, 40, 40], clusters
-    )
+    assert latency.interval == clustered_mean_interval([t.latency_ms or 0.0 for t in trials], clusters)
+    assert tokens.interval == clustered_mean_interval([0, 0, 10, 10, 20, 20, 30, 30, 40, 40], clusters)
     assert (latency.note, tokens.note) == ("clustered", "clustered")
 
 
@@ -85,9 +81,7 @@ def test_clustered_trials_that_told_nothing_have_no_tokens() -> None:
 
 def test_only_some_of_the_clustered_trials_told() -> None:
     """The mean rests on those that told; the others are counted."""
-    trials = [
-        used(name, 10 if name == "a" else None, epoch=e).trial for name in "ab" for e in (0, 1)
-    ]
+    trials = [used(name, 10 if name == "a" else None, epoch=e).trial for name in "ab" for e in (0, 1)]
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
     found = TokensMetric().compute(results)["mean"]
     assert (found.value, found.n, found.skipped, found.interval) == (10.0, 2, 2, None)
@@ -130,9 +124,7 @@ def test_without_models_there_is_no_money() -> None:
     """Nothing was asked, so there are no numbers, not zeros."""
     results = ResultList([used("a", None)])
     assert CostMetric().compute(results)["total"].value is None
-    assert JudgesMetric().compute(results)["tokens"] == MetricValue(
-        None, 0, kind="count", unit="tokens"
-    )
+    assert JudgesMetric().compute(results)["tokens"] == MetricValue(None, 0, kind="count", unit="tokens")
 
 
 def test_free_calls_leave_no_doubt_about_their_cost() -> None:

@@ -94,13 +94,10 @@ def spec(name: str, uses: str = "field", *parts: str) -> EvaluatorSpec:
 def test_a_run_with_fields_has_their_metrics() -> None:
     """Those of a field's score begin with `field.`: a field may be called as a metric is."""
     registry = MetricRegistry.of_run(
-        [spec("tokens", "field", "few"), spec("exact_match", "exact_match")],
-        {"tokens": "usage.total_tokens"},
+        [spec("tokens", "field", "few"), spec("exact_match", "exact_match")], {"tokens": "usage.total_tokens"}
     )
     score = Score(1.0, True, details={"parts": {"few": Score(1.0, True)}})
-    found = registry.compute_all(
-        ResultList([result(1, tokens=score, exact_match=Score(0.0, False))])
-    )
+    found = registry.compute_all(ResultList([result(1, tokens=score, exact_match=Score(0.0, False))]))
     assert found["field.tokens"].value == 2.0
     assert found["field.tokens.few"].value == 1.0
     assert found["field.tokens.pass_rate"].value == 1.0
@@ -113,10 +110,7 @@ def test_without_fields_there_are_none() -> None:
     """Runs as before have the metrics they had."""
     specs = [spec("exact_match", "exact_match")]
     with_none = MetricRegistry.of_run(specs, {}).compute_all(ResultList([]))
-    assert (
-        with_none.keys()
-        == MetricRegistry.standard(["exact_match"]).compute_all(ResultList([])).keys()
-    )
+    assert with_none.keys() == MetricRegistry.standard(["exact_match"]).compute_all(ResultList([])).keys()
 
 
 @pytest.mark.parametrize("name", ["pass_rate", "score", "p50"])

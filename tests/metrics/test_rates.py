@@ -39,9 +39,7 @@ def test_an_evaluator_that_nobody_used_has_no_rate() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_rate_of_nothing_is_none(
-    metric: SuccessRateMetric | PassRateMetric | StrictPassRateMetric,
-) -> None:
+def test_a_rate_of_nothing_is_none(metric: SuccessRateMetric | PassRateMetric | StrictPassRateMetric) -> None:
     """Ruling 1: a metric over nothing is None, never 0."""
     assert metric.compute(ResultList([])) == MetricValue(None, 0, kind="rate")
 

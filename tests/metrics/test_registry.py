@@ -123,8 +123,7 @@ def test_a_metric_reads_scores_of_results() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value"),
-    [(0.25, 0.25), (3, 3.0), (np.float32(0.5), 0.5), (Fraction(1, 4), 0.25), (None, None)],
+    ("given", "value"), [(0.25, 0.25), (3, 3.0), (np.float32(0.5), 0.5), (Fraction(1, 4), 0.25), (None, None)]
 )
 def test_numbers_of_every_kind_are_taken(given: Any, value: float | None) -> None:
     """Floats, integers, other real numbers and None become a value with the number of results."""

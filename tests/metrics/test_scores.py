@@ -44,9 +44,7 @@ def test_no_interval_of_scores_leaves_the_scale(values: list[float]) -> None:
 
 def test_a_mean_over_epochs_is_clustered() -> None:
     """Two epochs of five samples: the clustered interval, named in the note."""
-    results = repeated(
-        {"a": [0.9, 0.8], "b": [0.7, 0.8], "c": [0.5, 0.6], "d": [0.9, 1.0], "e": [0.6, 0.7]}
-    )
+    results = repeated({"a": [0.9, 0.8], "b": [0.7, 0.8], "c": [0.5, 0.6], "d": [0.9, 1.0], "e": [0.6, 0.7]})
     found = MeanScoreMetric("exact").compute(results)
     scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
     assert found.interval == clustered_mean_interval(scores, "aabbccddee")

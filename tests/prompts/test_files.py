@@ -54,9 +54,7 @@ def test_a_prompt_is_read_from_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_line_endings_and_byte_order_marks_do_not_matter(
-    tmp_path: Path, ending: str, mark: str
-) -> None:
+def test_line_endings_and_byte_order_marks_do_not_matter(tmp_path: Path, ending: str, mark: str) -> None:
     """Files from other systems have the same version."""
     path = tmp_path / "judge.md"
     path.write_bytes((mark + WHOLE.replace("\n", ending)).encode())
@@ -75,9 +73,7 @@ def test_without_marks_all_is_said_by_the_user() -> None:
 
 def test_a_mark_at_the_very_end_is_a_mark() -> None:
     """An empty part is a fault, not a comment that is sent."""
-    assert "part-2: a section without title and text" in faults(
-        "---\nkey: a\n---\nHi\n<!-- user -->"
-    )
+    assert "part-2: a section without title and text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
 
 
 @pytest.mark.parametrize(

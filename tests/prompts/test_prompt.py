@@ -60,16 +60,12 @@ def test_the_template_of_the_loop_spec_works_to_the_letter() -> None:
                 title="Evaluation Task",
                 template="Criterion: $criterion\n\nOutput: $output\n\nReference: $expected",
                 key="task",
-            ),
+            )
         ],
     )
-    bound = Prompt(template).bind(
-        JudgeParams(criterion="accuracy", output="It is $4.", expected="{4}")
-    )
+    bound = Prompt(template).bind(JudgeParams(criterion="accuracy", output="It is $4.", expected="{4}"))
     assert bound.output_type is JudgeOutput
-    assert bound.text == (
-        "# Evaluation Task\n\nCriterion: accuracy\n\nOutput: It is $4.\n\nReference: {4}"
-    )
+    assert bound.text == ("# Evaluation Task\n\nCriterion: accuracy\n\nOutput: It is $4.\n\nReference: {4}")
     assert [message.role for message in bound.messages()] == ["user"]
 
 

@@ -73,10 +73,7 @@ def test_the_sections_of_one_type_share_its_fields() -> None:
     """A field may have its place in any section."""
     one = MarkdownSection[DataParams]("", "$question", "one")
     two = MarkdownSection[DataParams]("", "$limit", "two")
-    assert PromptTemplate[Any]("ns", "key", [one, two]).parameters == {
-        "question": str,
-        "limit": int,
-    }
+    assert PromptTemplate[Any]("ns", "key", [one, two]).parameters == {"question": str, "limit": int}
 
 
 def test_one_name_cannot_be_of_two_types() -> None:
@@ -93,9 +90,7 @@ def test_one_name_cannot_be_of_two_types() -> None:
 
 def test_declared_parameters_are_held_to_the_text() -> None:
     """Unknown and unused names are told, conditions among them."""
-    assert faults(
-        section("$question", only_if="hint"), parameters={"quest": str, "limit": int}
-    ) == [
+    assert faults(section("$question", only_if="hint"), parameters={"quest": str, "limit": int}) == [
         "task: $question is not a parameter; did you mean 'quest'?",
         "task: $hint is not a parameter; known: limit, quest",
         "quest: this parameter has no place in the text",
@@ -131,9 +126,7 @@ def test_a_prompt_says_something_and_each_section_has_its_key() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["costs $5", "a $ sign", "$", "${", "${open", "${two words}", "$é"]
-)
+@pytest.mark.parametrize("text", ["costs $5", "a $ sign", "$", "${", "${open", "${two words}", "$é"])
 def test_a_lone_dollar_is_refused(text: str) -> None:
     """With the way to write one."""
     with pytest.raises(ModelError, match="not followed by a parameter's name") as caught:
@@ -148,9 +141,7 @@ def test_a_role_is_system_or_user() -> None:
 
 
 @given(st.text("ab$ \n{}"), st.text("ab$ \n{}"), st.sampled_from(["system", "user"]), st.booleans())
-def test_the_version_changes_when_the_content_does(
-    one: str, other: str, role: Any, titled: bool
-) -> None:
+def test_the_version_changes_when_the_content_does(one: str, other: str, role: Any, titled: bool) -> None:
     """Equal contents have equal versions, different ones do not, whatever the name."""
     first, second = (text.replace("$", "$$") + "." for text in (one, other))
     plain = PromptTemplate[Any]("ns", "key", [section(first)])

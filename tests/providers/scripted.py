@@ -35,9 +35,7 @@ class Scripted:
         self.requests: list[ModelRequest] = []
         self.timeouts: list[float | None] = []
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.requests.append(request)
         self.timeouts.append(timeout)
         if timeout is not None and timeout < self._seconds:

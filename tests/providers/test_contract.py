@@ -80,9 +80,7 @@ class Silent:
     model = ""
     fits_schema = True
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         return ModelResponse()
 
 

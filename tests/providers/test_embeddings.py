@@ -51,9 +51,7 @@ def test_texts_go_in_batches_and_each_once(server: ModelServer) -> None:
     assert (embedder.name, embedder.method) == (f"{server.url}/v1#small", "embeddings")
 
 
-def test_this_machine_is_asked_without_a_proxy(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_this_machine_is_asked_without_a_proxy(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """By number or by name."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     for host in ("127.0.0.1", "localhost"):
@@ -110,9 +108,7 @@ def test_in_the_end_it_gives_up(server: ModelServer) -> None:
         (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "numbers them wrong"),
     ],
 )
-def test_what_will_not_pass_is_not_tried_again(
-    server: ModelServer, fault: Fault, told: str
-) -> None:
+def test_what_will_not_pass_is_not_tried_again(server: ModelServer, fault: Fault, told: str) -> None:
     """One request, and an error that says what came."""
     server.faults += [fault]
     with pytest.raises(CallFailed, match=told) as caught:
@@ -156,9 +152,7 @@ def test_nobody_there_is_told() -> None:
     assert caught.value.retryable
 
 
-def test_the_key_comes_from_the_environment_or_the_caller(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_key_comes_from_the_environment_or_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is sent as a bearer token; OPENAI_BASE_URL names another server."""
     with ModelServer(key=KEY) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
@@ -171,9 +165,7 @@ def test_the_key_comes_from_the_environment_or_the_caller(
         assert len(embed(at(server), "a")) == 1
 
 
-def test_the_key_of_openai_is_for_openai_alone(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_of_openai_is_for_openai_alone(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server does not get to see it."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     embed(at(server), "a")
@@ -209,9 +201,7 @@ def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
         ("http://host/v1#m", {"dimensions": "few"}, "dimensions is a whole number"),
     ],
 )
-def test_what_is_wrong_is_told_when_it_is_connected(
-    address: str, options: dict[str, Any], told: str
-) -> None:
+def test_what_is_wrong_is_told_when_it_is_connected(address: str, options: dict[str, Any], told: str) -> None:
     """Before anything runs, and never with the password."""
     with pytest.raises(ModelError, match=told) as caught:
         connections.embedder(address, **options)

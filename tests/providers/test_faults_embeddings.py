@@ -81,19 +81,14 @@ LASTING = {
     "empty": Fault.changed(lambda answer: answer["data"][0].update(embedding=[])),
     "no index": Fault.changed(lambda answer: answer["data"][0].pop("index")),
     "another length": Fault.changed(lambda answer: answer["data"][2]["embedding"].append(1.0)),
-    "too large to be finite": Fault.changed(
-        lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])
-    ),
+    "too large to be finite": Fault.changed(lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])),
 }
 
 
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
 def test_what_lasts_is_an_error(fault: Fault) -> None:
     """No vectors are made up: too few, too many, none, not numbers, of different lengths."""
-    with (
-        ModelServer(embed=lengths, misbehave=lambda _: fault) as server,
-        pytest.raises(CallFailed) as told,
-    ):
+    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as told:
         embedded(server, timeout=0.3, retries=1)
     assert "embed-x" in str(told.value)
 

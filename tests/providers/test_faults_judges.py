@@ -102,9 +102,7 @@ UNREADABLE: dict[str, Callable[[Asked], str | Said]] = {
 
 @every_wire
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_verdict_that_cannot_be_read_is_none(
-    wire: str, answer: Callable[[Asked], str | Said]
-) -> None:
+def test_a_verdict_that_cannot_be_read_is_none(wire: str, answer: Callable[[Asked], str | Said]) -> None:
     """The judge is asked exactly twice; then it is an error that quotes the answer."""
     with ModelServer(answer) as server:
         score = judged(wire, server)

@@ -138,10 +138,7 @@ def test_a_conversation_with_tools_is_written_as_it_was() -> None:
     written = body(request)
     assert written["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert written["contents"] == [
-        {
-            "role": "user",
-            "parts": [{"text": "Weather?"}, {"text": "Today."}, {"type": "x", "inlineData": 1}],
-        },
+        {"role": "user", "parts": [{"text": "Weather?"}, {"text": "Today."}, {"type": "x", "inlineData": 1}]},
         {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"at": "sky"}}}]},
         {
             "role": "user",
@@ -228,9 +225,7 @@ def test_what_a_model_thought_goes_back_with_its_call() -> None:
 
 def test_tool_calls_are_read() -> None:
     """The reason is then that a tool was called, whatever the provider says."""
-    found = read(
-        candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP")
-    )
+    found = read(candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP"))
     assert found.tool_calls == (ToolCall("look", {"at": 1}),)
     assert found.finish_reason == "tool_calls"
 
@@ -251,8 +246,7 @@ def test_refusals_are_answers(answer: dict[str, Any], told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "reason"),
-    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), (None, None)],
+    ("finished", "reason"), [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), (None, None)]
 )
 def test_why_an_answer_ended_is_told_in_our_words(finished: str | None, reason: str | None) -> None:
     """The common reasons have one name; others keep theirs."""
@@ -318,9 +312,7 @@ def test_a_server_that_the_caller_names_is_another_model_and_never_gets_the_key(
     assert key_of(official, HELLO) != key_of(other, HELLO)
     asyncio.run(other.complete(HELLO, timeout=9.0))
     monkeypatch.setenv("PROCTOR_API_KEY", "sk-for-others")
-    asyncio.run(
-        connect("gemini:gemini-2.5-flash", base_url=server.url).complete(HELLO, timeout=9.0)
-    )
+    asyncio.run(connect("gemini:gemini-2.5-flash", base_url=server.url).complete(HELLO, timeout=9.0))
     monkeypatch.setenv("GEMINI_BASE_URL", server.url)
     gateway = connect("gemini:gemini-2.5-flash")
     assert gateway.identity == server.url

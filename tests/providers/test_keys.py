@@ -79,9 +79,7 @@ def test_two_keys_make_no_two_models() -> None:
     assert identity_of(one) == identity_of(other)
 
 
-@given(
-    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4), st.text(), st.text()
-)
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4), st.text(), st.text())
 def test_what_is_hidden_is_gone(secret: str, before: str, after: str) -> None:
     """Whatever stands around it, the secret is not in what is shown."""
     shown = Key(secret).hide(before + secret + after)

@@ -98,9 +98,7 @@ def test_messages_are_converted() -> None:
     assert [(m.type, m.content) for m in messages] == [
         ("system", "Be brief."), ("human", '{"q":1}'), ("ai", ""), ("tool", "found"),
     ]  # fmt: skip
-    assert [(c["name"], c["args"], c["id"]) for c in messages[2].tool_calls] == [
-        ("search", {"q": "x"}, "c1")
-    ]
+    assert [(c["name"], c["args"], c["id"]) for c in messages[2].tool_calls] == [("search", {"q": "x"}, "c1")]
     assert isinstance(messages[3], ToolMessage)
     assert messages[3].tool_call_id == "c1"
 

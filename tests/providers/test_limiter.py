@@ -287,9 +287,7 @@ class Schedule:
 
     def leave(self, number: int) -> None:
         inside = [
-            call
-            for call in self.calls
-            if call.done() and not call.cancelled() and call not in self.left
+            call for call in self.calls if call.done() and not call.cancelled() and call not in self.left
         ]
         if inside:
             self.left.add(inside[number % len(inside)])
@@ -315,9 +313,7 @@ MOVES += ["too_much", "went_well", "pause"]
     window=st.integers(1, 3),
     moves=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 9)), max_size=60),
 )
-def test_no_schedule_loses_a_place_or_leaves_one_unused(
-    window: int, moves: list[tuple[str, int]]
-) -> None:
+def test_no_schedule_loses_a_place_or_leaves_one_unused(window: int, moves: list[tuple[str, int]]) -> None:
     """Whatever is entered, left, cancelled and refused in whichever order: at the end every place
     is free and nobody waits, and at no time does anybody wait while there is room.
     """

@@ -53,9 +53,7 @@ def test_wrong_options_are_told_together(tmp_path: Path) -> None:
         provider(f"local:{file}", threads=3)
 
 
-def test_without_the_package_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is connected, not at the first question."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"")

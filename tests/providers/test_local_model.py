@@ -84,9 +84,7 @@ def test_it_is_a_target_and_a_judge() -> None:
     ]
     judge = llm_judge(MODEL, "the answer is right")
     # One at a time: what runs beside it changes the last digits, and with them maybe the words.
-    report = evaluate(
-        target, data, judge, history=False, timeout=120, evaluator_timeout=120, concurrency=1
-    )
+    report = evaluate(target, data, judge, history=False, timeout=120, evaluator_timeout=120, concurrency=1)
     assert (report.total, report.errors) == (2, 0)
     for result in report.results:
         (score,) = result.scores.values()
@@ -118,10 +116,7 @@ def test_requests_do_not_share_the_processor_by_default() -> None:
         await aask(model, "Say a.", max_tokens=1, timeout=120)
         assert model._talk is not None
         limiter = model._talk[1]._line.endpoint.limiter
-        calls = [
-            asyncio.create_task(aask(model, f"Say {i}.", max_tokens=1, timeout=120))
-            for i in range(5)
-        ]
+        calls = [asyncio.create_task(aask(model, f"Say {i}.", max_tokens=1, timeout=120)) for i in range(5)]
         most = 0
         while not all(call.done() for call in calls):
             most = max(most, limiter.in_flight)
@@ -219,9 +214,7 @@ def test_no_server_outlives_its_parent(end: str) -> None:
 def test_the_server_process_ends_with_its_input(smollm2: Path) -> None:
     """It prints its address as soon as it listens, and leaves when nothing more can come."""
     command = [sys.executable, "-m", "proctor.models.local", str(smollm2)]
-    told = subprocess.run(
-        [*command, "--context", "256"], input=b"", capture_output=True, timeout=120
-    )
+    told = subprocess.run([*command, "--context", "256"], input=b"", capture_output=True, timeout=120)
     assert told.returncode == 0
     (address,) = told.stdout.decode().splitlines()
     assert address.startswith("http://127.0.0.1:")

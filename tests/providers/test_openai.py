@@ -94,12 +94,7 @@ def test_a_server_of_ones_own_needs_no_key_and_never_gets_openais(
     ask(adapter(server, api_key_env="HOUSE_KEY"))
     ask(adapter(server, api_key="sk-given"))
     sent = [call.headers.get("authorization") for call in server.calls]
-    assert sent == [
-        None,
-        "Bearer sk-for-others",
-        "Bearer sk-of-the-house",
-        "Bearer sk-given",
-    ]
+    assert sent == [None, "Bearer sk-for-others", "Bearer sk-of-the-house", "Bearer sk-given"]
 
 
 def test_the_variable_for_the_base_url_takes_openais_key_along(
@@ -223,9 +218,7 @@ def test_a_conversation_with_tools_is_written_as_it_was() -> None:
         {
             "role": "assistant",
             "content": "And?",
-            "tool_calls": [
-                {"id": "c9", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-            ],
+            "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
         },
         {"role": "tool", "content": "cloudy", "tool_call_id": "c9"},
         {"role": "user", "content": [{"type": "text", "text": "So?"}]},
@@ -244,9 +237,7 @@ def test_a_conversation_with_tools_is_written_as_it_was() -> None:
 def test_settings_are_written_only_where_they_are_set() -> None:
     """What is None is left to the provider; OpenAI's own limit has another name."""
     assert set(body(HELLO)) == {"model", "messages"}
-    request = ModelRequest(
-        HELLO.messages, temperature=0.0, max_tokens=9, seed=4, top_logprobs=5, opinion=3
-    )
+    request = ModelRequest(HELLO.messages, temperature=0.0, max_tokens=9, seed=4, top_logprobs=5, opinion=3)
     settings = {"temperature": 0.0, "seed": 4, "logprobs": True, "top_logprobs": 5}
     own, other = body(request), body(request, official=False)
     assert own == body(HELLO) | settings | {"max_completion_tokens": 9}
@@ -277,9 +268,7 @@ def test_an_answer_is_read_whole(server: ModelServer) -> None:
     assert found.raw["choices"][0]["message"]["content"] == "Paris"
 
 
-def test_a_server_that_does_not_say_which_model_it_was_is_taken_at_its_word(
-    server: ModelServer,
-) -> None:
+def test_a_server_that_does_not_say_which_model_it_was_is_taken_at_its_word(server: ModelServer) -> None:
     """Then the answer is from the model that was asked."""
     server.faults.append(Fault.changed(lambda answer: answer.pop("model")))
     assert ask(adapter(server)).model == "gpt-4o-mini"
@@ -358,10 +347,7 @@ def test_chances_are_read() -> None:
     """Each token with those that might have stood there; what is not told is very unlikely."""
     token = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "B", "logprob": None}]}
     found = read(said({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
-    assert found.logprobs == (
-        TokenChances("A", -0.1, {"B": UNLIKELY}),
-        TokenChances("C", UNLIKELY),
-    )
+    assert found.logprobs == (TokenChances("A", -0.1, {"B": UNLIKELY}), TokenChances("C", UNLIKELY))
     assert read(said({"content": "A"}, logprobs={"content": None})).logprobs == ()
 
 

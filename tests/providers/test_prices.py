@@ -86,9 +86,7 @@ def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
     assert prices_from(table) is table
     assert prices_from(str(own)).find("house") == Price(3, 4)
     assert prices_from({"house": {"input": 5, "output": 6}}).find("house") == Price(5, 6)
-    assert prices_from({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(
-        7, 8
-    )
+    assert prices_from({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(7, 8)
     assert prices_from(None).find("gpt-4o") is not None
     with pytest.raises(ModelError, match="prices cannot be a int"):
         prices_from(3)
@@ -105,8 +103,7 @@ def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")],
+    ("content", "told"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
 )
 def test_what_is_no_table_is_said(tmp_path: Path, content: str, told: str) -> None:
     """A file that is not YAML, or not a mapping, is named with what is wrong."""

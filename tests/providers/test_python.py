@@ -87,10 +87,7 @@ def test_a_function_of_dicts_gets_dicts() -> None:
         return "ok"
 
     complete(FunctionAdapter(annotated), ModelRequest(TALK.messages[:2]))
-    assert heard == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "2 + 2?"},
-    ]
+    assert heard == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
 
 
 def test_an_annotation_that_cannot_be_resolved_is_passed_over() -> None:
@@ -167,8 +164,7 @@ def test_a_response_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
-    [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")],
+    ("said", "words"), [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")]
 )
 def test_anything_else_is_an_error_that_says_what_came(said: Any, words: str) -> None:
     """Never a guess: no text is made of it."""

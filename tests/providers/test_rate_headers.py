@@ -96,9 +96,7 @@ def test_headers_that_say_half_say_nothing() -> None:
     assert said(x_ratelimit_remaining_requests="0").exhausted is None
     assert said(x_ratelimit_reset_requests="9s").exhausted is None
     assert said(x_ratelimit_limit_requests="60").exhausted is None
-    assert (
-        said(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
-    )
+    assert said(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
 
 
 def test_a_server_can_say_whether_to_ask_again() -> None:

@@ -67,9 +67,7 @@ def written(report: EvalReport) -> tuple[str, str]:
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
     """Answers, a failed call and an unreadable verdict: recorded once, replayed twice, no call."""
-    tapes = (
-        [tmp_path / "target.jsonl", tmp_path / "judge.jsonl"] if apart else [tmp_path / "all"] * 2
-    )
+    tapes = [tmp_path / "target.jsonl", tmp_path / "judge.jsonl"] if apart else [tmp_path / "all"] * 2
     with ModelServer(_answer, misbehave=_misbehave) as server:
         live = [f"{server.url}/v1#{name}" for name in ("pupil", "judge")]
         models = [
@@ -79,8 +77,7 @@ def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
         first = written(run(tmp_path / "1.db", *models))
         asked = len(server.calls)
         replays = [
-            {"model": f"replay:{tape}", "of": address}
-            for tape, address in zip(tapes, live, strict=True)
+            {"model": f"replay:{tape}", "of": address} for tape, address in zip(tapes, live, strict=True)
         ]
         again = [written(run(tmp_path / f"{n}.db", *replays)) for n in (2, 3)]
         assert len(server.calls) == asked == 8 + 7 + 1

@@ -87,11 +87,7 @@ def test_bounds_go_only_to_those_who_know_them() -> None:
         {"type": "object"},
         {"type": "object", "properties": {}},
         {"type": "object", "additionalProperties": {"type": "integer"}},
-        {
-            "type": "object",
-            "properties": {"a": {"type": "string"}},
-            "additionalProperties": True,
-        },
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
         {"type": "object", "properties": {"a": {}}},
         {"type": "object", "properties": {"a": True}},
         {"type": "array", "items": {"allOf": [{"type": "string"}]}},

@@ -55,12 +55,7 @@ KINDS = ["openai", "openai async", "anthropic", "anthropic async"]
 
 
 def complete(
-    kind: str,
-    server: ModelServer,
-    request: ModelRequest,
-    *,
-    timeout: float | None = None,
-    **options: Any,
+    kind: str, server: ModelServer, request: ModelRequest, *, timeout: float | None = None, **options: Any
 ) -> ModelResponse:
     """Ask through a client and close it, in one loop."""
 
@@ -172,8 +167,7 @@ def test_a_slow_server_is_given_up_in_time(kind: str, server: ModelServer) -> No
 def test_a_setting_that_the_model_refuses_is_left_out(server: ModelServer) -> None:
     """As with our own adapter: asked again without it, and never with it from then on."""
     objection = (
-        b'{"error": {"message": "no temperature", "code": "unsupported_parameter",'
-        b' "param": "temperature"}}'
+        b'{"error": {"message": "no temperature", "code": "unsupported_parameter", "param": "temperature"}}'
     )
     server.faults.append(Fault.status(400, body=objection))
 
@@ -207,9 +201,7 @@ def test_what_it_cost_is_told_where_the_price_is_known(server: ModelServer) -> N
 
 def test_the_price_of_putting_input_by_is_not_guessed(server: ModelServer) -> None:
     """Anthropic charges more for input that goes into its cache; the table does not know it."""
-    server.faults.append(
-        Fault.changed(lambda answer: answer["usage"].update(cache_creation_input_tokens=5))
-    )
+    server.faults.append(Fault.changed(lambda answer: answer["usage"].update(cache_creation_input_tokens=5)))
     prices = Prices({"some-model": Price(input=1.0, output=2.0)})
     assert complete("anthropic", server, asked(), prices=prices).cost is None
 
@@ -254,9 +246,7 @@ def test_a_client_of_ones_own_is_called_by_name() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(
-    kind: str, server: ModelServer
-) -> None:
+def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(kind: str, server: ModelServer) -> None:
     """Wherever the cut falls in it, no part of it is told."""
     for before in range(LONGEST_MESSAGE - 80, LONGEST_MESSAGE, 16):
         quoted = b'{"error": {"message": "' + b"x" * before + SECRET.encode() + b'"}}'
@@ -266,12 +256,8 @@ def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(
         assert SECRET[:7] not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "named"), [("openai", "response_format"), ("anthropic", "output_config")]
-)
-def test_a_server_without_schemas_is_asked_in_words(
-    kind: str, named: str, server: ModelServer
-) -> None:
+@pytest.mark.parametrize(("kind", "named"), [("openai", "response_format"), ("anthropic", "output_config")])
+def test_a_server_without_schemas_is_asked_in_words(kind: str, named: str, server: ModelServer) -> None:
     """The same call is made again without the schema, and the adapter says so from then on."""
     body = b'{"error": {"message": "' + named.encode() + b' is not supported"}}'
     server.faults.append(Fault.status(400, body=body))

@@ -37,9 +37,7 @@ def server() -> Iterator[ModelServer]:
 
 def made(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
     """An endpoint of its own: nobody else's refusals change its window."""
-    return Endpoint(
-        server.url, Key(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options
-    )
+    return Endpoint(server.url, Key(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
 
 
 def errand(server: ModelServer, path: str = "/v1/chat/completions") -> Errand:
@@ -64,9 +62,7 @@ def ask(
     return asyncio.run(main())
 
 
-def test_an_answer_tells_how_many_requests_it_took_and_how_long_the_last_one(
-    server: ModelServer,
-) -> None:
+def test_an_answer_tells_how_many_requests_it_took_and_how_long_the_last_one(server: ModelServer) -> None:
     """Two failures that pass and then an answer are three requests."""
     server.faults.extend([Fault.status(500), Fault.closed(), Fault.slow(0.05)])
     answer = ask(server, made(server))
@@ -213,9 +209,7 @@ def test_one_request_that_takes_too_long_is_asked_again(server: ModelServer) -> 
 
 
 @pytest.mark.parametrize("body", [b'{"half": ', b"<html>", b"", b'{"text": "\xff"}'])
-def test_an_answer_that_is_cut_off_or_no_json_is_asked_for_again(
-    server: ModelServer, body: bytes
-) -> None:
+def test_an_answer_that_is_cut_off_or_no_json_is_asked_for_again(server: ModelServer, body: bytes) -> None:
     """Something on the way failed; the next answer is whole."""
     server.faults.append(Fault.body(body))
     assert ask(server, made(server)).attempts == 2
@@ -258,9 +252,7 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
         (Fault.body(b"[1]"), "not what it should be: Expected `object`, got `array`"),
     ],
 )
-def test_what_will_not_pass_is_told_after_one_request(
-    server: ModelServer, fault: Fault, told: str
-) -> None:
+def test_what_will_not_pass_is_told_after_one_request(server: ModelServer, fault: Fault, told: str) -> None:
     """Wrong keys, unknown models, empty purses and answers of another shape are not asked again."""
     server.misbehave = lambda asked: fault
     with pytest.raises(CallFailed) as caught:
@@ -277,9 +269,7 @@ def test_what_does_not_pass_in_all_attempts_says_how_many_there_were(server: Mod
     server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
     with pytest.raises(CallFailed) as caught:
         ask(server, made(server))
-    assert str(caught.value) == (
-        "the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)"
-    )
+    assert str(caught.value) == ("the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)")
     assert caught.value.retryable
 
 
@@ -388,9 +378,7 @@ def test_many_calls_use_several_lanes(server: ModelServer) -> None:
     assert asyncio.run(main()) == (3, 0)
 
 
-def test_proxies_are_not_used_for_this_machine(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_are_not_used_for_this_machine(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy in the environment that does not exist stands in nobody's way here."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
@@ -467,11 +455,7 @@ def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
 def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(before: int) -> None:
     """It is taken out before the message is shortened: no part of it is told."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
-    for quoted in (
-        body,
-        b"x" * before + SECRET.encode(),
-        msgspec.json.encode("x" * before + SECRET),
-    ):
+    for quoted in (body, b"x" * before + SECRET.encode(), msgspec.json.encode("x" * before + SECRET)):
         told = complaint_in(quoted, Key(SECRET).hide).message
         assert SECRET[:4] not in told
         assert len(told) <= LONGEST_QUOTE + 1

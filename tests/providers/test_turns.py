@@ -78,12 +78,7 @@ def test_a_judge_that_waits_for_its_turn_does_not_lose_its_time(server: ModelSer
     judge = llm_judge(model, "Is it polite?")
     dataset = [{"id": str(at), "input": "hi"} for at in range(4)]
     report = evaluate(
-        lambda text: text,
-        dataset,
-        judge,
-        history=False,
-        progress=False,
-        evaluator_timeout=4 * SECONDS,
+        lambda text: text, dataset, judge, history=False, progress=False, evaluator_timeout=4 * SECONDS
     )
     reasons = [result.scores["llm_judge"].reason for result in report.results]
     assert not [reason for reason in reasons if "TimeoutError" in reason]

@@ -43,8 +43,7 @@ def _unknowing(wire: str) -> ModelServer:
 
     told = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if told in str(asked.messages) else "no idea",
-        misbehave=misbehave,
+        lambda asked: '{"name": "Paris"}' if told in str(asked.messages) else "no idea", misbehave=misbehave
     )
 
 
@@ -118,10 +117,7 @@ def test_a_server_that_ignores_schemas_is_told_with_the_remedy(wire: str) -> Non
 
 def test_json_that_does_not_fit_says_nothing_of_schemas() -> None:
     """The server did hold its model to JSON; something else is wrong."""
-    with (
-        ModelServer(lambda asked: '{"town": "Paris"}') as server,
-        pytest.raises(Unreadable) as caught,
-    ):
+    with ModelServer(lambda asked: '{"town": "Paris"}') as server, pytest.raises(Unreadable) as caught:
         _asked(adapter_for("openai", server.url))
     assert "fits_schema" not in str(caught.value)
 

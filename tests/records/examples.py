@@ -26,9 +26,7 @@ def scored(sample_id: str, *values: float | None, latency_ms: float = 100.0) -> 
 
 def failed(sample_id: str, *, kind: str = "TimeoutError", latency_ms: float = 100.0) -> EvalResult:
     """A result whose target gave no output."""
-    return EvalResult(
-        Trial(Sample(sample_id, "?"), error=Failure(kind, "too slow"), latency_ms=latency_ms)
-    )
+    return EvalResult(Trial(Sample(sample_id, "?"), error=Failure(kind, "too slow"), latency_ms=latency_ms))
 
 
 def skipped(sample_id: str) -> EvalResult:
@@ -97,11 +95,5 @@ def _result(draw: st.DrawFn, sample: Sample[int, None], name: str, epoch: int) -
         return EvalResult(trial, draw(any_scores), sessions)
     kind = draw(st.sampled_from(["TimeoutError", "KeyError", "OSError"]))
     return EvalResult(
-        Trial(
-            sample,
-            error=Failure(kind, ""),
-            latency_ms=trial.latency_ms,
-            configuration=name,
-            epoch=epoch,
-        )
+        Trial(sample, error=Failure(kind, ""), latency_ms=trial.latency_ms, configuration=name, epoch=epoch)
     )

@@ -36,9 +36,7 @@ def test_a_column_holds_one_evaluators_verdicts() -> None:
     column = MIXED.column("exact")
     assert column == Column(array("d", [1.0, 0.5, 0.0]), bytes([1, 1, 0]), errors=3, skipped=1)
     assert column.passed == 2
-    assert MIXED.column("judge") == Column(
-        array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1
-    )
+    assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1)
 
 
 def test_an_evaluator_that_nobody_asked_said_nothing() -> None:

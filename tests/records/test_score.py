@@ -33,21 +33,7 @@ def test_ruling_1_a_value_is_within_0_and_1_or_refused(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        float("nan"),
-        float("inf"),
-        -0.1,
-        1.1,
-        2,
-        -1,
-        10**400,
-        "0.5",
-        b"1",
-        [0.5],
-        Decimal("0.5"),
-    ],
+    "value", [None, float("nan"), float("inf"), -0.1, 1.1, 2, -1, 10**400, "0.5", b"1", [0.5], Decimal("0.5")]
 )
 def test_ruling_1_what_is_no_such_number_is_refused(value: Any) -> None:
     """Ruling 1: nan, infinity, too small, too great, nothing, or no number at all."""
@@ -83,9 +69,7 @@ def test_a_boolean_is_not_a_value(value: Any) -> None:
         Score(True, 0.3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)]
-)
+@pytest.mark.parametrize("passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)])
 def test_passed_is_a_boolean_or_refused(passed: Any) -> None:
     """`Score(0.5, "no")` would count as passed wherever its truth is tested: it cannot be made."""
     with pytest.raises(ValueError, match=r"passed must be True or False, got .*Score\.skipped"):
@@ -113,12 +97,7 @@ def test_scores_without_a_verdict_keep_their_keys_in_json(status: Any) -> None:
     """A reader of the JSON finds `value` and `passed` in every score, and reads back the same."""
     made = getattr(Score, status)("why")
     written = msgspec.json.encode(made)
-    assert msgspec.json.decode(written) == {
-        "value": None,
-        "passed": None,
-        "reason": "why",
-        "status": status,
-    }
+    assert msgspec.json.decode(written) == {"value": None, "passed": None, "reason": "why", "status": status}
     assert msgspec.json.decode(written, type=Score) == made
 
 
@@ -157,9 +136,7 @@ def by_status(scores: dict[str, Score], status: str) -> list[str]:
 
 
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
-def test_ruling_5_all_must_pass_and_the_value_is_the_mean(
-    scores: dict[str, Score], skipped: Any
-) -> None:
+def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Score], skipped: Any) -> None:
     """In an `and` a failure decides; then an error, then a skip, unless skips are ignored."""
     combined = combine_all(scores, skipped)
     verdicts = [score for score in scores.values() if score.ok]
@@ -181,9 +158,7 @@ def test_ruling_5_all_must_pass_and_the_value_is_the_mean(
 
 
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
-def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(
-    scores: dict[str, Score], skipped: Any
-) -> None:
+def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, Score], skipped: Any) -> None:
     """In an `or` a pass decides; then a skip; an error counts as not passed, and is named."""
     combined = combine_any(scores, skipped)
     verdicts = [score for score in scores.values() if score.ok]

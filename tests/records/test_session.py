@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records import codec
-from proctor.records.session import (
-    CustomEvent,
-    Message,
-    ModelCall,
-    Session,
-    SessionView,
-    ToolCall,
-    Usage,
-)
+from proctor.records.session import CustomEvent, Message, ModelCall, Session, SessionView, ToolCall, Usage
 
 maybe = st.none() | st.integers(0, 1000)
 usages = st.builds(Usage, maybe, maybe, maybe, maybe)
@@ -152,9 +144,7 @@ def test_a_view_offers_no_way_to_change_it() -> None:
     assert isinstance(view.events, tuple)
 
 
-@pytest.mark.parametrize(
-    "event", [Retrieval(3), Page(url="a"), Place(1, 2), Note("x"), {"a": [1]}, "text"]
-)
+@pytest.mark.parametrize("event", [Retrieval(3), Page(url="a"), Place(1, 2), Note("x"), {"a": [1]}, "text"])
 def test_users_objects_are_found_by_type_after_they_were_written_down(event: Any) -> None:
     """An evaluator finds in a stored session what it found in the live one."""
     session = Session()

@@ -38,8 +38,7 @@ def test_a_result_is_the_same_in_text_and_as_data(content: Any, result: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["ERROR: output truncated", {"rows": 11}, '{"rows": 11}', [{"type": "image"}], None, ""],
+    "content", ["ERROR: output truncated", {"rows": 11}, '{"rows": 11}', [{"type": "image"}], None, ""]
 )
 def test_what_the_model_saw_is_shown_where_it_differs_from_the_result(content: Any) -> None:
     """A text beside data, or other data, is no repetition: a judge reads both."""

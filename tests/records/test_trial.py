@@ -14,9 +14,7 @@ from tests.records.examples import any_score, failed, scored, skipped
 
 @given(
     st.dictionaries(
-        st.text(max_size=3),
-        any_score | st.builds(Score, st.floats(0, 1), st.booleans()),
-        max_size=6,
+        st.text(max_size=3), any_score | st.builds(Score, st.floats(0, 1), st.booleans()), max_size=6
     ),
     st.booleans(),
 )
@@ -49,9 +47,7 @@ def test_ruling_1_the_verdict_always_agrees_with_the_score(
         (failed("a"), "error", None),
     ],
 )
-def test_outcomes_worked_out_by_hand(
-    result: EvalResult, outcome: Outcome, value: float | None
-) -> None:
+def test_outcomes_worked_out_by_hand(result: EvalResult, outcome: Outcome, value: float | None) -> None:
     """One word for every way a result can come out."""
     assert result.verdict() == (outcome, value)
 

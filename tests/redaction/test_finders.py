@@ -150,14 +150,7 @@ def test_a_card_with_a_wrong_digit_is_none(number: int, between: str) -> None:
 
 ADVERSARIAL = (
     *("a", "1", "1 ", "1.", "a.", "a@", "a@a.", "1:", "+1 ", "a_", "api_", "password = ", "tel 1"),
-    *(
-        "token-",
-        "eyJhbGciOi.",
-        "a://b:",
-        "GB82 ",
-        "-----BEGIN RSA PRIV" + "ATE KEY-----\n",
-        "ffff:",
-    ),
+    *("token-", "eyJhbGciOi.", "a://b:", "GB82 ", "-----BEGIN RSA PRIV" + "ATE KEY-----\n", "ffff:"),
     *('"', "secret_", "sk-", "Bearer ", "L898902C36UTO"),
     *("cookie: a=", "cookie:", "curl -u a:", "&sig=", '"token": "a', "Authorization: Basic "),
 )

@@ -26,15 +26,7 @@ pieces = st.one_of(
             *("password", "Passwd", "PWD", "passphrase", "passcode", "api_key", "access key"),
             *("secret", "auth token", "credential", "=", ": ", " is ", "\tis\t", '"', "'", "\n"),
             *("Bearer ", "Basic ", "Token ", "eyJhbGciOiJub25lIn0", ".", "://", "@", "user:"),
-            *(
-                "DB_PASS",
-                "pw",
-                "pass",
-                "cookie: a=",
-                "curl -u a:",
-                "?sig=",
-                "Authorization: Basic ",
-            ),
+            *("DB_PASS", "pw", "pass", "cookie: a=", "curl -u a:", "?sig=", "Authorization: Basic "),
             *("YW5uOmh1bnRlcjI", "hunter2", "\\\\", "%3D", "OPENAI_KEY", " --user ann:"),
             *("AKIA", "ghp_", "sk-", "sk_live_", "xoxb-", "SG.", "ya29.", "glpat-", "12345678:A"),
         ]
@@ -91,9 +83,7 @@ def test_ordinary_texts_are_not_looked_at_twice() -> None:
 )
 def test_a_name_says_whether_its_value_is_secret(names: str, secret: bool) -> None:
     """Names of secrets in any manner of writing; not numbers of tokens nor keys of tables."""
-    assert {name: says_secret(name) for name in names.split()} == dict.fromkeys(
-        names.split(), secret
-    )
+    assert {name: says_secret(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
 
 
 def test_options_under_a_secret_name_are_taken_out_whatever_they_are() -> None:
@@ -217,7 +207,7 @@ def test_all_personal_data_is_taken_out(text: str) -> None:
         st.none() | st.integers() | st.lists(pieces, max_size=4).map("".join),
         lambda inner: st.lists(inner) | st.dictionaries(pieces | st.text(max_size=5), inner),
         max_leaves=8,
-    ),
+    )
 )
 def test_where_json_is_passed_over_nothing_would_be_taken_out(value: Any) -> None:
     """The quick look at JSON never misses what the slow one finds, names and escapes included."""

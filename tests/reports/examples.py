@@ -26,13 +26,7 @@ def result(
 ) -> EvalResult:
     """One result on the question every test asks."""
     sample = Sample(sample_id, "What is the capital of France?", "Paris")
-    trial = Trial(
-        sample,
-        None if error else output,
-        error,
-        latency_ms=120.0,
-        configuration=configuration,
-    )
+    trial = Trial(sample, None if error else output, error, latency_ms=120.0, configuration=configuration)
     return EvalResult(trial, dict(scores or {}))
 
 

@@ -9,14 +9,7 @@ import msgspec
 import pytest
 
 from proctor.records.comparison import Comparison, Flip, MetricDelta, RankedPlace, Ranking
-from proctor.reports.comparison import (
-    look_at,
-    markdown,
-    render,
-    render_ranking,
-    show,
-    show_ranking,
-)
+from proctor.reports.comparison import look_at, markdown, render, render_ranking, show, show_ranking
 
 
 def example(**changes: Any) -> Comparison:
@@ -216,10 +209,7 @@ def test_won_samples_are_not_called_the_worst() -> None:
 def test_what_has_no_difference_has_no_unit_either() -> None:
     """A dash, and not "– points"."""
     alone = MetricDelta("pass_rate", 0.5, kind="rate")
-    for text in (
-        render(example(metrics={"pass_rate": alone})),
-        markdown(example(metrics={"p": alone})),
-    ):
+    for text in (render(example(metrics={"pass_rate": alone})), markdown(example(metrics={"p": alone}))):
         assert "– points" not in text
 
 

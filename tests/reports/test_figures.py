@@ -12,13 +12,7 @@ from proctor.reports.format import bounds, count, duration, figure, interval, mi
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [
-        (0.0, "0.0 %"),
-        (0.0001, "<0.1 %"),
-        (0.6833, "68.3 %"),
-        (0.9996, ">99.9 %"),
-        (1.0, "100.0 %"),
-    ],
+    [(0.0, "0.0 %"), (0.0001, "<0.1 %"), (0.6833, "68.3 %"), (0.9996, ">99.9 %"), (1.0, "100.0 %")],
 )
 def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
     """Only all is 100.0 % and only none is 0.0 %."""

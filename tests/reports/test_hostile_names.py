@@ -112,9 +112,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_commands_print(
-    command: str,
-    stored: tuple[Path, EvalReport, EvalReport],
-    capsys: pytest.CaptureFixture[str],
+    command: str, stored: tuple[Path, EvalReport, EvalReport], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On both streams, whatever comes out of the command."""
     path, old, new = stored

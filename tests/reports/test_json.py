@@ -81,11 +81,7 @@ def test_what_is_in_it() -> None:
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=10)
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=5,
 )
@@ -112,12 +108,7 @@ RUNS = st.builds(
 )
 
 
-@given(
-    st.lists(RESULTS, max_size=3),
-    st.none() | RUNS,
-    METRICS,
-    st.dictionaries(TEXT, METRICS, max_size=2),
-)
+@given(st.lists(RESULTS, max_size=3), st.none() | RUNS, METRICS, st.dictionaries(TEXT, METRICS, max_size=2))
 def test_every_report_comes_back_equal(
     results: list[EvalResult],
     run: RunMetadata | None,
@@ -132,10 +123,7 @@ def test_every_report_comes_back_equal(
 def test_nan_never_appears() -> None:
     """An output that is no number is null in the file, which every reader understands."""
     text = JSONReporter().generate(EvalReport([result("a", output=[math.nan, math.inf])]))
-    assert json.loads(text, parse_constant=pytest.fail)["results"][0]["trial"]["output"] == [
-        None,
-        None,
-    ]
+    assert json.loads(text, parse_constant=pytest.fail)["results"][0]["trial"]["output"] == [None, None]
 
 
 @pytest.mark.parametrize(

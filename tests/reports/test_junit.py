@@ -87,9 +87,7 @@ def test_no_text_breaks_it(text: str) -> None:
     suite = parsed(junit(GateResult("R", "b", "fail", text, (check,), notes=(text,), name=text)))
     case = suite.find("testcase")
     assert case is not None
-    allowed = "".join(
-        c if c in "\t\n\r" or " " <= c <= "\ud7ff" or c > "\udfff" else "�" for c in text
-    )
+    allowed = "".join(c if c in "\t\n\r" or " " <= c <= "\ud7ff" or c > "\udfff" else "�" for c in text)
     assert case.get("name") == allowed.replace("\ufffe", "�").replace("\uffff", "�")
 
 

@@ -53,8 +53,7 @@ def test_the_summary_says_how_far_how_well_and_how_long() -> None:
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
     view.outcomes["skipped"] = 3
     assert summary(view) == (
-        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, 1 min 35 s left, "
-        "10 from before"
+        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, 1 min 35 s left, 10 from before"
     )
     assert summary(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
     view.rate, view.done, view.seconds_left = 2.25, 120, 0.0
@@ -79,9 +78,7 @@ def test_what_is_dropped_is_not_said_to_be_finished() -> None:
     view = View()
     view.active = [("a", 1.0)]
     view.stopping = view.dropping = True
-    assert list(notes(view)) == [
-        "stopping: samples in flight are dropped; a resumed run begins them again"
-    ]
+    assert list(notes(view)) == ["stopping: samples in flight are dropped; a resumed run begins them again"]
 
 
 def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

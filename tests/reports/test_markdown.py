@@ -192,9 +192,7 @@ def test_a_run_that_did_not_finish() -> None:
 
 def test_a_run_about_which_little_is_known() -> None:
     """What is unknown is left out: length of a stream, kind of target, planned total."""
-    metadata = run(
-        status="running", total=None, dataset=DatasetInfo("stream"), target=TargetSpec("bot", "")
-    )
+    metadata = run(status="running", total=None, dataset=DatasetInfo("stream"), target=TargetSpec("bot", ""))
     text = MarkdownReporter().generate(EvalReport([result("q1")], metadata))
     assert "- **Result**: No result has a verdict, 1 skipped\n" in text
     assert "- **Status**: running, with 1 result\n" in text
@@ -279,10 +277,7 @@ def report_about(text: str) -> EvalReport:
         EvalResult(Trial(Sample(text, text, text), text), scores),
         EvalResult(Trial(Sample(text, text, text), error=Failure(text, text))),
     ]
-    metrics = {
-        text: MetricValue(0.5, 3, note=text),
-        f"{text}.p50": MetricValue(0.5, 3, kind="quantile"),
-    }
+    metrics = {text: MetricValue(0.5, 3, note=text), f"{text}.p50": MetricValue(0.5, 3, kind="quantile")}
     metadata = run(
         run_id=text,
         name=text,
@@ -305,11 +300,7 @@ def parsed(report: EvalReport) -> list[Token]:
 
 def skeleton(tokens: list[Token]) -> list[str]:
     """The shape of a document. Values of several lines are code blocks in place of text."""
-    return [
-        token.type
-        for token in tokens
-        if token.type not in ("inline", "text", "text_special", "fence")
-    ]
+    return [token.type for token in tokens if token.type not in ("inline", "text", "text_special", "fence")]
 
 
 @settings(max_examples=60, deadline=None)
@@ -345,10 +336,4 @@ def test_every_metric_of_the_example_is_in_one_table() -> None:
     """Percentiles have their own section; tokens that nobody told have no row."""
     rows = [row for row in MarkdownReporter().generate(mixed_report()).split("\n") if "| " in row]
     names = {name for name in METRICS if any(row.startswith(f"| {name} |") for row in rows)}
-    assert set(METRICS) - names == {
-        "exact.p25",
-        "exact.p50",
-        "exact.p75",
-        "exact.p95",
-        "tokens.total",
-    }
+    assert set(METRICS) - names == {"exact.p25", "exact.p50", "exact.p75", "exact.p95", "tokens.total"}

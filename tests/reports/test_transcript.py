@@ -6,15 +6,7 @@ from inline_snapshot import snapshot
 
 from proctor.evaluators.judges.transcript import transcript as judged
 from proctor.records.sample import Sample
-from proctor.records.session import (
-    CustomEvent,
-    Event,
-    Message,
-    ModelCall,
-    Session,
-    ToolCall,
-    Usage,
-)
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.telling import UNANSWERED, UNASKED
 from proctor.records.trial import EvalResult, Trial
 from proctor.reports.transcript import transcript, transcripts

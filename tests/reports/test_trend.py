@@ -148,9 +148,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
     st.sampled_from(["rate", "mean", "number", "count"]),
     st.floats(0, 1e6),
 )
-def test_any_numbers_can_be_drawn(
-    values: dict[str, list[float]], kind: MetricKind, seconds: float
-) -> None:
+def test_any_numbers_can_be_drawn(values: dict[str, list[float]], kind: MetricKind, seconds: float) -> None:
     """Equal ones, negative ones, large ones, one alone, or none; within the picture."""
     trend = a_trend(values, kind=kind, wide=None, step=timedelta(seconds=seconds))
     root = parsed(trend)
@@ -167,10 +165,7 @@ def test_any_numbers_can_be_drawn(
 
 def test_runs_within_a_day_have_times() -> None:
     """Dates alone would all be the same."""
-    texts = [
-        t.text
-        for t in parsed(a_trend({"a": [0.5, 0.6]}, step=timedelta(hours=4))).iter(f"{SVG}text")
-    ]
+    texts = [t.text for t in parsed(a_trend({"a": [0.5, 0.6]}, step=timedelta(hours=4))).iter(f"{SVG}text")]
     assert "2026-01-03 09:00" in texts
     assert "2026-01-03 13:00" in texts
 

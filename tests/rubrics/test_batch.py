@@ -98,9 +98,7 @@ def test_options_reach_the_judge(batch: Project) -> None:
         (("--resume",), "there is no unfinished run"),
     ],
 )
-def test_faults_are_told_before_anything_is_asked(
-    batch: Project, change: tuple[str, ...], what: str
-) -> None:
+def test_faults_are_told_before_anything_is_asked(batch: Project, change: tuple[str, ...], what: str) -> None:
     """Exit 2, no call."""
     told = batch.proctor(*BATCH, "--output-dir", "out", *change)
     assert (told.code, calls()) == (2, Counter())
@@ -116,8 +114,7 @@ def test_a_judge_must_be_named(batch: Project, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
     """And says which there are."""
     lines = [
-        json.dumps({"id": name, "messages": [{"role": "user", "content": name}]})
-        for name in ("one", "two")
+        json.dumps({"id": name, "messages": [{"role": "user", "content": name}]}) for name in ("one", "two")
     ]
     Path("two.jsonl").write_text("\n".join(lines))
     command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "two.jsonl")

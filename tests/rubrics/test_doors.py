@@ -60,9 +60,7 @@ def test_results_that_are_written_over_are_told(batch: Project) -> None:
     assert told.code == 0
     assert f"results of run {first} in out were written over" in told.err
     batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=7")
-    told = batch.proctor(
-        *BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume"
-    )
+    told = batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume")
     assert told.code == 0, told.err
     assert "written over" not in told.err
 
@@ -198,17 +196,12 @@ def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
     [
         (("--output-dir", "judge.py"), "--output-dir: "),
         (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
-        (
-            ("--timeout", "nan", "--llm-max-tokens", "0"),
-            "--llm-max-tokens: expected a whole number",
-        ),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--llm-max-tokens: expected a whole number"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
         (("--llm-temperature", "-1"), "--llm-temperature: expected a number from 0 up, found -1"),
     ],
 )
-def test_options_that_cannot_be_used_are_named(
-    batch: Project, change: tuple[str, ...], what: str
-) -> None:
+def test_options_that_cannot_be_used_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:
     """Each by its own name, all of them at once, before anything is asked."""
     told = batch.proctor(*BATCH, "--output-dir", "out", *change)
     assert (told.code, calls()) == (2, Counter())

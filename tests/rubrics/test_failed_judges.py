@@ -139,9 +139,7 @@ class Slow:
 
     model, fits_schema = "test:slow", False
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         await asyncio.sleep(30)
         raise AssertionError
 

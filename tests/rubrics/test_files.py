@@ -242,9 +242,7 @@ JSON_VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["version", "rubrics", "id", "name", "weight", "scale", "metadata", "x"]
-            ),
+            st.sampled_from(["version", "rubrics", "id", "name", "weight", "scale", "metadata", "x"]),
             inner,
             max_size=5,
         )

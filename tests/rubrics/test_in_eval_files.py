@@ -97,9 +97,7 @@ def test_a_function_as_judge_that_is_another_is_named(batch: Project) -> None:
 def test_a_name_is_not_for_a_whole_set(batch: Project) -> None:
     """Each rubric has its own, and it is told so."""
     named = {"uses": "rubric", "name": "quality", "adapter": "judge:four", "rubrics": "starter"}
-    with pytest.raises(
-        EvaluatorError, match="'quality' cannot be the name of 6 evaluators"
-    ) as told:
+    with pytest.raises(EvaluatorError, match="'quality' cannot be the name of 6 evaluators") as told:
         Registry.standard().build_all([named])
     assert "leave `name` out" in str(told.value)
     one = {**named, "rubric": "safety"}

@@ -29,13 +29,9 @@ PLACES: dict[str, Callable[[str], Any]] = {
     "argument": lambda attack: ToolCall("write", {"text": attack}, result="ok"),
     "tool": lambda attack: ToolCall(attack, {}, result="ok"),
     "speaker": lambda attack: Message("user", "Hello", name=attack),
-    "stranger": lambda attack: CustomEvent(
-        "message", {"role": attack, "content": attack or "Hello"}
-    ),
+    "stranger": lambda attack: CustomEvent("message", {"role": attack, "content": attack or "Hello"}),
     "orphan": lambda attack: CustomEvent(UNASKED, {"of": attack, "content": attack}),
-    "unanswered": lambda attack: CustomEvent(
-        UNANSWERED, {"tool_name": attack, "arguments": {"a": attack}}
-    ),
+    "unanswered": lambda attack: CustomEvent(UNANSWERED, {"tool_name": attack, "arguments": {"a": attack}}),
 }
 
 
@@ -86,9 +82,7 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     structured = echo in IN_JSON
     judge = Scripted((IN_JSON if structured else LINES)[echo], schema=structured)
     moved = {
-        name: score
-        for name, score in all_scored(judge, place).items()
-        if score.details.get("score") != 2
+        name: score for name, score in all_scored(judge, place).items() if score.details.get("score") != 2
     }
     assert moved == {}
     assert len(judge.asked) == len(ATTACKS)

@@ -41,9 +41,7 @@ class Teacher:
         self.knows, self.proposes = knows, proposes
         self.asked: list[str] = []
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         text = "\n".join(str(message.content) for message in request.messages)
         self.asked.append(text)
         if "<<<BETTER" in text:
@@ -125,9 +123,7 @@ def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
 
 def test_sessions_of_one_cluster_stay_together() -> None:
     """Else the check would see what was learned from."""
-    sessions = [
-        Known(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)
-    ]
+    sessions = [Known(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)]
     learn, check = split(sessions, 0.3, seed=1)
     assert not {one.sample.cluster for one in learn} & {one.sample.cluster for one in check}
     assert len(check) == 12
@@ -300,9 +296,7 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     write_logs(tmp_path, 60)
     assert outcome([*COMMAND, "--budget", "calls=8"]) != 0
     said = capsys.readouterr().err
-    assert (
-        "the budget is spent: 3 of 3 calls, which is what the proposals (5 calls) had left" in said
-    )
+    assert "the budget is spent: 3 of 3 calls, which is what the proposals (5 calls) had left" in said
     assert "raise the budget and add --resume to the same command" in said
     assert outcome(COMMAND) == 2
     assert "--output rubrics.json: it is there already" in capsys.readouterr().err
@@ -321,8 +315,7 @@ def test_rubrics_go_on_only_with_the_sessions_and_the_scale_they_were_learned_fr
     first = learned(known(100), Teacher())
     assert learned(known(100), Teacher(), proposed=first.rubrics).total == first.total
     others = [
-        Known(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score)
-        for one in known(100)
+        Known(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score) for one in known(100)
     ]
     with pytest.raises(ConfigError, match="were not learned like this"):
         learned(others, Teacher(), proposed=first.rubrics)
@@ -342,9 +335,7 @@ def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
     """Repeats of twelve tasks are no sixty sessions; the note tells of how many there are."""
     made = [
         Known(
-            msgspec.structs.replace(
-                one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}
-            ),
+            msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}),
             one.score,
         )
         for n, one in enumerate(known(60))

@@ -98,12 +98,7 @@ def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
                     "reasoning": "reason 2",
                 },
             ],
-            "summary": {
-                "total_score": 4.5,
-                "max_score": 5.0,
-                "percentage": 90.0,
-                "rubrics_evaluated": 2,
-            },
+            "summary": {"total_score": 4.5, "max_score": 5.0, "percentage": 90.0, "rubrics_evaluated": 2},
         },
         indent=2,
     )
@@ -162,9 +157,7 @@ def test_sessions_that_were_skipped_did_not_fail() -> None:
     nothing = Score.skipped("it is empty")
     parts = result("p", 4, FAILED)
     found = batch_summary(
-        report(
-            result("a", 4, 4), result("s", nothing, nothing), result("f", nothing, FAILED), parts
-        )
+        report(result("a", 4, 4), result("s", nothing, nothing), result("f", nothing, FAILED), parts)
     )
     counted = found["batch_summary"]["score_distribution"]
     assert (counted["4"], counted["skipped"], counted["evaluation_failed"]) == (2, 1, 1)

@@ -89,8 +89,7 @@ def test_the_scale_is_the_rubrics_else_the_sets_else_the_options() -> None:
     own = Rubric("a", "A", "…", "…", scale=(0, 3))
     assert judged(scores(3), of=own, scale=(0, 10)).value == 1.0
     (of_set,) = rubric_evaluators(
-        scores(100),
-        {"version": "1", "scale": [0, 100], "rubrics": [{**_data(TONE)}]},
+        scores(100), {"version": "1", "scale": [0, 100], "rubrics": [{**_data(TONE)}]}
     )
     assert of_set("x", None, CHAT).value == 1.0
 
@@ -109,9 +108,7 @@ class Slow:
         self.seconds = seconds
         self.now = self.most = 0
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.now += 1
         self.most = max(self.most, self.now)
         try:

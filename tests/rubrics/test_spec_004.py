@@ -56,12 +56,7 @@ SHAPE = {
             "reasoning": "clear and efficient.",
         },
     ],
-    "summary": {
-        "total_score": 4.5,
-        "max_score": 5.0,
-        "percentage": 90.0,
-        "rubrics_evaluated": 2,
-    },
+    "summary": {"total_score": 4.5, "max_score": 5.0, "percentage": 90.0, "rubrics_evaluated": 2},
 }
 
 

@@ -64,9 +64,7 @@ def test_what_is_put_in_is_not_looked_at_again() -> None:
 
 
 @pytest.mark.parametrize("around", ["{}", "Session: {} So?", "  {}.", "\n{}\n", "{}\t", "| {} |"])
-def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(
-    around: str, tmp_path: Path
-) -> None:
+def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(around: str, tmp_path: Path) -> None:
     """The words on the fence say how it looks, and in the middle of a line it would not."""
     path = tmp_path / "mine.txt"
     others = " ".join(f"{{{name}}}" for name in NEEDED if name != "chat_session")

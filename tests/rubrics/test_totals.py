@@ -54,9 +54,7 @@ def scored(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def run(project: Project, folder: str, *more: str) -> None:
     command = ("sessions", "evaluate-batch", "--rubrics", "mine.json", "--sessions-dir", folder)
-    told = project.proctor(
-        *command, "--judge", "reading:read", "--output-dir", f"o-{folder}", *more
-    )
+    told = project.proctor(*command, "--judge", "reading:read", "--output-dir", f"o-{folder}", *more)
     assert told.code == 0, told.err
 
 
@@ -86,10 +84,7 @@ def test_runs_are_put_in_order_of_their_totals(scored: Project) -> None:
     told = scored.proctor("rank", "total_score", "old", "new", "--json")
     assert told.code == 0, told.err
     places = json.loads(told.out)["ranking"]["places"]
-    assert [(one["configuration"], one["value"]) for one in places] == [
-        ("new", 3.75),
-        ("old", 3.25),
-    ]
+    assert [(one["configuration"], one["value"]) for one in places] == [("new", 3.75), ("old", 3.25)]
 
 
 def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> None:

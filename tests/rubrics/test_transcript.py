@@ -111,9 +111,7 @@ def test_who_speaks_in_a_role_of_their_own_is_heard() -> None:
 def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
     """By the name of who asked for it; the agent's own calls bear no mark, with the same id too."""
     call = ToolCall("search", {}, result="two", call_id="1")
-    aside = Message(
-        "assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),)
-    )
+    aside = Message("assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),))
     own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
     assert transcript([aside, call, own, call]) == (
         "[1] tool search({}), called by sub-agent a1, returned:\n    two\n"
@@ -131,9 +129,7 @@ def test_long_contents_are_cut_in_the_middle_with_a_mark() -> None:
     """Beginning and end stay; the session itself is not touched."""
     session = Session([Message("user", "a" * 300 + "b" * 300)])
     shown = transcript(session, longest_content=100, longest_session=2_000)
-    assert shown == (
-        f"[1] user:\n    {'a' * 50}\n    [… 500 characters left out …]\n    {'b' * 50}"
-    )
+    assert shown == (f"[1] user:\n    {'a' * 50}\n    [… 500 characters left out …]\n    {'b' * 50}")
     assert len(session[Message][0].content) == 600
 
 
@@ -185,9 +181,7 @@ def test_cutting_keeps_what_fits() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["user", "assistant", "call"]), st.text(max_size=400)), max_size=8
-    ),
+    st.lists(st.tuples(st.sampled_from(["user", "assistant", "call"]), st.text(max_size=400)), max_size=8),
     st.integers(10, 200),
 )
 def test_nothing_that_is_said_passes_for_a_turn(said: list[tuple[str, str]], most: int) -> None:

@@ -18,10 +18,7 @@ from proctor import Message, ModelRequest, ModelResponse, Rubric, Session, Sessi
 from proctor.cli.main import outcome
 
 EFFICIENCY = Rubric(
-    "rubric_001",
-    "Task Completion Efficiency",
-    "Is the task completed in few turns?",
-    "1: no 5: yes",
+    "rubric_001", "Task Completion Efficiency", "Is the task completed in few turns?", "1: no 5: yes"
 )
 CLARITY = Rubric("rubric_002", "Clear Communication", "Are instructions clear?", "1: no 5: yes")
 CHAT = Session([Message("user", "Count the files."), Message("assistant", "Two files.")])
@@ -174,9 +171,7 @@ class Crowd:
         self._expected, self._together = expected, asyncio.Event()
         self.in_flight = self.most = 0
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """The score 3, once enough requests are in flight."""
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)

@@ -29,9 +29,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 IDENTIFIER = re.compile(r"00[0-4]\.[A-Z][A-Z_]*\.\d+")
 
 
-def clause(
-    identifier: str, heading: str, *, ruling: str = "", unmet: str = ""
-) -> Callable[[Test], Test]:
+def clause(identifier: str, heading: str, *, ruling: str = "", unmet: str = "") -> Callable[[Test], Test]:
     """Mark a test as the proof of one clause."""
     if not IDENTIFIER.fullmatch(identifier):
         raise ValueError(f"{identifier!r} is not a clause. Fix: write SPEC.TOPIC.NUMBER")

@@ -65,8 +65,7 @@ class Project:
         )
         self.write(
             "data.jsonl",
-            '{"id": "1", "input": "a", "expected": "A"}\n'
-            '{"id": "2", "input": "b", "expected": "x"}\n',
+            '{"id": "1", "input": "a", "expected": "A"}\n{"id": "2", "input": "b", "expected": "x"}\n',
         )
 
     def write(self, name: str, text: str) -> None:

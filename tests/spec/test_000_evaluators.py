@@ -67,19 +67,13 @@ def test_partials_and_callable_objects_are_evaluators() -> None:
 @clause("000.EXACT_MATCH.1", "exact_match")
 def test_equal_outputs_pass_with_value_1() -> None:
     """`exact_match` gives 1.0 and passes if output and expected are equal."""
-    assert (exact_match("hello", "hello").value, exact_match("hello", "hello").passed) == (
-        1.0,
-        True,
-    )
+    assert (exact_match("hello", "hello").value, exact_match("hello", "hello").passed) == (1.0, True)
 
 
 @clause("000.EXACT_MATCH.2", "exact_match")
 def test_different_outputs_fail_with_value_0() -> None:
     """`exact_match` gives 0.0 and fails if they differ."""
-    assert (exact_match("hello", "world").value, exact_match("hello", "world").passed) == (
-        0.0,
-        False,
-    )
+    assert (exact_match("hello", "world").value, exact_match("hello", "world").passed) == (0.0, False)
 
 
 @clause("000.EXACT_MATCH.3", "exact_match", ruling="exact_match: equality, also for lists")

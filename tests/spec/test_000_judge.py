@@ -85,15 +85,11 @@ def test_a_template_is_bound_to_typed_parameters() -> None:
         name="llm_judge",
         sections=[
             MarkdownSection[JudgeParams](
-                title="Evaluation Task",
-                template="Rate $output by $criterion: $expected",
-                key="task",
+                title="Evaluation Task", template="Rate $output by $criterion: $expected", key="task"
             )
         ],
     )
-    bound = Prompt(template).bind(
-        JudgeParams(criterion="clarity", output="It is so.", expected="So")
-    )
+    bound = Prompt(template).bind(JudgeParams(criterion="clarity", output="It is so.", expected="So"))
     assert "Rate It is so. by clarity: So" in bound.text
 
 

@@ -56,9 +56,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     if request.param == "memory":
         return lambda body_type=None, **how: InMemoryMailbox(f"box-{next(names)}", body_type, **how)
     client = request.getfixturevalue("server").client()
-    return lambda body_type=None, **how: RedisMailbox(
-        f"box-{next(names)}", client, body_type, **how
-    )
+    return lambda body_type=None, **how: RedisMailbox(f"box-{next(names)}", client, body_type, **how)
 
 
 def receive_one(box: Any, **how: Any) -> Any:
@@ -132,9 +130,7 @@ def test_a_long_poll_returns_as_soon_as_something_is_there(make: Make) -> None:
     """A receiver that waits gets a message that is sent meanwhile, long before its wait is over."""
     box = make()
     found: list[Any] = []
-    waiting = threading.Thread(
-        target=lambda: found.extend(box.receive(wait_time_seconds=600)), daemon=True
-    )
+    waiting = threading.Thread(target=lambda: found.extend(box.receive(wait_time_seconds=600)), daemon=True)
     waiting.start()
     box.send("now")
     waiting.join(PATIENCE)
@@ -499,9 +495,7 @@ def test_each_sample_is_processed_by_one_of_several_workers(make: Make) -> None:
     data = [{"id": str(number), "input": str(number)} for number in range(60)]
     submission = submit_dataset(data, requests)
     loops = [loop_over(requests, results, lambda text: calls.append(text)) for _ in range(3)]
-    threads = [
-        threading.Thread(target=lambda one=loop: one.run(until_empty=True)) for loop in loops
-    ]
+    threads = [threading.Thread(target=lambda one=loop: one.run(until_empty=True)) for loop in loops]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -522,9 +516,7 @@ def test_a_run_that_loses_a_trial_to_a_dead_letter_names_it(make: Make, tmp_path
 
     worker = threading.Thread(target=reject_one, daemon=True)
     worker.start()
-    report = evaluate(
-        str.upper, three(), exact_match, workers=requests, history=history, progress=False
-    )
+    report = evaluate(str.upper, three(), exact_match, workers=requests, history=history, progress=False)
     worker.join(PATIENCE)
     assert (report.total, report.errors) == (3, 1)
     [lost] = [result.sample_id for result in report.results if not result.success]
@@ -533,9 +525,7 @@ def test_a_run_that_loses_a_trial_to_a_dead_letter_names_it(make: Make, tmp_path
 
 
 @clause("000.MAILBOX.36", "EvalLoop", ruling="Evaluating and delivering are separate steps")
-def test_an_expired_receipt_is_dropped_in_silence(
-    make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_expired_receipt_is_dropped_in_silence(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """A worker that has lost its request meanwhile sends its success without a complaint."""
     requests, results = make(EvalRequest), make(EvalResult)
 

@@ -172,9 +172,7 @@ def test_a_whole_number_is_a_float(write: Callable[[str], Path]) -> None:
     ],
     ids=["optional", "union", "list", "mapping"],
 )
-def test_composed_types_are_read(
-    write: Callable[[str], Path], kind: Any, body: str, value: Any
-) -> None:
+def test_composed_types_are_read(write: Callable[[str], Path], kind: Any, body: str, value: Any) -> None:
     """Optional types, unions, lists and mappings are read into what they declare."""
     (sample,) = Dataset.load(write(f'{{"id": "1", "input": {body}, "expected": "x"}}'), kind, str)
     assert sample.input == value

@@ -46,10 +46,7 @@ def a_session(*events: Any) -> Session:
 
 
 SEARCHED = a_session(
-    ToolCall("search", {"query": "France"}, result="Paris"),
-    Step(1),
-    Step(2),
-    ModelCall("m", Usage(40, 2)),
+    ToolCall("search", {"query": "France"}, result="Paris"), Step(1), Step(2), ModelCall("m", Usage(40, 2))
 )
 
 
@@ -224,11 +221,7 @@ def test_a_list_of_messages_in_the_output_becomes_the_session() -> None:
             ]
         }
 
-    evaluators = {
-        "called": tool_called("search"),
-        "not": tool_not_called("search"),
-        "eq": exact_match,
-    }
+    evaluators = {"called": tool_called("search"), "not": tool_not_called("search"), "eq": exact_match}
     report = evaluate(agent, [SAMPLE], evaluators, history=False)
     scores = report.results[0].scores
     assert {name: found.passed for name, found in scores.items()} == {

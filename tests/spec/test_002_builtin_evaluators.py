@@ -50,11 +50,7 @@ def test_there_are_22_evaluators_in_seven_categories() -> None:
 # -- quality -----------------------------------------------------------------------------------
 
 # Unit vectors: their cosines with the first one are 0.81 and 0.79.
-VECTORS = {
-    "then": (1.0, 0.0),
-    "near": (0.81, math.sqrt(1 - 0.81**2)),
-    "far": (0.79, math.sqrt(1 - 0.79**2)),
-}
+VECTORS = {"then": (1.0, 0.0), "near": (0.81, math.sqrt(1 - 0.81**2)), "far": (0.79, math.sqrt(1 - 0.79**2))}
 
 
 @clause("002.BUILTIN.2", "Evaluator Type System")
@@ -217,9 +213,7 @@ def test_effect_size_wants_half_a_standard_deviation() -> None:
     """`effect_size` (statistical) passes from `cohen_d` 0.5 up: 3 standard deviations pass."""
     is_listed("effect_size", "statistical", cohen_d=0.5)
     # Means 5 and 2 with a pooled standard deviation of 1; then equal means.
-    found = verdicts(
-        "effect_size", "accuracy", series([4, 5, 6], [1, 2, 3]), series([1, 3], [3, 1])
-    )
+    found = verdicts("effect_size", "accuracy", series([4, 5, 6], [1, 2, 3]), series([1, 3], [3, 1]))
     assert found == [True, False]
 
 
@@ -278,7 +272,5 @@ def test_rubric_evaluation_grades_by_a_rubric() -> None:
     is_listed("rubric_evaluation", "llm")
     rubric = {"clear": {"description": "It is clear.", "weight": 3}, "short": "It is short."}
     # Scores 5 and 1 of 5 are 1.0 and 0.0; with weights 3 and 1 that is 0.75.
-    found = score(
-        "rubric_evaluation", "output", {}, adapter=scores(5, 1), rubric=rubric, one_call=False
-    )
+    found = score("rubric_evaluation", "output", {}, adapter=scores(5, 1), rubric=rubric, one_call=False)
     assert found.value == 0.75

@@ -19,9 +19,7 @@ def skips(output: Any) -> Score:
 @clause("002.MULTI.1", "Multi-Evaluator Field System")
 def test_a_field_takes_evaluators_of_several_types() -> None:
     """A semantic, a performance and a structural evaluator judge one field together."""
-    field = combined(
-        "semantic_similarity", "latency", "json_validity", span={**SPAN, "expected": GOOD}
-    )
+    field = combined("semantic_similarity", "latency", "json_validity", span={**SPAN, "expected": GOOD})
     assert list(field.evaluators) == ["semantic_similarity", "latency", "json_validity"]
     assert field.evaluators["semantic_similarity"].passed is True
     assert field.evaluators["json_validity"].passed is False
@@ -67,9 +65,7 @@ def test_without_a_combination_all_must_pass() -> None:
     assert checks.evaluate(SPAN).field_results["output"].score.passed is False
 
 
-@clause(
-    "002.MULTI.8", "Multi-Evaluator Field System", ruling="order for people, concurrency for time"
-)
+@clause("002.MULTI.8", "Multi-Evaluator Field System", ruling="order for people, concurrency for time")
 def test_evaluators_report_in_the_order_of_their_definition() -> None:
     """Events and results come in the order of definition, whichever evaluator is done first."""
     ended: list[str | None] = []
@@ -263,9 +259,7 @@ def test_a_combination_function_returns_a_mapping() -> None:
 
 
 @clause("002.LAMBDA.4", "Lambda Combination Logic", ruling="a combination's result is validated")
-@pytest.mark.parametrize(
-    "wrong", [{"passed": True, "score": 7}, {"pased": True}, "yes", {"score": "x"}]
-)
+@pytest.mark.parametrize("wrong", [{"passed": True, "score": 7}, {"pased": True}, "yes", {"score": "x"}])
 def test_what_a_combination_function_returns_is_validated(wrong: Any) -> None:
     """A score out of range, an unknown key or another type is an error of the field."""
     score = combined(passes, how=lambda results: wrong).score
@@ -280,11 +274,7 @@ def required_with_bonus(results: Any) -> dict[str, Any]:
     return {
         "passed": required,
         "score": min(average + bonus, 1.0),
-        "details": {
-            "required_passed": required,
-            "bonus_applied": bonus > 0,
-            "individual_results": results,
-        },
+        "details": {"required_passed": required, "bonus_applied": bonus > 0, "individual_results": results},
         "message": f"Combined evaluation: {'PASS' if required else 'FAIL'}",
     }
 

@@ -85,9 +85,7 @@ def test_a_comparison_has_percentages() -> None:
     assert three().compare("low_temp", "high_temp").deltas["tokens"]["percentage"] == -14.0
 
 
-@clause(
-    "002.COMPARE.3", "Cross-Configuration Comparison", ruling="baselines: no percentage of zero"
-)
+@clause("002.COMPARE.3", "Cross-Configuration Comparison", ruling="baselines: no percentage of zero")
 def test_there_is_no_percentage_of_zero() -> None:
     """The percentage is None where b is 0."""
     deltas = recorded(a=5, b=0).compare("a", "b").deltas
@@ -160,33 +158,24 @@ def test_a_ranking_names_the_best_and_the_worst() -> None:
 def test_comparisons_and_rankings_are_plain_data_for_plots() -> None:
     """The rows of a comparison, a ranking and a report are lists of mappings that JSON holds."""
     report = three()
-    tables = [
-        report.compare("low_temp", "high_temp").rows(),
-        report.rank_by("tokens").data,
-        report.rows(),
-    ]
+    tables = [report.compare("low_temp", "high_temp").rows(), report.rank_by("tokens").data, report.rows()]
     assert json.loads(json.dumps(tables)) == tables
     assert [row["tokens"] for row in report.rows()] == [430, 470, 500]
 
 
-@clause(
-    "002.COMPARE.12", "Cross-Configuration Comparison", ruling="cross-run comparison is separate"
-)
+@clause("002.COMPARE.12", "Cross-Configuration Comparison", ruling="cross-run comparison is separate")
 def test_a_comparison_stays_within_its_run() -> None:
     """A configuration that the run does not have cannot be compared."""
     with pytest.raises(ConfigError, match="no configuration 'other' in this run"):
         three().compare("low_temp", "other")
 
 
-@clause(
-    "002.COMPARE.13", "Cross-Configuration Comparison", ruling="rank: ties by name, missing last"
-)
+@clause("002.COMPARE.13", "Cross-Configuration Comparison", ruling="rank: ties by name, missing last")
 def test_ties_go_by_name_and_missing_values_come_last() -> None:
     """Equal values are ordered by name in either order, and null comes after all numbers."""
     report = recorded(d=1, c=None, b=2, a=2)
     ranked = [
-        [place.configuration for place in report.rank_by("tokens", order).places]
-        for order in ("asc", "desc")
+        [place.configuration for place in report.rank_by("tokens", order).places] for order in ("asc", "desc")
     ]
     assert ranked == [["d", "a", "b", "c"], ["a", "b", "d", "c"]]
 

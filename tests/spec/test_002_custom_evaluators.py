@@ -191,11 +191,7 @@ def test_the_token_efficiency_example_runs() -> None:
     assert (score.passed, score.value) == (False, 0.75)
 
 
-@clause(
-    "002.CUSTOM.14",
-    "Example: Token Efficiency Evaluator Using Delta",
-    ruling="no evidence, no verdict",
-)
+@clause("002.CUSTOM.14", "Example: Token Efficiency Evaluator Using Delta", ruling="no evidence, no verdict")
 def test_without_a_baseline_the_token_efficiency_example_gives_no_verdict() -> None:
     """Where there is no baseline the comparison is skipped; it neither passes nor fails."""
     checks = define().register_evaluator(TokenEfficiency).evaluate_field("usage.total_tokens")
@@ -206,8 +202,7 @@ def test_without_a_baseline_the_token_efficiency_example_gives_no_verdict() -> N
 
 @clause("002.CUSTOM.15", "Example: Cross-Field Context-Aware Evaluator")
 @pytest.mark.parametrize(
-    ("model", "tokens", "value"),
-    [("gpt-4o", 10, 0.85), ("gpt-3.5-turbo", 10, 0.935), ("gpt-4o", 2000, 0.75)],
+    ("model", "tokens", "value"), [("gpt-4o", 10, 0.85), ("gpt-3.5-turbo", 10, 0.935), ("gpt-4o", 2000, 0.75)]
 )
 def test_the_cross_field_example_runs(model: str, tokens: int, value: float) -> None:
     """The spec's quality evaluator reads tokens and model of a recorded span beside its field."""

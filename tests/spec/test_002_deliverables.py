@@ -53,11 +53,7 @@ def test_a_hundred_fields_are_read_within_five_milliseconds() -> None:
     assert 300 <= Counted.looked_up <= 2 * 300
 
 
-@clause(
-    "002.DELIVERABLE.11",
-    "Non-Functional Deliverables",
-    ruling="order for people, concurrency for time",
-)
+@clause("002.DELIVERABLE.11", "Non-Functional Deliverables", ruling="order for people, concurrency for time")
 def test_evaluators_that_wait_run_side_by_side() -> None:
     """Three evaluators that wait for each other all end: they run at the same time."""
     together = threading.Barrier(3, timeout=30)
@@ -171,10 +167,7 @@ not_applicable(
     reason="out of scope in the specification; the rulings want export.",
 )
 not_applicable(
-    "002.SCOPE.7",
-    "Out of Scope",
-    "Evaluators are not profiled.",
-    reason="out of scope in the specification.",
+    "002.SCOPE.7", "Out of Scope", "Evaluators are not profiled.", reason="out of scope in the specification."
 )
 not_applicable(
     "002.SCOPE.8",
@@ -195,10 +188,7 @@ not_applicable(
     reason="out of scope in the specification.",
 )
 not_applicable(
-    "002.SCOPE.11",
-    "Out of Scope",
-    "History is not replicated.",
-    reason="out of scope in the specification.",
+    "002.SCOPE.11", "Out of Scope", "History is not replicated.", reason="out of scope in the specification."
 )
 not_applicable(
     "002.SCOPE.12",

@@ -177,11 +177,7 @@ def test_a_context_follows_nested_paths() -> None:
     assert context.value == 5
 
 
-@clause(
-    "002.CONTEXT.23",
-    "FieldContext Implementation",
-    ruling="fields: Python has text for symbols",
-)
+@clause("002.CONTEXT.23", "FieldContext Implementation", ruling="fields: Python has text for symbols")
 def test_objects_and_mappings_are_read_alike() -> None:
     """A path goes through mappings and objects with attributes in the same way."""
 

@@ -105,9 +105,7 @@ def test_the_percentage_counts_configurations_and_evaluators() -> None:
     assert heard == [25.0, 50.0, 75.0, 100.0]
 
 
-@clause(
-    "002.PROGRESS.9", "Real-Time Progress Streaming", ruling="progress: never falls, ends at 100"
-)
+@clause("002.PROGRESS.9", "Real-Time Progress Streaming", ruling="progress: never falls, ends at 100")
 def test_the_percentage_never_falls_and_ends_at_100() -> None:
     """From 0 at the start to 100 at the end, also when the target fails."""
     for target in (agent, broken):
@@ -194,9 +192,7 @@ def test_events_have_a_timestamp() -> None:
 def test_events_can_be_filtered_by_status() -> None:
     """A callback with `statuses` gets only events of these statuses."""
     heard = events_of(passes, raises, statuses=["failed"])
-    assert [(event.kind, event.evaluator) for event in heard] == [
-        ("evaluator_end", "output.raises")
-    ]
+    assert [(event.kind, event.evaluator) for event in heard] == [("evaluator_end", "output.raises")]
 
 
 @clause("002.PROGRESS.19", "Real-Time Progress Streaming")
@@ -234,9 +230,7 @@ def test_a_callback_can_print_a_line_for_every_step() -> None:
     def tell(event: ProgressEvent) -> None:
         if event.kind == "evaluator_end" and event.deltas:
             change = event.deltas["tokens"].percentage
-            lines.append(
-                f"{event.status} {event.progress:.0f}% {change:+.0f}% {event.quality_metrics}"
-            )
+            lines.append(f"{event.status} {event.progress:.0f}% {change:+.0f}% {event.quality_metrics}")
 
     checks = define().select("usage.total_tokens", as_="tokens").evaluate_field("output", half)
     checks.on_progress(tell).evaluate(SPAN, target=agent)

@@ -42,9 +42,7 @@ def test_an_alias_names_a_field() -> None:
     assert report.rows()[0]["tokens"] == 500
 
 
-@clause(
-    "002.FIELD.3", "Field Selection System", ruling="fields: syntax when defined, existence later"
-)
+@clause("002.FIELD.3", "Field Selection System", ruling="fields: syntax when defined, existence later")
 @pytest.mark.parametrize("path", ["", "usage..tokens", ".usage", "usage.", "items[0]", " usage", 3])
 def test_the_syntax_of_a_path_is_checked_when_it_is_defined(path: Any) -> None:
     """A path that cannot be read is refused when the field is selected, before any span."""
@@ -135,9 +133,7 @@ def test_two_fields_cannot_have_one_alias() -> None:
 def test_a_field_missing_in_one_sample_is_an_error_of_that_sample() -> None:
     """Over a dataset the sample that lacks an evaluated field has an error score; others go on."""
     report = (
-        define()
-        .evaluate_field("usage.total_tokens", passes)
-        .evaluate([SPAN, {"id": "b", "output": "x"}])
+        define().evaluate_field("usage.total_tokens", passes).evaluate([SPAN, {"id": "b", "output": "x"}])
     )
     scores = [result.scores["usage.total_tokens"] for result in report.results]
     assert [(score.status, score.value) for score in scores] == [("ok", 1.0), ("error", None)]

@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Definition,
-    FieldReport,
-    ProgressEvent,
-    configuration,
-    define,
-    register_evaluator,
-)
+from proctor import Definition, FieldReport, ProgressEvent, configuration, define, register_evaluator
 from proctor.comparison.report import FieldResult
 from proctor.errors import ConfigError, EvaluatorError
 from proctor.wiring import registry as registry_module
@@ -111,9 +104,7 @@ def test_evaluate_runs_the_configurations_of_its_call() -> None:
         define()
         .evaluate_field("output", passes)
         .evaluate(
-            SPAN,
-            target=agent,
-            configurations=[configuration("low", temperature=0.3), configuration("high")],
+            SPAN, target=agent, configurations=[configuration("low", temperature=0.3), configuration("high")]
         )
     )
     assert report.configurations == ("low", "high")
@@ -167,9 +158,7 @@ def test_the_result_has_field_results() -> None:
 def test_the_result_compares_and_ranks() -> None:
     """`compare` and `rank_by` of a result work on its configurations."""
     checks = define().evaluate_field("n", passes)
-    report = checks.evaluate(
-        {}, recorded={k: {"output": 1, "n": n} for k, n in {"a": 1, "b": 3}.items()}
-    )
+    report = checks.evaluate({}, recorded={k: {"output": 1, "n": n} for k, n in {"a": 1, "b": 3}.items()})
     assert report.compare("a", "b").deltas["n"]["absolute"] == -2.0
     assert report.rank_by("n", "desc").best == "b"
 

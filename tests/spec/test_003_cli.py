@@ -146,9 +146,7 @@ def test_the_command_line_overrides_the_options_of_a_file(project: Project) -> N
         "dataset: data.jsonl\ntarget: app.py:answer\nevaluators:\n"
         "  - text_count: {at_least: 1, at_most: 9, of: characters}\n",
     )
-    done = project.proctor(
-        "run", "eval.yaml", "--json", "--history", "h.db", "--set", "text_count.at_most=2"
-    )
+    done = project.proctor("run", "eval.yaml", "--json", "--history", "h.db", "--set", "text_count.at_most=2")
     assert done.returncode == 0, done.stderr
     given = json.loads(done.stdout)["metadata"]["evaluators"][0]["parameters"]
     assert (given["at_least"], given["at_most"], given["of"]) == (1, 2, "characters")
@@ -176,9 +174,7 @@ def test_a_plugin_can_be_named_as_an_evaluator(project: Project) -> None:
 @clause("003.PLUGIN.3", "Plugin Loading")
 def test_plugins_are_imported_from_the_current_folder(project: Project) -> None:
     """The user's own package need not be installed: it is found from where the command is run."""
-    done = project.proctor(
-        "evaluators", "long_enough", "--plugin", "myproject.evals:MyCustomEvaluator"
-    )
+    done = project.proctor("evaluators", "long_enough", "--plugin", "myproject.evals:MyCustomEvaluator")
     assert done.returncode == 0, done.stderr
     assert "Passes if the output has at least so many letters." in done.stdout
 

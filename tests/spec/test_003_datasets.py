@@ -22,11 +22,7 @@ from proctor import (
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import double
 
-MAPPING = {
-    "query": "input.query",
-    "response": "input.response",
-    "expected_followups": "expected",
-}
+MAPPING = {"query": "input.query", "response": "input.response", "expected_followups": "expected"}
 LINE = '{"id": "1", "query": "Q", "response": "R", "expected_followups": ["F"]}\n'
 
 
@@ -222,9 +218,7 @@ class DatabaseDataset:
 @clause("003.EXTENSION.1", "Custom Dataset Loader")
 def test_an_object_with_iter_len_and_info_is_a_dataset() -> None:
     """An object of the user's own that can be iterated is evaluated as it is."""
-    report = evaluate(
-        double, DatabaseDataset("SELECT * FROM questions"), exact_match, history=False
-    )
+    report = evaluate(double, DatabaseDataset("SELECT * FROM questions"), exact_match, history=False)
     assert [(result.sample_id, result.passed) for result in report.results] == [
         ("1", True), ("2", False),
     ]  # fmt: skip

@@ -152,9 +152,7 @@ def test_semantic_similarity_takes_embeddings_of_the_users_own() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [vectors[text] for text in texts]
 
-    report = evaluate(
-        lambda text: text, [Sample("1", "a", "b")], semantic_similarity(embed), history=False
-    )
+    report = evaluate(lambda text: text, [Sample("1", "a", "b")], semantic_similarity(embed), history=False)
     score = next(iter(report.results)).scores["semantic_similarity"]
     assert score.value == pytest.approx(0.96)
     assert score.passed is True
@@ -181,9 +179,7 @@ def test_semantic_similarity_has_a_threshold_of_0_8() -> None:
 @clause("003.BUILTIN.7", "3. Evaluators")
 def test_a_judge_rates_by_a_rubric() -> None:
     """`llm_judge` with a rubric gives a number on the scale: 4 of 1 to 5 is 0.75."""
-    report = EvalRunner(GOOD, llm_judge(judge_saying(4), rubric=RUBRIC)).run(
-        [FRANCE], history=False
-    )
+    report = EvalRunner(GOOD, llm_judge(judge_saying(4), rubric=RUBRIC)).run([FRANCE], history=False)
     assert next(iter(report.results)).scores["llm_judge"].value == 0.75
 
 

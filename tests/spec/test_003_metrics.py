@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalRunner, MetricRegistry, ProctorError, Sample, evaluate, exact_match
-from proctor.metrics import (
-    AccuracyMetric,
-    MeanScoreMetric,
-    ScoreDistributionMetric,
-    SuccessRateMetric,
-)
+from proctor.metrics import AccuracyMetric, MeanScoreMetric, ScoreDistributionMetric, SuccessRateMetric
 from proctor.records.results import ResultList
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import double, report_of
@@ -143,9 +138,7 @@ def test_a_metric_that_fails_does_not_touch_the_others() -> None:
         def compute(self, results: Any) -> float:
             raise RuntimeError("no")
 
-    report = EvalRunner(double, exact_match, [Broken()]).run(
-        [Sample("1", "a", "aa")], history=False
-    )
+    report = EvalRunner(double, exact_match, [Broken()]).run([Sample("1", "a", "aa")], history=False)
     assert report.metrics["broken"].value is None
     assert "RuntimeError: no" in report.metrics["broken"].note
     assert report.metrics["pass_rate"].value == 1.0

@@ -46,9 +46,7 @@ def test_a_sample_may_have_labels_for_classification() -> None:
 @clause("003.MODEL.5", "1. Data Models")
 def test_a_sample_may_have_a_context() -> None:
     """The context holds what else belongs to the sample, such as the conversation before."""
-    assert Sample("1", "Q", metadata={"context": {"history": ["Hi"]}}).context == {
-        "history": ["Hi"]
-    }
+    assert Sample("1", "Q", metadata={"context": {"history": ["Hi"]}}).context == {"history": ["Hi"]}
 
 
 @clause("003.MODEL.6", "1. Data Models")
@@ -136,9 +134,7 @@ def test_the_metadata_of_a_run_holds_the_configuration_of_the_target() -> None:
     )  # fmt: skip
     assert report.metadata is not None
     assert report.metadata.target.name == "answer"
-    assert [(c.name, c.options) for c in report.metadata.configurations] == [
-        ("loud", {"suffix": "!"})
-    ]
+    assert [(c.name, c.options) for c in report.metadata.configurations] == [("loud", {"suffix": "!"})]
 
 
 @clause("003.MODEL.16", "1. Data Models")

@@ -50,9 +50,7 @@ def test_an_async_target_is_awaited() -> None:
 def test_outputs_can_be_cached(tmp_path: Path) -> None:
     """With `cache=True` a second run of the same target takes its outputs from the first."""
     data = [Sample("1", "a", "aa"), Sample("2", "b", "bb")]
-    reports = [
-        evaluate(double, data, exact_match, history=tmp_path / "h.db", cache=True) for _ in range(2)
-    ]
+    reports = [evaluate(double, data, exact_match, history=tmp_path / "h.db", cache=True) for _ in range(2)]
     assert [report.pass_rate for report in reports] == [1.0, 1.0]
     assert [[result.trial.cached for result in report.results] for report in reports] == [
         [False, False], [True, True],
@@ -92,9 +90,7 @@ def test_a_progress_callback_is_optional_and_harmless() -> None:
     def broken(event: ProgressEvent) -> None:
         raise RuntimeError("no display")
 
-    report = evaluate(
-        double, [Sample("1", "a", "aa")], exact_match, history=False, on_progress=broken
-    )
+    report = evaluate(double, [Sample("1", "a", "aa")], exact_match, history=False, on_progress=broken)
     assert report.pass_rate == 1.0
     assert report.metadata is not None
     assert any("no display" in warning for warning in report.metadata.warnings)

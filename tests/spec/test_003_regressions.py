@@ -39,9 +39,7 @@ not_applicable(
 
 def rows(rights: int, total: int) -> list[dict[str, str]]:
     """Samples of which the first so many are right."""
-    return [
-        {"id": str(n), "input": "a", "expected": "aa" if n < rights else "x"} for n in range(total)
-    ]
+    return [{"id": str(n), "input": "a", "expected": "aa" if n < rights else "x"} for n in range(total)]
 
 
 @clause("003.USAGE.1", "Basic Evaluation")
@@ -53,9 +51,7 @@ def test_the_basic_example_of_the_spec_runs(tmp_path: Path) -> None:
         return f"Fine.\n{line.partition('<')[0]}4"
 
     path = tmp_path / "my_eval_data.jsonl"
-    lines = [
-        json.dumps({"id": s.id, "input": s.input, "expected": s.expected}) for s in (FRANCE, LIGHT)
-    ]
+    lines = [json.dumps({"id": s.id, "input": s.input, "expected": s.expected}) for s in (FRANCE, LIGHT)]
     path.write_text("\n".join(lines), encoding="utf-8")
     results = EvalRunner(GOOD, evaluators=[llm_judge(model)]).run(JSONLDataset(path), history=False)
     MarkdownReporter().save(results, tmp_path / "eval_report.md")
@@ -95,9 +91,7 @@ def test_two_stored_reports_can_be_read_and_compared(tmp_path: Path) -> None:
     """Reports are read back from JSON, and their metrics compared by name."""
     before = FollowUps({**GOOD.questions, "What is light?": "Tell me more."})
     for name, target in (("baseline", before), ("current", GOOD)):
-        report = EvalRunner(target, [exact_match, question_format]).run(
-            [FRANCE, LIGHT], history=False
-        )
+        report = EvalRunner(target, [exact_match, question_format]).run([FRANCE, LIGHT], history=False)
         JSONReporter().save(report, tmp_path / f"{name}.json")
     baseline, current = load(tmp_path / "baseline.json"), load(tmp_path / "current.json")
     changes = {
@@ -129,9 +123,7 @@ def test_a_baseline_of_zero_has_no_relative_change(tmp_path: Path) -> None:
     assert (delta.absolute, delta.percentage) == (0.5, None)
 
 
-@clause(
-    "003.REGRESSION.4", "Tracking Regressions", ruling="runner: new and missing metrics are named"
-)
+@clause("003.REGRESSION.4", "Tracking Regressions", ruling="runner: new and missing metrics are named")
 def test_metrics_that_only_one_run_has_are_named(tmp_path: Path) -> None:
     """A metric without a partner is neither 0 nor left out in silence: it is listed."""
     history = tmp_path / "h.db"
@@ -174,9 +166,7 @@ def test_a_threshold_may_stand_in_the_eval_file(tmp_path: Path) -> None:
     assert "strict_pass_rate is 0.5, below 0.8" in done.stdout + done.stderr
 
 
-@clause(
-    "003.REGRESSION.7", "Tracking Regressions", ruling="runner: a baseline gate with exit codes"
-)
+@clause("003.REGRESSION.7", "Tracking Regressions", ruling="runner: a baseline gate with exit codes")
 def test_a_baseline_gate_fails_a_regression(tmp_path: Path) -> None:
     """A run that lost half of 60 samples fails the gate of 5 points, and equal runs pass it."""
     project = Project(tmp_path)
@@ -188,11 +178,7 @@ def test_a_baseline_gate_fails_a_regression(tmp_path: Path) -> None:
         "    return 'A' if count % 2 else 'x'\n",
     )
     run = ("--dataset", "many.jsonl", "-e", "exact_match", "--history", "h.db", "--quiet")
-    for name, target in (
-        ("main", "app.py:answer"),
-        ("same", "app.py:answer"),
-        ("bad", "worse.py:answer"),
-    ):
+    for name, target in (("main", "app.py:answer"), ("same", "app.py:answer"), ("bad", "worse.py:answer")):
         assert project.proctor("run", *run, "--target", target, "--name", name).returncode == 0
     gate = ("--baseline", "main", "--margin", "5%", "--history", "h.db")
     assert project.proctor("gate", "same", *gate).returncode == 0

@@ -84,9 +84,7 @@ def test_an_async_target_is_cancelled_at_its_timeout() -> None:
             raise
         return text
 
-    report = EvalRunner(stuck, exact_match, timeout_seconds=0.05).run(
-        [Sample("1", "a")], history=False
-    )
+    report = EvalRunner(stuck, exact_match, timeout_seconds=0.05).run([Sample("1", "a")], history=False)
     (result,) = report.results
     assert result.error is not None
     assert result.error.startswith("TimeoutError: the target took longer than 0.05 s")
@@ -152,9 +150,7 @@ def test_a_timeout_has_the_duration_that_it_took() -> None:
         await asyncio.Event().wait()
         return text
 
-    report = EvalRunner(stuck, exact_match, timeout_seconds=0.05).run(
-        [Sample("1", "a")], history=False
-    )
+    report = EvalRunner(stuck, exact_match, timeout_seconds=0.05).run([Sample("1", "a")], history=False)
     (result,) = report.results
     assert result.latency_ms is not None
     assert result.latency_ms >= 50.0
@@ -204,7 +200,5 @@ def test_the_error_of_an_evaluator_is_its_own() -> None:
 @clause("003.ERROR.7", "Error Handling", ruling="runner: no expected value is skipped")
 def test_a_sample_without_expected_value_is_skipped_not_failed() -> None:
     """A sample that an evaluator has nothing to compare with is skipped and counted as such."""
-    report = EvalRunner(double, exact_match).run(
-        [Sample("1", "a", "aa"), Sample("2", "b")], history=False
-    )
+    report = EvalRunner(double, exact_match).run([Sample("1", "a", "aa"), Sample("2", "b")], history=False)
     assert (report.pass_rate, report.counts.skipped) == (1.0, 1)

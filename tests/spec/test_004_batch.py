@@ -50,9 +50,7 @@ def test_a_batch_writes_a_summary_and_a_result_for_each_session(tmp_path: Path) 
 
 @clause("004.BATCH.3", "Batch Evaluation")
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_as_many_sessions_are_scored_at_a_time_as_the_user_says(
-    tmp_path: Path, parallel: int
-) -> None:
+def test_as_many_sessions_are_scored_at_a_time_as_the_user_says(tmp_path: Path, parallel: int) -> None:
     """`--parallel N` scores N sessions at the same time, and not more."""
     chats = batch(tmp_path, 1, 2, 3, 4, 5)
     crowd.expect(parallel)
@@ -193,14 +191,7 @@ def test_the_distribution_counts_totals_rounded_half_up(tmp_path: Path) -> None:
 def test_the_distribution_adds_up_to_the_number_of_sessions(tmp_path: Path) -> None:
     """Sessions without a score are counted in the distribution too, as `evaluation_failed`."""
     found = summary(tmp_path, 4, None, 2, None)
-    assert found["score_distribution"] == {
-        "1": 0,
-        "2": 1,
-        "3": 0,
-        "4": 1,
-        "5": 0,
-        "evaluation_failed": 2,
-    }
+    assert found["score_distribution"] == {"1": 0, "2": 1, "3": 0, "4": 1, "5": 0, "evaluation_failed": 2}
     assert sum(found["score_distribution"].values()) == found["total_sessions"]
 
 
@@ -255,14 +246,7 @@ def test_a_batch_without_any_score_has_no_average(tmp_path: Path) -> None:
         "average_score": None,
         "median_score": None,
         "std_deviation": None,
-        "score_distribution": {
-            "1": 0,
-            "2": 0,
-            "3": 0,
-            "4": 0,
-            "5": 0,
-            "evaluation_failed": 1,
-        },
+        "score_distribution": {"1": 0, "2": 0, "3": 0, "4": 0, "5": 0, "evaluation_failed": 1},
     }
 
 

@@ -67,10 +67,7 @@ def test_a_rubric_file_is_json_with_a_version_and_rubrics(tmp_path: Path) -> Non
     """`load_rubrics(path)` gives the version and the rubrics of a JSON file, in its order."""
     loaded = load(tmp_path, {**ENTRY, "weight": 1.5}, {**ENTRY, "id": "brevity", "name": "Brevity"})
     assert loaded.version == "2.1"
-    assert [(rubric.id, rubric.name) for rubric in loaded] == [
-        ("tone", "Tone"),
-        ("brevity", "Brevity"),
-    ]
+    assert [(rubric.id, rubric.name) for rubric in loaded] == [("tone", "Tone"), ("brevity", "Brevity")]
     tone = loaded["tone"]
     assert (tone.description, tone.scoring_criteria, tone.weight) == (
         "Is the agent polite?",
@@ -142,10 +139,7 @@ def test_rubrics_can_be_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert outcome(["sessions", "learn", *files, *model]) == 0
     assert [rubric.name for rubric in load_rubrics("learned.json")] == ["Evidence", "Brevity"]
     scored = ("--session", "s4.json", "--output", "result.json", "--quiet")
-    assert (
-        outcome(["sessions", "evaluate", "--rubrics", "learned.json", *scored, "--judge", model[1]])
-        == 0
-    )
+    assert outcome(["sessions", "evaluate", "--rubrics", "learned.json", *scored, "--judge", model[1]]) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["summary"]["total_score"] == 5.0
 
@@ -157,8 +151,7 @@ def test_a_template_has_four_variables(tmp_path: Path) -> None:
     They are `{rubric_name}`, `{rubric_description}`, `{scoring_criteria}` and `{chat_session}`.
     """
     asked = judge_with_template(
-        tmp_path,
-        "N={rubric_name}\nD={rubric_description}\nC={scoring_criteria}\nS follows\n{chat_session}",
+        tmp_path, "N={rubric_name}\nD={rubric_description}\nC={scoring_criteria}\nS follows\n{chat_session}"
     )
     assert "N=Task Completion Efficiency\nD=Is the task completed in few turns?\n" in asked
     assert "C=1: no 5: yes\nS follows\n" in asked

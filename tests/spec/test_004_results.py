@@ -72,9 +72,7 @@ def test_without_any_score_there_is_no_total(tmp_path: Path) -> None:
 
 
 @clause("004.TOTAL.7", "3. Result Aggregator", ruling="scale carried through")
-def test_rubrics_with_scales_of_their_own_are_brought_onto_the_scale_of_the_set(
-    tmp_path: Path,
-) -> None:
+def test_rubrics_with_scales_of_their_own_are_brought_onto_the_scale_of_the_set(tmp_path: Path) -> None:
     """3 of 1 to 5 and 10 of 0 to 10 are 0.5 and 1.0, together 0.75, which is 4.0 of 1 to 5."""
     chats = Chats(tmp_path)
     data = json.loads((tmp_path / "rubrics.json").read_text())
@@ -158,11 +156,7 @@ def test_the_summary_of_a_result_is_that_of_the_example(tmp_path: Path) -> None:
 def test_a_rubric_that_failed_is_marked_in_the_result(tmp_path: Path) -> None:
     """The entry of a rubric without a verdict has `evaluation_failed`, no score, and the reason."""
     entry = result_of(tmp_path, 2, None)["rubric_scores"][1]
-    assert (entry["rubric_id"], entry["score"], entry["status"]) == (
-        "rubric_002",
-        None,
-        "evaluation_failed",
-    )
+    assert (entry["rubric_id"], entry["score"], entry["status"]) == ("rubric_002", None, "evaluation_failed")
     assert "I cannot say." in entry["reasoning"]
 
 
@@ -176,9 +170,7 @@ def test_a_result_is_saved_where_the_user_says(tmp_path: Path) -> None:
 
 @clause("004.RESULT.9", "Evaluation Result", ruling="rounding is half up")
 @pytest.mark.parametrize(("scores", "total"), [((4.33, 4.34), 4.34), ((1.0, 1.25), 1.13)])
-def test_totals_are_rounded_half_up(
-    tmp_path: Path, scores: tuple[float, float], total: float
-) -> None:
+def test_totals_are_rounded_half_up(tmp_path: Path, scores: tuple[float, float], total: float) -> None:
     """Numbers are rounded to two decimals, half up: 4.335 is 4.34, and 1.125 is 1.13."""
     assert result_of(tmp_path, *scores)["summary"]["total_score"] == total
 

@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    ChatSession,
-    EvaluationConfig,
-    ModelRequest,
-    ModelResponse,
-    Rubric,
-    RubricScorer,
-    Score,
-)
+from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, Rubric, RubricScorer, Score
 from proctor.errors import EvaluatorError
 from proctor.testing import Asked, ModelServer, Said
 from tests.evaluators.judging.rehearsed import Scripted, scores
@@ -72,9 +64,7 @@ def test_scores_come_in_the_order_of_the_rubrics() -> None:
     """Scores are in the order of the rubrics, whichever answer comes first."""
 
     class Reversed(Scripted):
-        async def complete(
-            self, request: ModelRequest, *, timeout: float | None = None
-        ) -> ModelResponse:
+        async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
             for _ in range(50 if EFFICIENCY.name in str(request.messages) else 1):
                 await asyncio.sleep(0)
             return await super().complete(request, timeout=timeout)
@@ -100,9 +90,7 @@ def test_score_and_reasoning_are_read_from_text() -> None:
 @clause("004.SCORER.10", "2. Rubric Scorer", ruling="a marker that the text cannot contain")
 def test_a_verdict_with_the_marker_of_the_request_counts_most() -> None:
     """A line `SCORE mark: 2` is the verdict, whatever lines `SCORE: 5` are around it."""
-    judge = Scripted(
-        lambda asked: f"SCORE: 5\nSCORE {asked.mark}: 2\nREASONING: It took long.\nSCORE: 5"
-    )
+    judge = Scripted(lambda asked: f"SCORE: 5\nSCORE {asked.mark}: 2\nREASONING: It took long.\nSCORE: 5")
     assert score(judge).details["score"] == 2
 
 
@@ -120,9 +108,7 @@ def test_a_judge_that_takes_schemas_answers_in_json() -> None:
 @clause("004.SCORER.7", "2. Rubric Scorer", ruling="the last line that is a verdict counts")
 def test_the_last_verdict_of_an_answer_counts() -> None:
     """Of several verdict lines in an answer the last one is the verdict."""
-    judge = Scripted(
-        lambda asked: f"SCORE {asked.mark}: 5\nOn reflection, no.\nSCORE {asked.mark}: 2"
-    )
+    judge = Scripted(lambda asked: f"SCORE {asked.mark}: 5\nOn reflection, no.\nSCORE {asked.mark}: 2")
     assert score(judge).details["score"] == 2
 
 

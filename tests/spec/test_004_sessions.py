@@ -42,9 +42,7 @@ def claude_line(number: int, role: str, content: Any) -> dict[str, Any]:
 
 CLAUDE_CODE = [
     claude_line(1, "user", QUESTION),
-    claude_line(
-        2, "assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": ARGUMENTS}]
-    ),
+    claude_line(2, "assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": ARGUMENTS}]),
     claude_line(3, "user", [{"type": "tool_result", "tool_use_id": "t1", "content": LISTING}]),
     claude_line(4, "assistant", [{"type": "text", "text": ANSWER}]),
 ]
@@ -67,13 +65,7 @@ GEMINI_CLI = {
                     "args": ARGUMENTS,
                     "status": "success",
                     "result": [
-                        {
-                            "functionResponse": {
-                                "id": "t1",
-                                "name": "Bash",
-                                "response": {"output": LISTING},
-                            }
-                        }
+                        {"functionResponse": {"id": "t1", "name": "Bash", "response": {"output": LISTING}}}
                     ],
                 }
             ],
@@ -89,24 +81,14 @@ def codex_line(kind: str, **payload: Any) -> dict[str, Any]:
 CODEX = [
     codex_line("session_meta", id="0fb7d8cd", cwd="/p", cli_version="1"),
     codex_line(
-        "response_item",
-        type="message",
-        role="user",
-        content=[{"type": "input_text", "text": QUESTION}],
+        "response_item", type="message", role="user", content=[{"type": "input_text", "text": QUESTION}]
     ),
     codex_line(
-        "response_item",
-        type="function_call",
-        name="Bash",
-        call_id="t1",
-        arguments=json.dumps(ARGUMENTS),
+        "response_item", type="function_call", name="Bash", call_id="t1", arguments=json.dumps(ARGUMENTS)
     ),
     codex_line("response_item", type="function_call_output", call_id="t1", output=LISTING),
     codex_line(
-        "response_item",
-        type="message",
-        role="assistant",
-        content=[{"type": "output_text", "text": ANSWER}],
+        "response_item", type="message", role="assistant", content=[{"type": "output_text", "text": ANSWER}]
     ),
 ]
 FUNCTION = {"name": "Bash", "arguments": json.dumps(ARGUMENTS)}

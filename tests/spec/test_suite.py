@@ -34,8 +34,7 @@ def test_every_test_names_its_clause(path: Path) -> None:
     tests = [
         node.name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
     named = {clause.test.partition("::")[2] for clause in read_clauses()}
     assert [name for name in tests if name not in named] == []

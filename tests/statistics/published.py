@@ -61,8 +61,7 @@ def grunfeld() -> tuple[dict[str, list[Any]], dict[str, Any]]:
     with (folder / "grunfeld.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["firm"] != "American Steel"]
     columns: dict[str, list[Any]] = {
-        name: list(array("f", (float(row[name]) for row in rows)))
-        for name in ("invest", "value", "capital")
+        name: list(array("f", (float(row[name]) for row in rows))) for name in ("invest", "value", "capital")
     }
     columns["firm"] = [row["firm"] for row in rows]
     figures = json.loads((folder / "grunfeld_clustered_se.json").read_text(encoding="utf-8"))

@@ -43,9 +43,7 @@ def spread(counts: Sequence[float]) -> list[int]:
 
 def pairs_of(table: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """The labels of two raters, from the table of how often they met."""
-    return [
-        (i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)
-    ]
+    return [(i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +159,7 @@ def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[s
     assert krippendorff_alpha(swapped) == pytest.approx(krippendorff_alpha(pairs))
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
-)
+@pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorff_at_every_level(level: Level, expected: float) -> None:
     """His own example: .743 for labels, .815 for ranks, .849 for numbers."""
     found = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)

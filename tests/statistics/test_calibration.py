@@ -36,9 +36,7 @@ def test_a_useless_judge_changes_nothing(labels: list[float], others: list[float
 
 
 @given(LABELS, LABELS)
-def test_a_perfect_judge_is_nearly_as_good_as_labels(
-    labels: list[float], others: list[float]
-) -> None:
+def test_a_perfect_judge_is_nearly_as_good_as_labels(labels: list[float], others: list[float]) -> None:
     """It weighs N / (n + N), and the value is then the mean over all items."""
     assume(len(set(labels)) == 2)
     found = prediction_powered(labels, labels, others)

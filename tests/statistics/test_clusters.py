@@ -14,9 +14,7 @@ from proctor.core.stats.effects import clustered_groups, clustered_mean, cluster
 from proctor.core.stats.intervals import clustered_mean_interval, too_few_clusters
 from proctor.core.stats.regression import regression
 
-SCORES = st.lists(
-    st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24
-)
+SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24)
 
 
 def test_a_clustered_mean_by_hand() -> None:
@@ -68,9 +66,7 @@ def test_clusters_of_unequal_size_leave_one_out_at_a_time() -> None:
     clusters = "aaabbcdefg"
     found = clustered_mean(values, clusters)
     assert found is not None
-    left = [
-        np.mean([v for v, c in zip(values, clusters, strict=True) if c != one]) for one in "abcdefg"
-    ]
+    left = [np.mean([v for v, c in zip(values, clusters, strict=True) if c != one]) for one in "abcdefg"]
     squares = sum((one - np.mean(values)) ** 2 for one in left)
     assert found.error == pytest.approx(math.sqrt(6 / 7 * squares))
     assert found.df == pytest.approx(10**2 / (9 + 4 + 5) - 1)
@@ -151,9 +147,6 @@ def test_lines_that_cannot_be_drawn() -> None:
     assert regression(values, [[0, 1, 2, 3, 4, 5]], "aabbcc") is None
     assert regression(values, [values[::-1]] * 2, "abcdef") is None
     assert regression(values, [[7.0] * 6], "abcdef") is None
-    assert (
-        regression(values[:5], [[float(i == j) for i in range(5)] for j in range(4)], "abcde")
-        is None
-    )
+    assert regression(values[:5], [[float(i == j) for i in range(5)] for j in range(4)], "abcde") is None
     with pytest.raises(ValueError, match="one entry for each outcome"):
         regression(values, [[1.0]], "abcdef")

@@ -76,9 +76,7 @@ def test_betting_is_the_wealth_of_its_gamblers(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_interval_never_widens_and_holds_the_mean(
-    kind: type[Betting] | type[EmpiricalBernstein],
-) -> None:
+def test_the_interval_never_widens_and_holds_the_mean(kind: type[Betting] | type[EmpiricalBernstein]) -> None:
     """1,000 tosses of a coin with p = .7: each interval lies in the one before, and holds .7."""
     chance, sequence = random.Random(4), kind()
     before = sequence.interval
@@ -149,9 +147,7 @@ def test_a_world_that_turns_round_gives_an_interval_all_the_same(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_out_of_bounds_is_refused(
-    kind: type[Betting] | type[EmpiricalBernstein],
-) -> None:
+def test_what_is_out_of_bounds_is_refused(kind: type[Betting] | type[EmpiricalBernstein]) -> None:
     """A value, bounds and a confidence that make no sense; a refused value changes nothing."""
     sequence = kind()
     for value in (1.01, -0.2, math.nan):

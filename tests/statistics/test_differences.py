@@ -27,9 +27,7 @@ SCIPYS = {"any": "two-sided", "higher": "greater", "lower": "less"}
 
 @pytest.mark.filterwarnings("ignore:Precision loss")
 @given(GROUP, GROUP, DIRECTION)
-def test_welch_agrees_with_scipy(
-    first: list[float], second: list[float], direction: Direction
-) -> None:
+def test_welch_agrees_with_scipy(first: list[float], second: list[float], direction: Direction) -> None:
     """t, degrees of freedom, p in each direction and the interval are scipy's."""
     assume(len(set(first)) > 1 or len(set(second)) > 1)
     mine = welch(first, second)
@@ -44,9 +42,7 @@ def test_welch_agrees_with_scipy(
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=12), DIRECTION)
-def test_the_paired_t_agrees_with_scipy(
-    pairs: list[tuple[float, float]], direction: Direction
-) -> None:
+def test_the_paired_t_agrees_with_scipy(pairs: list[tuple[float, float]], direction: Direction) -> None:
     """The paired test is scipy's."""
     first, second = (list(side) for side in zip(*pairs, strict=True))
     assume(len({one - other for one, other in pairs}) > 1)
@@ -59,9 +55,7 @@ def test_the_paired_t_agrees_with_scipy(
 
 @settings(max_examples=40, deadline=None)
 @given(SOME, SOME, DIRECTION)
-def test_all_rearrangements_are_scipys(
-    first: list[float], second: list[float], direction: Direction
-) -> None:
+def test_all_rearrangements_are_scipys(first: list[float], second: list[float], direction: Direction) -> None:
     """The exact permutation test is scipy's, ties included."""
 
     def statistic(x: Any, y: Any, axis: int = -1) -> Any:
@@ -211,9 +205,7 @@ def test_drawn_rearrangements_come_near_the_exact_ones_and_keep_to_their_seed() 
     pairs = [*differences(first, second), 0.5, -0.25, 1.5, 2.0]
     drawn = flipped(pairs, "higher", seed=3)
     assert drawn.p == flipped(pairs, "higher", seed=3).p
-    assert drawn.p == pytest.approx(
-        stats.ttest_1samp(pairs, 0, alternative="greater").pvalue, abs=0.02
-    )
+    assert drawn.p == pytest.approx(stats.ttest_1samp(pairs, 0, alternative="greater").pvalue, abs=0.02)
 
 
 def test_the_exact_test_keeps_its_promise() -> None:

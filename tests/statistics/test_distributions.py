@@ -99,9 +99,7 @@ def test_the_beta_function_keeps_its_digits_where_gamma_functions_lose_them() ->
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (3.0, 8.0), (40.0, 60.0), (0.5, 5e3)])
 @pytest.mark.parametrize("log_odds", [-40.0, -3.0, 0.0, 3.0])
-def test_the_incomplete_beta_function_agrees_with_scipy(
-    a: float, b: float, log_odds: float
-) -> None:
+def test_the_incomplete_beta_function_agrees_with_scipy(a: float, b: float, log_odds: float) -> None:
     """I_x(a, b) is scipy's on both sides of its mean."""
     x = 1 / (1 + math.exp(-log_odds))
     found = math.exp(log_incomplete_beta(log_odds, a, b))

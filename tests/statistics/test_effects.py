@@ -37,9 +37,7 @@ def test_d_is_the_difference_in_pooled_deviations(first: list[float], second: li
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=3, max_size=12))
-def test_d_of_pairs_is_the_mean_in_deviations_of_the_differences(
-    pairs: list[tuple[float, float]],
-) -> None:
+def test_d_of_pairs_is_the_mean_in_deviations_of_the_differences(pairs: list[tuple[float, float]]) -> None:
     """The paired d is numpy's mean over numpy's deviation of the differences."""
     first, second = (list(side) for side in zip(*pairs, strict=True))
     apart = np.subtract(first, second)
@@ -50,9 +48,7 @@ def test_d_of_pairs_is_the_mean_in_deviations_of_the_differences(
 
 
 @given(GROUP, GROUP, st.integers(-50, 50), st.sampled_from([0.5, 2.0, 4.0]))
-def test_effects_have_no_unit(
-    first: list[float], second: list[float], shift: int, scale: float
-) -> None:
+def test_effects_have_no_unit(first: list[float], second: list[float], shift: int, scale: float) -> None:
     """Shift and scale change nothing, and swapping the groups changes the sign."""
     mine, swapped = effect_of(first, second), effect_of(second, first)
     moved = effect_of([scale * v + shift for v in first], [scale * v + shift for v in second])

@@ -18,9 +18,7 @@ NUMBERS = st.floats(-1e6, 1e6)
 @pytest.mark.parametrize("offset", [1e6, 1e8, 1e10, 1e12])
 def test_the_variance_survives_a_large_offset(offset: float) -> None:
     """As in NIST's NumAcc sets: 1000 of 1001 values lie 1/8 off the mean, so s² = 1/64 exactly."""
-    values = [offset + 0.25] + [
-        offset + 0.25 + step for _ in range(500) for step in (-0.125, 0.125)
-    ]
+    values = [offset + 0.25] + [offset + 0.25 + step for _ in range(500) for step in (-0.125, 0.125)]
     moments = mean_and_variance(values)
     assert moments == (offset + 0.25, 0.015625)
 
@@ -47,9 +45,7 @@ def test_nothing_has_no_mean_and_one_value_no_variance() -> None:
     assert mean_and_variance([3.0]) is None
 
 
-@pytest.mark.parametrize(
-    ("q", "expected"), [(0, 1.0), (0.25, 1.75), (0.5, 2.5), (0.95, 3.85), (1, 4.0)]
-)
+@pytest.mark.parametrize(("q", "expected"), [(0, 1.0), (0.25, 1.75), (0.5, 2.5), (0.95, 3.85), (1, 4.0)])
 def test_quantiles_are_interpolated_linearly(q: float, expected: float) -> None:
     """Of 1, 2, 3, 4 the place of q is 3q: 0.25 falls three quarters between 1 and 2."""
     assert quantile([1.0, 2.0, 3.0, 4.0], q) == pytest.approx(expected, rel=1e-15)

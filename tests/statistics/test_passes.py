@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.core.stats.reliability import Kind, pass_at_k, pass_hat_k, passes
 
-TRIES = st.integers(1, 8).flatmap(
-    lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))
-)
+TRIES = st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
 
 
 def test_five_of_eight() -> None:

@@ -15,14 +15,7 @@ from proctor.core.stats.intervals import clustered_mean_interval, wilson_interva
 from proctor.core.stats.permutations import sign_test
 from proctor.core.stats.regression import regression
 from proctor.core.stats.reliability import anova, passes, split_variance
-from tests.statistics.published import (
-    alpaca,
-    grunfeld,
-    gsm8k,
-    nist_anova,
-    nist_univariate,
-    tau_bench,
-)
+from tests.statistics.published import alpaca, grunfeld, gsm8k, nist_anova, nist_univariate, tau_bench
 
 
 def digits(found: float, certified: float) -> float:
@@ -94,8 +87,7 @@ def test_alpaca_eval() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["Lew", "Lottery", "Mavro", "Michelso", "NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4", "PiDigits"],
+    "name", ["Lew", "Lottery", "Mavro", "Michelso", "NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4", "PiDigits"]
 )
 def test_nist_means_and_deviations(name: str) -> None:
     """Nine digits and more of the certified values, in all but one.

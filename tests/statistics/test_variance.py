@@ -12,9 +12,7 @@ from scipy import stats
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.reliability import Split, anova, split_judged_variance, split_variance
 
-GROUPS = st.lists(
-    st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6
-)
+GROUPS = st.lists(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6)
 
 
 def test_a_split_by_hand() -> None:
@@ -51,9 +49,7 @@ def test_splits_find_the_truth_also_with_gaps() -> None:
     for _ in range(2000):
         centre = chance.gauss(0.5, 0.2)
         epochs = [chance.gauss(centre, 0.3) for _ in range(chance.randint(1, 4))]
-        samples.append(
-            [[chance.gauss(e, 0.1) for _ in range(chance.randint(1, 3))] for e in epochs]
-        )
+        samples.append([[chance.gauss(e, 0.1) for _ in range(chance.randint(1, 3))] for e in epochs])
     split = split_judged_variance(samples)
     assert split is not None
     assert split.between == pytest.approx(0.04, abs=0.005)

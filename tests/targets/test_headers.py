@@ -58,9 +58,7 @@ def test_values_and_variables_are_hidden_in_texts(monkeypatch: pytest.MonkeyPatc
     """A server that quotes the header, or the token in it, does not bring it into our errors."""
     monkeypatch.setenv("TOKEN", "abcdef")
     headers = Headers({"Authorization": "Bearer $TOKEN", "X-Short": "en"})
-    assert headers.hide("bad 'Bearer abcdef', token abcdef, open") == (
-        "bad '[hidden]', token [hidden], open"
-    )
+    assert headers.hide("bad 'Bearer abcdef', token abcdef, open") == ("bad '[hidden]', token [hidden], open")
     assert repr(headers) == "Headers(Authorization, X-Short)"
 
 

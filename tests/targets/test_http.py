@@ -136,9 +136,7 @@ def test_another_method_may_be_used(server: Server) -> None:
 
 def test_plain_text_is_the_output(server: Server) -> None:
     """A text/plain answer needs no JSON around it."""
-    server.answer = lambda asked: Answered(
-        "café".encode("latin-1"), kind="text/plain; charset=latin-1"
-    )
+    server.answer = lambda asked: Answered("café".encode("latin-1"), kind="text/plain; charset=latin-1")
     assert ask(HttpTarget(server.url)) == Reply("café")
     server.answer = lambda asked: Answered("café".encode(), kind="text/plain")
     assert ask(HttpTarget(server.url)) == Reply("café")
@@ -239,9 +237,7 @@ def test_an_endless_answer_is_refused(server: Server, monkeypatch: pytest.Monkey
     assert "answered with more than 100,000 bytes" in str(failure(HttpTarget(server.url)))
 
 
-def test_header_values_are_sent_and_never_shown(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_header_values_are_sent_and_never_shown(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token from the environment reaches the server and no error, spec or representation."""
     monkeypatch.setenv("TOKEN", "sk-12345")
     target = HttpTarget(server.url, headers={"Authorization": "Bearer $TOKEN"})
@@ -296,9 +292,7 @@ def test_a_new_key_is_no_other_endpoint() -> None:
     assert one == other != HttpTarget(f"{url}?model=c&api_key=x").spec.identity
 
 
-def test_a_proxy_is_not_asked_about_this_machine(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_is_not_asked_about_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """An endpoint on this machine is reached though the environment names a proxy."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

@@ -25,9 +25,7 @@ class Parrot:
         self.refusal = refusal
         self.asked: list[ModelRequest] = []
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.asked.append(request)
         said = str(request.messages[-1].content)
         usage = Usage(input_tokens=len(said), output_tokens=1, cost=0.5)
@@ -72,19 +70,12 @@ def test_a_list_of_turns_is_a_conversation() -> None:
     parrot = Parrot()
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     run(ModelTarget(parrot, system="Be kind."), [*turns, {"role": "user", "content": "Bye"}])
-    assert [message.role for message in parrot.asked[0].messages] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-    ]
+    assert [message.role for message in parrot.asked[0].messages] == ["system", "user", "assistant", "user"]
 
 
 def test_a_turn_that_is_none_is_the_error_of_its_trial() -> None:
     """A conversation with something else in it fails that sample, and says what a turn is."""
-    report = evaluate(
-        ModelTarget(Parrot()), [Sample("s", [{"who": "me"}])], exact_match, history=False
-    )
+    report = evaluate(ModelTarget(Parrot()), [Sample("s", [{"who": "me"}])], exact_match, history=False)
     assert "a turn of a conversation is {role, content}" in (report.results[0].error or "")
 
 
@@ -202,10 +193,7 @@ def test_a_prompt_without_a_place_for_the_input_is_refused(prompt: str) -> None:
 def test_a_placeholder_that_nothing_fills_is_named(given: Any, said: str) -> None:
     """With what the input has instead."""
     report = evaluate(
-        ModelTarget(Parrot(), prompt="Q: $qestion"),
-        [Sample("s", given)],
-        exact_match,
-        history=False,
+        ModelTarget(Parrot(), prompt="Q: $qestion"), [Sample("s", given)], exact_match, history=False
     )
     assert said in (report.results[0].error or "")
 

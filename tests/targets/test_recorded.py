@@ -87,9 +87,7 @@ def test_a_missing_recording_names_the_sample(tmp_path: Path) -> None:
 
 def test_a_recorded_error_fails_as_it_did() -> None:
     """Ruling 1: a recorded error stays an error, in its own words."""
-    assert failure(RecordedTarget([{"id": "1", "error": "TimeoutError: 30 s"}])) == (
-        "TimeoutError: 30 s"
-    )
+    assert failure(RecordedTarget([{"id": "1", "error": "TimeoutError: 30 s"}])) == ("TimeoutError: 30 s")
 
 
 def test_all_bad_lines_are_told_with_their_numbers(tmp_path: Path) -> None:
@@ -180,9 +178,7 @@ def test_options_are_checked_against_what_was_recorded() -> None:
     """A configuration that is needed, unknown or misspelt is told before the run."""
     target = RecordedTarget(BY_CONFIGURATION)
     assert target.check_options({"configuration": "a"}) == []
-    assert target.check_options({}) == [
-        "the option 'configuration' is needed to choose recordings: a, b"
-    ]
+    assert target.check_options({}) == ["the option 'configuration' is needed to choose recordings: a, b"]
     assert target.check_options({"configuration": "c", "model": "x", "epoch": 0}) == [
         "there is no option 'model' for recordings: known: configuration",
         "there is no option 'epoch' for recordings: known: configuration",

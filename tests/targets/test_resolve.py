@@ -89,9 +89,7 @@ def test_a_ready_target_is_taken_as_it_is() -> None:
         spec = TargetSpec("mine", "function")
         blocking = True
 
-        def call(
-            self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /
-        ) -> Any:
+        def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /) -> Any:
             return sample.input
 
         def check_options(self, options: Mapping[str, Any]) -> list[str]:
@@ -106,11 +104,7 @@ def test_a_ready_target_is_taken_as_it_is() -> None:
 
 def test_classes_of_ours_can_be_given_ready() -> None:
     """The three kinds that a file can name can also be made in Python."""
-    for target in (
-        CommandTarget(["cat"]),
-        HttpTarget("http://localhost:1"),
-        RecordedTarget({"1": 1}),
-    ):
+    for target in (CommandTarget(["cat"]), HttpTarget("http://localhost:1"), RecordedTarget({"1": 1})):
         assert as_target(target) is target
 
 
@@ -141,7 +135,7 @@ def test_a_wrong_address_says_which_part_is_wrong() -> None:
         as_target("math:sqrtt")
     assert str(caught.value) == snapshot("""\
 math:sqrtt: the target cannot be used: 'math' has no attribute 'sqrtt'
-To mend it: did you mean 'sqrt'?\
+Fix: did you mean 'sqrt'?\
 """)
     with pytest.raises(TargetError, match="'answer' is not the address of a target"):
         as_target("answer")
@@ -153,7 +147,7 @@ def test_a_class_is_refused_with_what_to_do() -> None:
         as_target(Loop)
     assert str(caught.value) == snapshot("""\
 Loop: it is a class, and a target must be ready to be called
-To mend it: give an instance, such as Loop(), or a function\
+Fix: give an instance, such as Loop(), or a function\
 """)
 
 
@@ -163,7 +157,7 @@ def test_what_cannot_be_called_is_refused() -> None:
         as_target(7)
     assert str(caught.value) == snapshot("""\
 int cannot be a target: it cannot be called
-To mend it: give a function, an object with execute or invoke, an address or a mapping\
+Fix: give a function, an object with execute or invoke, an address or a mapping\
 """)
 
 
@@ -183,11 +177,7 @@ target: some keys mean nothing here
     [
         ({}, "this one has nothing", "name one"),
         ({"comand": ["cat"]}, "this one has comand", "comand: did you mean 'command'?"),
-        (
-            {"command": "cat", "http": "http://a"},
-            "this one has command and http",
-            "keep one of them",
-        ),
+        ({"command": "cat", "http": "http://a"}, "this one has command and http", "keep one of them"),
     ],
 )
 def test_a_mapping_names_exactly_one_kind(written: dict[str, Any], message: str, fix: str) -> None:

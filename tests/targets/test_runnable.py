@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from langchain_core.language_models.fake_chat_models import (
-    FakeListChatModel,
-    GenericFakeChatModel,
-)
+from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.load import Serializable
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -114,9 +111,7 @@ def test_the_identity_sees_prompts_and_functions_inside_a_chain() -> None:
     """A chain with another prompt, or another function as a step, is another target."""
     same = [from_runnable(chain("{text}"), "it").spec.identity for _ in range(2)]
     other = from_runnable(chain("Say: {text}"), "it").spec.identity
-    ends: list[Runnable[Any, Any]] = [
-        chain("{text}") | RunnableLambda(step) for step in (shout, str.lower)
-    ]
+    ends: list[Runnable[Any, Any]] = [chain("{text}") | RunnableLambda(step) for step in (shout, str.lower)]
     identities = [from_runnable(each, "it").spec.identity for each in ends]
     assert same[0] == same[1]
     assert len({same[0], other, *identities}) == 4

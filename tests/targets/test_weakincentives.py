@@ -18,14 +18,7 @@ if sys.version_info < (3, 12):
 
 from weakincentives.adapters import PromptResponse, ProviderAdapter
 from weakincentives.budget import TokenUsage
-from weakincentives.prompt import (
-    MarkdownSection,
-    Prompt,
-    PromptTemplate,
-    Tool,
-    ToolContext,
-    ToolResult,
-)
+from weakincentives.prompt import MarkdownSection, Prompt, PromptTemplate, Tool, ToolContext, ToolResult
 from weakincentives.runtime import AgentLoop, InMemoryMailbox, Session
 from weakincentives.runtime.events import PromptExecuted, PromptRendered, ToolInvoked
 
@@ -91,9 +84,7 @@ class Adapter(ProviderAdapter[Any]):
             )
         )
         with prompt.resources:
-            context = ToolContext(
-                prompt=prompt, rendered_prompt=None, adapter=self, session=session
-            )
+            context = ToolContext(prompt=prompt, rendered_prompt=None, adapter=self, session=session)
             result = LOOK_UP.handler(asked, context=context)
         session.dispatcher.dispatch(
             ToolInvoked(
@@ -130,9 +121,7 @@ class CapitalLoop(AgentLoop[str, str]):
             key="capital",
             name="capital",
             sections=[
-                MarkdownSection[Question](
-                    title="Question", template="${text}", key="q", tools=[LOOK_UP]
-                )
+                MarkdownSection[Question](title="Question", template="${text}", key="q", tools=[LOOK_UP])
             ],
         )
 
@@ -163,11 +152,7 @@ def test_an_agent_loop_is_evaluated_unchanged() -> None:
         each.sample_id: [name for name, score in each.scores.items() if score.passed]
         for each in report.results
     }
-    assert passed == {
-        "fr": list(checks),
-        "it": list(checks),
-        "at": ["right", "looked", "thrifty"],
-    }
+    assert passed == {"fr": list(checks), "it": list(checks), "at": ["right", "looked", "thrifty"]}
     assert [each.trial.usage for each in report.results] == [Usage(20, 3)] * 3
 
 
@@ -179,9 +164,7 @@ def test_its_session_is_told_in_our_events() -> None:
     asked, called, said, model, city = session
     assert isinstance(asked, Message)
     assert asked.content.endswith("capital of Italy?")
-    assert called == ToolCall(
-        "look_up", {"text": "capital of Italy?"}, {"name": "Rome"}, call_id="c1"
-    )
+    assert called == ToolCall("look_up", {"text": "capital of Italy?"}, {"name": "Rome"}, call_id="c1")
     assert said == Message("assistant", "Rome")
     assert model == ModelCall("offline", Usage(20, 3))
     assert city.data == City("Rome")
@@ -200,14 +183,10 @@ def test_results_of_other_shapes_are_taken_as_they_are() -> None:
     about = {"prompt_name": "", "adapter": "x", "session_id": None}
     for params, result in [(None, {"is_error": True}), ("ls", "a.txt")]:
         session.dispatcher.dispatch(
-            ToolInvoked(
-                name="shell", params=params, result=result, created_at=datetime.now(UTC), **about
-            )
+            ToolInvoked(name="shell", params=params, result=result, created_at=datetime.now(UTC), **about)
         )
     response = PromptResponse(prompt_name="", text=None, output=[1])
-    session.dispatcher.dispatch(
-        PromptExecuted(result=response, created_at=datetime.now(UTC), **about)
-    )
+    session.dispatcher.dispatch(PromptExecuted(result=response, created_at=datetime.now(UTC), **about))
     reply = reply_of((response, session))
     assert reply.output == [1]
     assert reply.usage is None

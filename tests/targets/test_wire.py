@@ -62,8 +62,7 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [b"Traceback", b"[1]", b'{"output": 1, "usage": {"inputs": 2}}', b'{"output": "\xff"}'],
+    "answer", [b"Traceback", b"[1]", b'{"output": 1, "usage": {"inputs": 2}}', b'{"output": "\xff"}']
 )
 def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
     """Text, other JSON and unknown kinds of usage are not read as an output."""

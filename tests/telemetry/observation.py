@@ -67,11 +67,7 @@ def observe(
         progress = Progress(run.run_id, clock, total=None)
         limit = asyncio.Semaphore(concurrency)
         async with observing(run, environment or {}) as observed:
-            setup = Setup(
-                target=as_target(target),
-                evaluators=observed.evaluators(attached),
-                options=options,
-            )
+            setup = Setup(target=as_target(target), evaluators=observed.evaluators(attached), options=options)
             runner = observed.runner(TrialRunner(setup, clock, threads, progress))
             assert runner.hands is None
 
@@ -100,9 +96,7 @@ def chat_span(
     """What an instrumented client of a model emits around a call."""
     asked = [*history, {"role": "user", "parts": [{"type": "text", "content": question}]}]
     said = [{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]
-    with api.get_tracer(scope).start_as_current_span(
-        "chat small", kind=api.SpanKind.CLIENT
-    ) as span:
+    with api.get_tracer(scope).start_as_current_span("chat small", kind=api.SpanKind.CLIENT) as span:
         span.set_attribute("gen_ai.operation.name", "chat")
         span.set_attribute("gen_ai.provider.name", "openai")
         span.set_attribute("gen_ai.request.model", "small")

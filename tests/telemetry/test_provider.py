@@ -96,9 +96,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
 def test_the_environment_is_enough(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run goes to the collector that the environment names, whole, when it is over."""
     told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    watched = observe(
-        lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told
-    )
+    watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told)
     assert watched.warnings == []
     names = sorted(span.name for span in collector.spans)
     assert names.count("proctor trial") == 40
@@ -169,9 +167,7 @@ def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch
 def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key is found out at once and not tried again."""
     refusing = Collector(status=401)
-    told = environment(
-        monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20"
-    )
+    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20")
     try:
         watched = observe(lambda text: time.sleep(0.1), list("ab"), environment=told, concurrency=1)
     finally:
@@ -191,14 +187,8 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, ["otlp_proto_http"]),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"}, []),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_TRACES_EXPORTER": "none"}, []),
-        (
-            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-            ["otlp_proto_grpc"],
-        ),
-        (
-            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "smoke"},
-            ["otlp (smoke)"],
-        ),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ["otlp_proto_grpc"]),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "smoke"}, ["otlp (smoke)"]),
     ],
 )
 def test_what_the_environment_asks_for(settings: dict[str, str], exporters: list[str]) -> None:
@@ -255,12 +245,7 @@ print(sorted(name for name in sys.modules if name.startswith("opentelemetry")))
 
 def python(code: str, **settings: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+        [sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=60, check=True
     )
     return done.stdout.splitlines()
 

@@ -80,9 +80,7 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def test_the_openai_sdk_with_an_instrumentation(
-    provider: TracerProvider, server: ModelServer
-) -> None:
+def test_the_openai_sdk_with_an_instrumentation(provider: TracerProvider, server: ModelServer) -> None:
     """The real client against a server, in the spans that its instrumentation makes of a call."""
     client = openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0)
 
@@ -159,9 +157,7 @@ def test_each_span_lands_in_its_own_trial(provider: TracerProvider, target: Any)
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_however_trials_take_turns_no_span_goes_astray(
-    provider: TracerProvider, turns: list[int]
-) -> None:
+def test_however_trials_take_turns_no_span_goes_astray(provider: TracerProvider, turns: list[int]) -> None:
     """Three trials open and close spans in any order: each session has its own, in order."""
     calls = {number: turns.count(number) for number in range(3)}
     order = iter(turns)
@@ -220,9 +216,7 @@ def test_an_error_without_words_has_those_of_its_exception(provider: TracerProvi
     assert call.error == "disk"
 
 
-def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(
-    provider: TracerProvider,
-) -> None:
+def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(provider: TracerProvider) -> None:
     """Nothing changes a session that was judged; the report says so once."""
     lingering: list[api.Span] = []
 
@@ -302,9 +296,7 @@ def test_a_framework_around_a_client_does_not_count_twice(provider: TracerProvid
     assert tools == ["open", "search"]
 
 
-def test_the_outer_span_gives_the_words_that_the_inner_one_lacks(
-    provider: TracerProvider,
-) -> None:
+def test_the_outer_span_gives_the_words_that_the_inner_one_lacks(provider: TracerProvider) -> None:
     """Contents may be captured by only one of two instrumentations."""
 
     def agent(question: str) -> str:

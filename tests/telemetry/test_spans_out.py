@@ -20,15 +20,7 @@ from proctor.errors import StopRun
 from proctor.evaluators.attached import attach
 from proctor.records.run import EvaluatorSpec, RunOptions
 from proctor.records.score import Score
-from proctor.records.session import (
-    CustomEvent,
-    Event,
-    Message,
-    ModelCall,
-    Session,
-    ToolCall,
-    Usage,
-)
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import Configuration, Reply, Trial
 from proctor.sessions.telemetry import observing
 from proctor.sessions.telemetry.spans_out import CAPTURE, CUT, LONGEST, as_text, emit_calls
@@ -278,9 +270,7 @@ def test_calls_that_came_in_as_spans_do_not_go_out_twice(
     assert about(own)["gen_ai.usage.output_tokens"] == 1
 
 
-def test_our_own_spans_are_not_heard(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_our_own_spans_are_not_heard(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """The span of a judge's call does not come back as another call."""
 
     async def judge(output: Any, expected: Any) -> bool:
@@ -322,11 +312,7 @@ def test_calls_are_laid_end_to_end_where_there_is_time() -> None:
         (5_001_000, 5_001_000),
     ]
     assert [call.error for call in in_turn] == [None, "down", "no route"]
-    assert [call.attributes.get("error.type") for call in in_turn] == [
-        None,
-        "tool_failed",
-        "call_failed",
-    ]
+    assert [call.attributes.get("error.type") for call in in_turn] == [None, "tool_failed", "call_failed"]
     together = list(emit_calls(events, 1_000, 4_000_000, None))
     assert [call.began for call in together] == [1_000, 1_000, 1_000]
 
@@ -346,13 +332,9 @@ def test_messages_go_out_as_the_conventions_want_them() -> None:
         {"role": "user", "parts": [{"type": "text", "content": '["a","picture"]'}]}
     ]
     call = {"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "Paris"}}
-    assert json.loads(first.attributes["gen_ai.output.messages"]) == [
-        {"role": "assistant", "parts": [call]}
-    ]
+    assert json.loads(first.attributes["gen_ai.output.messages"]) == [{"role": "assistant", "parts": [call]}]
     result = {"type": "tool_call_response", "id": "c1", "response": "found"}
-    assert json.loads(second.attributes["gen_ai.input.messages"]) == [
-        {"role": "tool", "parts": [result]}
-    ]
+    assert json.loads(second.attributes["gen_ai.input.messages"]) == [{"role": "tool", "parts": [result]}]
     assert second.name == "embeddings small"
     endless: list[Any] = []
     endless.append(endless)
@@ -431,9 +413,7 @@ def test_an_evaluator_that_is_cancelled_leaves_an_error(
         await asyncio.sleep(30)
         return True
 
-    watched = observe(
-        lambda text: text, ["a"], [endless], options=RunOptions(evaluator_timeout=0.05)
-    )
+    watched = observe(lambda text: text, ["a"], [endless], options=RunOptions(evaluator_timeout=0.05))
     assert watched.results[0].scores["endless"].status == "error"
     (span,) = named(exported, "evaluate endless")
     assert about(span)["error.type"] == "CancelledError"

@@ -32,9 +32,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def gpt(server: ModelServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=10
-    ) as client:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=10) as client:
         yield client
 
 
@@ -140,10 +138,7 @@ def test_openai_reads_chances_of_tokens(server: ModelServer, gpt: openai.OpenAI)
     assert logprobs.content is not None
     token = logprobs.content[0]
     assert (token.token, token.logprob, token.bytes) == ("Yes", -0.25, [89, 101, 115])
-    assert [(top.token, top.logprob) for top in token.top_logprobs] == [
-        ("Yes", -0.25),
-        ("No", -1.5),
-    ]
+    assert [(top.token, top.logprob) for top in token.top_logprobs] == [("Yes", -0.25), ("No", -1.5)]
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64", None])
@@ -216,10 +211,7 @@ def test_claude_chats_asynchronously(server: ModelServer) -> None:
 def test_claude_parses_into_a_type(claude: anthropic.Anthropic) -> None:
     """`parse` sends the schema as the structured outputs want it, and reads what fits it."""
     told = claude.messages.parse(
-        model="m",
-        max_tokens=50,
-        messages=[{"role": "user", "content": "A city?"}],
-        output_format=City,
+        model="m", max_tokens=50, messages=[{"role": "user", "content": "A city?"}], output_format=City
     )
     assert told.parsed_output == City(name="", people=0)
 
@@ -242,9 +234,7 @@ def test_claude_calls_tools(server: ModelServer, claude: anthropic.Anthropic) ->
 def test_claude_reads_a_refusal(server: ModelServer, claude: anthropic.Anthropic) -> None:
     """A refusal is a stop reason, with an explanation and no content."""
     server.answer = lambda _: Said(refusal="No.")
-    told = claude.messages.create(
-        model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}]
-    )
+    told = claude.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
     assert told.stop_reason == "refusal"
     assert told.content == []
     assert told.stop_details is not None
@@ -266,9 +256,7 @@ def test_claude_knows_the_errors(server: ModelServer, claude: anthropic.Anthropi
     for code, kind in kinds.items():
         server.faults.append(Fault.status(code))
         with pytest.raises(kind, match="a fault was asked for"):
-            claude.messages.create(
-                model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}]
-            )
+            claude.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
 
 
 def test_another_key_is_refused(server: ModelServer) -> None:

@@ -100,12 +100,7 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
         ),
         (
             "anthropic",
-            {
-                "output_format": {
-                    "type": "json_schema",
-                    "schema": {"type": "integer", "minimum": 1},
-                }
-            },
+            {"output_format": {"type": "json_schema", "schema": {"type": "integer", "minimum": 1}}},
             "'minimum'",
         ),
         (
@@ -118,11 +113,7 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
             {"messages": [user("?"), {"role": "assistant", "content": [{"type": "tool_use"}]}]},
             "cannot be read: KeyError: 'name'",
         ),
-        (
-            "gemini",
-            {"contents": [{"parts": [{"functionResponse": "?"}]}]},
-            "cannot be read: AttributeError",
-        ),
+        ("gemini", {"contents": [{"parts": [{"functionResponse": "?"}]}]}, "cannot be read: AttributeError"),
         ("gemini", {"contents": []}, "not specified"),
         ("gemini", {"contents": [{"parts": []}]}, "must not be empty"),
         ("gemini", {"system_prompt": "?"}, "unknown field `system_prompt`"),
@@ -173,19 +164,11 @@ def test_one_text_can_be_embedded(server: ModelServer) -> None:
     [
         ("openai", schema_format(CLOSED)),
         ("openai", schema_format(OBJECT, strict=False)),
-        (
-            "anthropic",
-            {"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}},
-        ),
+        ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}}),
         ("anthropic", {"output_format": {"type": "json_schema", "schema": CLOSED}}),
         (
             "gemini",
-            {
-                "generationConfig": {
-                    "responseMimeType": "application/json",
-                    "responseJsonSchema": OBJECT,
-                }
-            },
+            {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": OBJECT}},
         ),
         (
             "gemini",
@@ -241,9 +224,7 @@ TOOL = {"name": "f", "description": "d"}
         for allowed in ({}, {"allowedFunctionNames": ["f"]})
     ],
 )
-def test_a_tool_that_must_be_called_is_called(
-    server: ModelServer, wire: str, fields: dict[str, Any]
-) -> None:
+def test_a_tool_that_must_be_called_is_called(server: ModelServer, wire: str, fields: dict[str, Any]) -> None:
     """Without a script the tool is called with the smallest arguments that fit."""
     told = post(server, wire, **fields).json()
     assert server.calls[-1].must_call == "f"
@@ -403,7 +384,5 @@ def test_each_provider_has_its_own_header_for_the_key(wire: str, headers: dict[s
 def test_no_models_can_be_listed_as_none() -> None:
     """A server without models lists none, in Anthropic's way too."""
     with ModelServer(models=[]) as server:
-        told = httpx2.get(
-            f"{server.url}/v1/models", headers={"anthropic-version": "x"}, trust_env=False
-        )
+        told = httpx2.get(f"{server.url}/v1/models", headers={"anthropic-version": "x"}, trust_env=False)
         assert told.json()["data"] == []

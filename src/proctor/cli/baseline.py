@@ -18,9 +18,7 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run")
-@click.option(
-    "--force", is_flag=True, help="Also a run that did not come to its end, or has no verdict."
-)
+@click.option("--force", is_flag=True, help="Also a run that did not come to its end, or has no verdict.")
 @history_option()
 @json_option()
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:

@@ -14,9 +14,7 @@ INCOMPLETE = 3
 
 @click.command("collect")
 @click.argument("run", default="latest")
-@click.option(
-    "--requests", metavar="ADDRESS", required=True, help="Where the run was submitted to."
-)
+@click.option("--requests", metavar="ADDRESS", required=True, help="Where the run was submitted to.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),

@@ -22,12 +22,8 @@ from proctor.cli.options import history_option, json_option, shown
     show_default=True,
     help="Rates and scores that differ by less do not differ by anything worth the name.",
 )
-@click.option(
-    "--accept-changes", is_flag=True, help="Compare although the evaluators are not the same."
-)
-@click.option(
-    "--flips", default=10, show_default=True, help="Show N samples whose verdict changed."
-)
+@click.option("--accept-changes", is_flag=True, help="Compare although the evaluators are not the same.")
+@click.option("--flips", default=10, show_default=True, help="Show N samples whose verdict changed.")
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it too.")
 @history_option()
 @json_option()

@@ -31,9 +31,7 @@ def tag_option() -> Decorator:
 
 def concurrency_option() -> Decorator:
     """How fast it goes."""
-    return click.option(
-        "--concurrency", type=int, help="How many samples run at once. Default: 20."
-    )
+    return click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
 
 
 def dataset_options() -> Decorator:
@@ -69,12 +67,8 @@ def dataset_options() -> Decorator:
 def subject_options() -> Decorator:
     """What runs on the samples, and what scores it."""
     return together(
-        click.option(
-            "--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model."
-        ),
-        click.option(
-            "--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr."
-        ),
+        click.option("--target", metavar="ADDRESS", help="module:attr, file.py:attr, a URL or a model."),
+        click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr."),
         click.option(
             "--set",
             "parameters",
@@ -139,8 +133,7 @@ def loaded(
             if missing == ["target"]:
                 fix += "; recorded sessions need no target: say --format auto"
             raise ConfigError(
-                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing),
-                fix=fix,
+                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix
             )
         from proctor.wiring.prepare import Evaluation
 
@@ -175,9 +168,7 @@ def _overridden(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         )
         changes["dataset"] = open_dataset(entry, Path())
     elif any(options.get(name) for name in _OF_A_DATASET):
-        raise ConfigError(
-            "--map, --generate-ids, --delimiter, --format and --pattern go with --dataset"
-        )
+        raise ConfigError("--map, --generate-ids, --delimiter, --format and --pattern go with --dataset")
     if options.get("target"):
         changes["target"] = options["target"]
     if options.get("evaluator") or options.get("parameters"):
@@ -258,6 +249,5 @@ def thresholds(given: tuple[str, ...]) -> dict[str, float]:
 
     named = (text.rpartition("=") for text in given)
     return read_thresholds(
-        {metric if equals else DEFAULT_METRIC: least for metric, equals, least in named},
-        "--fail-under",
+        {metric if equals else DEFAULT_METRIC: least for metric, equals, least in named}, "--fail-under"
     )

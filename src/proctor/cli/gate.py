@@ -126,9 +126,7 @@ def refuse_beforehand(
             _refuse_other_contents(shared, old)
 
 
-def _refuse_other_evaluators(
-    plan: Plan, old: Meant, before: Sequence[Side], demand: Demand
-) -> None:
+def _refuse_other_evaluators(plan: Plan, old: Meant, before: Sequence[Side], demand: Demand) -> None:
     """Refuse evaluators that are not the baseline's, as the run would have them on record."""
     from proctor.comparison.compare import compare
     from proctor.comparison.gates.decision import refuse_unlike, refuse_unmeasured
@@ -220,10 +218,7 @@ OF_A_COMPARISON = ("margin", "metric", "better", "max_flips", "unpaired", "until
 @click.option("--baseline", metavar="NAME", help="A baseline's name, or any run.")
 @click.option("--margin", metavar="2%", help="How much worse is allowed. Default: 2%.")
 @click.option(
-    "--metric",
-    metavar="NAME[=MARGIN]",
-    multiple=True,
-    help="What is compared. Default: strict_pass_rate.",
+    "--metric", metavar="NAME[=MARGIN]", multiple=True, help="What is compared. Default: strict_pass_rate."
 )
 @click.option("--better", metavar="NAME=higher|lower", multiple=True, help="Which way, of a field.")
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Fail below it.")
@@ -235,14 +230,10 @@ OF_A_COMPARISON = ("margin", "metric", "better", "max_flips", "unpaired", "until
     show_default=True,
     help="What too few samples lead to; code is exit code 4.",
 )
-@click.option(
-    "--accept-changes", is_flag=True, help="Decide although evaluators or samples are others."
-)
+@click.option("--accept-changes", is_flag=True, help="Decide although evaluators or samples are others.")
 @click.option("--unpaired", is_flag=True, help="Compare all samples of both, as two groups.")
 @click.option(
-    "--max-missing",
-    metavar="N|P%",
-    help="Inconclusive if more samples have no number. Default: 10%.",
+    "--max-missing", metavar="N|P%", help="Inconclusive if more samples have no number. Default: 10%."
 )
 @click.option("--configuration", metavar="NAME", help="Only this one.")
 @click.option("--until-decided", is_flag=True, help="Stop the run as soon as it is decided.")
@@ -250,9 +241,7 @@ OF_A_COMPARISON = ("margin", "metric", "better", "max_flips", "unpaired", "until
 @tag_option()
 @concurrency_option()
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML.")
-@click.option(
-    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a comment."
-)
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a comment.")
 @output_option()
 @quiet_option("No progress, and nothing but the answer.")
 @history_option()
@@ -444,9 +433,7 @@ def _run_file(
             gate, seed = _early(evaluation, old, demand, options)
             if evaluation.fail_under:
                 complain("fail_under in the file is not checked: the run may stop early")
-            evaluation = dataclasses.replace(
-                evaluation, options={**evaluation.options, "shuffle": seed}
-            )
+            evaluation = dataclasses.replace(evaluation, options={**evaluation.options, "shuffle": seed})
         else:
             least = {**evaluation.fail_under, **demand.fail_under}
             demand = msgspec.structs.replace(demand, fail_under=least)
@@ -463,9 +450,7 @@ def _run_file(
     return opened(report, configuration=options["configuration"]), gate, demand
 
 
-def _early(
-    evaluation: Any, old: Meant, demand: Demand, options: dict[str, Any]
-) -> tuple[EarlyGate, int]:
+def _early(evaluation: Any, old: Meant, demand: Demand, options: dict[str, Any]) -> tuple[EarlyGate, int]:
     """The gate that ends the run, and the order that the samples are drawn in."""
     import secrets
 

@@ -37,12 +37,7 @@ def _format_option() -> Decorator:
 @history_option()
 @json_option()
 def export(
-    file: Path,
-    runs: tuple[str, ...],
-    as_: Any,
-    history: str | None,
-    as_json: bool,
-    **filters: Any,
+    file: Path, runs: tuple[str, ...], as_: Any, history: str | None, as_json: bool, **filters: Any
 ) -> None:
     """Write runs into FILE: those that are named, those that fit, or all.
 
@@ -82,9 +77,7 @@ def export(
 
 
 @click.command("import")
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @_format_option()
 @click.option("--move-baselines", is_flag=True,
               help="Baselines that another run is here become the one in the file.")  # fmt: skip
@@ -112,9 +105,7 @@ def import_(
         click.echo(codec.encode_pretty({"runs": found}))
 
 
-def _each(
-    kept: History, files: tuple[Path, ...], as_: Any, move_baselines: bool
-) -> Iterator[Imported]:
+def _each(kept: History, files: tuple[Path, ...], as_: Any, move_baselines: bool) -> Iterator[Imported]:
     from proctor.history.exchange.read import imported
 
     for file in files:
@@ -129,8 +120,7 @@ def _print_counts(one: Imported) -> None:
         click.echo(f"  it is the baseline {shown(name)}{before}")
     for name in one.taken:
         click.echo(
-            f"  the baseline {shown(name)} is another run here, and stays that; "
-            "--move-baselines moves it"
+            f"  the baseline {shown(name)} is another run here, and stays that; --move-baselines moves it"
         )
 
 

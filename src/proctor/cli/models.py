@@ -90,9 +90,7 @@ def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
     for model in local:
         state = f"not downloaded; run: {model.pull}"
         if model.path:
-            state = (
-                f"downloaded; to use it, run: {model.install}" if model.install else "downloaded"
-            )
+            state = f"downloaded; to use it, run: {model.install}" if model.install else "downloaded"
         lines.append(f"  {model.name:<12} {model.size / 1e6:>7,.0f} MB  {state}")
         lines.append(f"      {model.note}; {model.licence}")
         if model.as_judge:
@@ -143,9 +141,7 @@ def _local() -> list[LocalModel]:
         needed = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
         install = None if find_spec(needed) else 'pip install "proctor[local]"'
         as_judge = describe_judge(f"local:{name}")
-        found.append(
-            LocalModel(name, model.note, model.licence, model.size, place, pull, install, as_judge)
-        )
+        found.append(LocalModel(name, model.note, model.licence, model.size, place, pull, install, as_judge))
     return found
 
 
@@ -167,8 +163,7 @@ def _providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[End
     asked = {one.name: offers[one.name][1] for one in found if one.ready}
     answers = bridge.run(_asked(asked))
     return [
-        msgspec.structs.replace(one, **answers[one.name]) if one.name in answers else one
-        for one in found
+        msgspec.structs.replace(one, **answers[one.name]) if one.name in answers else one for one in found
     ]
 
 

@@ -50,8 +50,7 @@ def history_option() -> Decorator:
     return click.option(
         "--history",
         metavar="FILE|URL",
-        help="The history: a file, or postgresql://…. Default: $PROCTOR_HISTORY, else "
-        ".proctor/history.db.",
+        help="The history: a file, or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
     )
 
 
@@ -98,8 +97,7 @@ def skipped_option(default: str | None = None) -> Decorator:
         "--skipped",
         type=click.Choice(["skip", "ignore"]),
         default=default,
-        help="Skip a result when one of its checks was skipped, or ignore that check. "
-        "Default: skip.",
+        help="Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
     )
 
 
@@ -121,9 +119,7 @@ def json_option() -> Decorator:
 
 def output_option() -> Decorator:
     """Where report.md and report.json go."""
-    return click.option(
-        "--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports."
-    )
+    return click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
 
 
 def quiet_option(what: str = "No progress and no table.") -> Decorator:
@@ -195,9 +191,7 @@ def number(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {text!r}",
-            where=option,
-            fix="write 0.8 or 80%",
+            f"expected a number such as 0.8 or 80%, found {text!r}", where=option, fix="write 0.8 or 80%"
         ) from None
 
 

@@ -44,9 +44,7 @@ def conclude(
     with until_nobody_reads():
         if as_json:
             click.echo(
-                codec.encode_pretty(
-                    {**overview(report), "below_threshold": below, "inconclusive": doubts}
-                )
+                codec.encode_pretty({**overview(report), "below_threshold": below, "inconclusive": doubts})
             )
         elif not quiet:
             from proctor.reports.console import show
@@ -56,9 +54,7 @@ def conclude(
             for path in written:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
-        complain(
-            f"no result has a verdict: {report.errors} errors, {report.counts.skipped} skipped"
-        )
+        complain(f"no result has a verdict: {report.errors} errors, {report.counts.skipped} skipped")
     for sentence in below:
         complain(f"threshold not reached: {sentence}")
     for sentence in doubts:

@@ -56,9 +56,7 @@ class Kind(NamedTuple):
 RESULT = Kind("result of a session", key="rubric_scores")
 SUMMARY = Kind("summary of a batch", key="batch_summary")
 RUBRICS = Kind("rubric file", key="rubrics")
-JUNIT = Kind(
-    "JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate'
-)
+JUNIT = Kind("JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate')
 COMMENT = Kind("comment of a gate", rb"<!-- proctor gate: ")
 COMPARISON = Kind("comparison", rb"## [^\n]* beside [^\n]*\n")
 PICTURE = Kind("picture of a trend", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
@@ -89,9 +87,7 @@ def check_file(path: Path | None, kind: Kind, option: str, history: str | None =
     _refuse_other(path, kind, option)
 
 
-def check_reports(
-    folder: Path | None, history: str | None = None, option: str = "--output"
-) -> None:
+def check_reports(folder: Path | None, history: str | None = None, option: str = "--output") -> None:
     """Refuse a folder that reports cannot be written to, before a run is paid for."""
     if folder is not None:
         _refuse_history(folder, option, history)
@@ -119,9 +115,7 @@ def refuse_twice(outputs: Iterable[Path]) -> None:
     places: set[Path] = set()
     for path in outputs:
         if not is_stream(path) and path.resolve() in places:
-            raise ConfigError(
-                "two outputs would go to it", where=str(path), fix="give each its own file"
-            )
+            raise ConfigError("two outputs would go to it", where=str(path), fix="give each its own file")
         places.add(path.resolve())
 
 
@@ -176,9 +170,7 @@ def _refuse_history(path: Path, option: str, history: str | None) -> None:
 
     file = history_file(history)
     if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in BESIDE):
-        raise ConfigError(
-            "the history of runs is in it", where=f"{option} {path}", fix="name another file"
-        )
+        raise ConfigError("the history of runs is in it", where=f"{option} {path}", fix="name another file")
 
 
 def _refuse_other(path: Path, kind: Kind, option: str) -> None:

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import (
-    budget_from,
-    budget_option,
-    history_option,
-    json_option,
-    pairs,
-)
+from proctor.cli.options import budget_from, budget_option, history_option, json_option, pairs
 
 
 @click.command("rescore")

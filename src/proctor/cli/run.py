@@ -52,9 +52,7 @@ UNFINISHED = "the latest unfinished run"
     help="Run samples in random order; with --limit, a random part of them.",
 )
 @click.option("--retries", type=int, help="Further attempts after a passing trouble.")
-@click.option(
-    "--max-errors", type=int, help="Stop after N samples whose target or evaluator failed."
-)
+@click.option("--max-errors", type=int, help="Stop after N samples whose target or evaluator failed.")
 @click.option(
     "--max-output-bytes",
     type=int,
@@ -71,9 +69,7 @@ UNFINISHED = "the latest unfinished run"
 @click.option("--workers", metavar="ADDRESS", help="Let workers run it: redis://host:6379/0/NAME.")
 @click.option("--patience", type=float, help="Seconds to wait for any worker. Default: 3600.")
 @click.option("--on", metavar="CLUSTER", help="Run it on a cluster: ray, or ray://HOST:PORT.")
-@click.option(
-    "--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing."
-)
+@click.option("--resume", metavar="[ID]", is_flag=False, flag_value=UNFINISHED, help="Run what is missing.")
 @click.option("--allow-changes", is_flag=True, help="Resume although something has changed.")
 @click.option("--retry-errors", is_flag=True, help="With --resume: run failed samples again.")
 @click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
@@ -122,11 +118,7 @@ def command(file: Path | None, **options: Any) -> int:
         )
         report = bridge.run(
             execute(
-                found.evaluation,
-                open_history(options["history"]),
-                how,
-                resume_from=resume,
-                registry=registry,
+                found.evaluation, open_history(options["history"]), how, resume_from=resume, registry=registry
             )
         )
     if not quiet:

@@ -18,12 +18,7 @@ from proctor.cli.options import (
     redact_option,
     shown,
 )
-from proctor.cli.session_scoring import (
-    judged_by,
-    judging_options,
-    silent,
-    to_go_on,
-)
+from proctor.cli.session_scoring import judged_by, judging_options, silent, to_go_on
 from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
@@ -209,8 +204,6 @@ def _agreed(found: Agreement) -> str:
     sessions = count(found.n, "held-out session")
     if found.tau is None:
         return f"{found.verdict} ({sessions})"
-    span = (
-        "" if found.interval is None else ", 95 % interval {:.2f} to {:.2f}".format(*found.interval)
-    )
+    span = "" if found.interval is None else ", 95 % interval {:.2f} to {:.2f}".format(*found.interval)
     note = f" ({found.note})" if found.note else ""
     return f"tau {found.tau:.2f} over {sessions}{span}: {found.verdict}{note}"

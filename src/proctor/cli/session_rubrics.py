@@ -97,9 +97,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     except RunInterrupted as stopped:
         interrupted, report = True, _kept(stopped, options)
         if not len(report.results):
-            click.echo(
-                "interrupted: what was answered is kept; repeat the command to go on", err=True
-            )
+            click.echo("interrupted: what was answered is kept; repeat the command to go on", err=True)
             return INTERRUPTED
     content = session_result(report.results[0], columns_in(report.metadata))
     result = with_run(placed(content, session), report)

@@ -27,9 +27,7 @@ def command() -> None:
 
 
 def _format_option() -> Decorator:
-    return click.option(
-        "--format", "form", metavar="NAME", help="The format; found out by default."
-    )
+    return click.option("--format", "form", metavar="NAME", help="The format; found out by default.")
 
 
 def _pattern_option() -> Decorator:
@@ -42,9 +40,7 @@ def _pattern_option() -> Decorator:
 @_format_option()
 @_pattern_option()
 @json_option()
-def show(
-    path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool
-) -> None:
+def show(path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool) -> None:
     """Show a recorded session as a transcript.
 
     \b

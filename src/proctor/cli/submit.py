@@ -15,9 +15,7 @@ from proctor.cli.options import complain, history_option, json_option
 @file_argument()
 @dataset_options()
 @subject_options()
-@click.option(
-    "--requests", metavar="ADDRESS", required=True, help="redis://host:6379/0/NAME, sqs://NAME."
-)
+@click.option("--requests", metavar="ADDRESS", required=True, help="redis://host:6379/0/NAME, sqs://NAME.")
 @click.option("--name", help="The name under which the run is kept.")
 @click.option("--epochs", type=int, help="How often each sample is run. Default: 1.")
 @click.option("--limit", type=int, help="Run only the first N samples.")

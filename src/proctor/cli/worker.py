@@ -16,9 +16,7 @@ from proctor.cli.options import complain, json_option
 @click.command("worker")
 @file_argument()
 @subject_options()
-@click.option(
-    "--requests", metavar="ADDRESS", required=True, help="redis://host:6379/0/NAME, sqs://NAME."
-)
+@click.option("--requests", metavar="ADDRESS", required=True, help="redis://host:6379/0/NAME, sqs://NAME.")
 @click.option("--results", metavar="ADDRESS", help="Default: where each request says.")
 @click.option("--concurrency", type=int, help="How many samples run at once. Default: 20.")
 @click.option("--timeout", type=float, help="Seconds for each call of the target. Default: 30.")

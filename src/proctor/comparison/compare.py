@@ -206,15 +206,11 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
     # Options are part of an identity: where one differs, it tells nothing of the code.
     weighed = [name for name in shared if only_weight(apart[name])]
     suspect = [
-        name
-        for name in shared
-        if mine[name].identity != theirs[name].identity and name not in weighed
+        name for name in shared if mine[name].identity != theirs[name].identity and name not in weighed
     ]
     # Identities of two schemes cannot be compared, whatever the version of Proctor is called.
     telling = [
-        name
-        for name in suspect
-        if alike and not is_other_scheme(mine[name].identity, theirs[name].identity)
+        name for name in suspect if alike and not is_other_scheme(mine[name].identity, theirs[name].identity)
     ]
     changed = [name for name in shared if name not in weighed and (apart[name] or name in telling)]
     return Changes(
@@ -275,9 +271,7 @@ def compare(
     >>> compare(low, high).deltas
     {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
     """
-    told = compare_all(
-        [(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
-    )
+    told = compare_all([(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes)
     return told[0]
 
 
@@ -378,9 +372,7 @@ def _as_known(name: str, known: Sequence[str]) -> str:
     for one in also_known_as(name):
         if one in known:
             return one
-    raise ConfigError(
-        f"there is no metric {name!r} to compare", where="metric", fix=nearest(name, known)
-    )
+    raise ConfigError(f"there is no metric {name!r} to compare", where="metric", fix=nearest(name, known))
 
 
 def _notes(a: Side, b: Side) -> Iterator[str]:

@@ -89,9 +89,7 @@ def told_apart(a: Side, b: Side) -> tuple[Side, Side]:
 def as_groups(a: Side, b: Side) -> tuple[Side, Side]:
     """Both sides as two groups of samples, none of which is a pair."""
     one, other = _marked(a, b, frozenset(a.samples) & frozenset(b.samples))
-    return msgspec.structs.replace(one, unpaired=True), msgspec.structs.replace(
-        other, unpaired=True
-    )
+    return msgspec.structs.replace(one, unpaired=True), msgspec.structs.replace(other, unpaired=True)
 
 
 def can_tell(a: Side, b: Side) -> bool:

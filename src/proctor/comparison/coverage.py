@@ -116,8 +116,7 @@ def _not_asked(side: Side, evaluator: str) -> Iterator[str]:
 
 def _in_pairs(name: str, shared: set[str], mine: _Verdicts, theirs: _Verdicts) -> Coverage:
     trials = [
-        {sample: held.judged[sample] + held.silent[sample] for sample in shared}
-        for held in (mine, theirs)
+        {sample: held.judged[sample] + held.silent[sample] for sample in shared} for held in (mine, theirs)
     ]
     # Trials of both sides can be matched only if the samples have as many on each.
     highest = [max(held.values(), default=0) for held in trials]

@@ -8,13 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison.evidence import Evidence, interval_of
-from proctor.comparison.sides import (
-    LOWER_IS_BETTER,
-    Numbers,
-    Side,
-    are_times_apart,
-    clusters_of,
-)
+from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, are_times_apart, clusters_of
 from proctor.comparison.verdicts import TIMES_APART, WORTH, adjusted, in_family, smallest_worth
 from proctor.core.stats.descriptive import mean
 from proctor.records.comparison import Interval, MetricDelta
@@ -90,10 +84,7 @@ def delta_of(a: Side, b: Side, name: str, mine: Numbers, theirs: Numbers) -> Met
 
 
 def all_deltas(
-    pairs: Sequence[Pair],
-    *,
-    better: Mapping[str, bool | None] | None = None,
-    worth: float = WORTH,
+    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, worth: float = WORTH
 ) -> list[Compared]:
     """The deltas of every pair of sides, their verdicts corrected for how many there are in all."""
     found = [
@@ -139,14 +130,8 @@ def _are_twins(one: _Found, other: _Found) -> bool:
     return one.numbers == other.numbers
 
 
-def _tables(
-    a: Side, b: Side
-) -> tuple[tuple[str, Mapping[str, Numbers], Mapping[str, Numbers]], ...]:
-    return (
-        ("metric", a.metrics, b.metrics),
-        ("score", a.scores, b.scores),
-        ("field", a.fields, b.fields),
-    )
+def _tables(a: Side, b: Side) -> tuple[tuple[str, Mapping[str, Numbers], Mapping[str, Numbers]], ...]:
+    return (("metric", a.metrics, b.metrics), ("score", a.scores, b.scores), ("field", a.fields, b.fields))
 
 
 def _direction(name: str, group: str, told: Mapping[str, bool | None]) -> bool | None:
@@ -157,9 +142,7 @@ def _direction(name: str, group: str, told: Mapping[str, bool | None]) -> bool |
     return name not in LOWER_IS_BETTER
 
 
-def _described(
-    delta: MetricDelta, group: str, told: Mapping[str, bool | None], worth: float
-) -> MetricDelta:
+def _described(delta: MetricDelta, group: str, told: Mapping[str, bool | None], worth: float) -> MetricDelta:
     kind: Kind = "number"
     if group == "score" or (group == "metric" and delta.name not in LOWER_IS_BETTER):
         kind = "rate" if delta.name.endswith("pass_rate") else "score"

@@ -56,9 +56,7 @@ def rank(field: str, order: str, by_name: Mapping[str, Ranked]) -> Ranking:
     return Ranking(field, order, *_placed_and_noted(order, by_name))  # type: ignore[arg-type]
 
 
-def _placed_and_noted(
-    order: str, by_name: Mapping[str, Ranked]
-) -> tuple[tuple[RankedPlace, ...], str]:
+def _placed_and_noted(order: str, by_name: Mapping[str, Ranked]) -> tuple[tuple[RankedPlace, ...], str]:
     places = _placed(order, by_name)
     if len({one.run for one in by_name.values() if one.numbers}) > 1:
         return _open(places), f"{TIMES_APART[0].upper()}{TIMES_APART[1:]}."
@@ -97,8 +95,7 @@ def _open(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
     """The same places, none of which is decided."""
     count = sum(one.value is not None for one in places)
     return tuple(
-        msgspec.structs.replace(one, ranks=one.ranks and (1, count), chance_of_best=None)
-        for one in places
+        msgspec.structs.replace(one, ranks=one.ranks and (1, count), chance_of_best=None) for one in places
     )
 
 
@@ -127,9 +124,7 @@ def _in_order(means: Mapping[str, float | None], *, upward: bool) -> list[str]:
     return [name for _, name in sorted(keys)]
 
 
-def _ranks(
-    held: Sequence[str], by_name: Mapping[str, Ranked], *, upward: bool
-) -> dict[str, tuple[int, int]]:
+def _ranks(held: Sequence[str], by_name: Mapping[str, Ranked], *, upward: bool) -> dict[str, tuple[int, int]]:
     """The best and worst place of each that no comparison with another contradicts."""
     pairs = list(combinations(held, 2))
     found = [_compared(by_name[one], by_name[other]) for one, other in pairs]
@@ -150,9 +145,7 @@ def _compared(one: Ranked, other: Ranked) -> tuple[float | None, float | None]:
     return found.difference, found.probability()[0]
 
 
-def _chances(
-    held: Sequence[str], by_name: Mapping[str, Ranked], *, highest: bool
-) -> dict[str, float]:
+def _chances(held: Sequence[str], by_name: Mapping[str, Ranked], *, highest: bool) -> dict[str, float]:
     """How likely each comes first; nothing where their samples are not the same."""
     samples = list(by_name[held[0]].numbers) if held else []
     alike = all(by_name[name].numbers.keys() == by_name[held[0]].numbers.keys() for name in held)

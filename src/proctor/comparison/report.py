@@ -218,8 +218,7 @@ class FieldReport(EvalReport):
         which = configuration if configuration is not None else self._only_configuration()
         if which not in self.configurations:
             raise ConfigError(
-                f"there is no configuration {which!r} in this run",
-                fix=nearest(which, self.configurations),
+                f"there is no configuration {which!r} in this run", fix=nearest(which, self.configurations)
             )
         selected = self.metadata.fields if self.metadata else {}
         return side_of(

@@ -114,9 +114,7 @@ def more_for_a_verdict(
     >>> more_for_a_verdict(Held(100, 0.08, 0.045, passes=0.025, fails=0.025))
     233
     """
-    return _more(
-        seen.n, lambda total: seen.chance(total) >= sure and (tells is None or tells(total))
-    )
+    return _more(seen.n, lambda total: seen.chance(total) >= sure and (tells is None or tells(total)))
 
 
 def ahead(n: int, error: float, total: int, beside: Part | None = None) -> tuple[float, float]:
@@ -253,10 +251,7 @@ def with_rare_ones(
     [-0.07, 0.07]
     """
     (a, b), most = means, _most_that_differ(n, confidence)
-    return (
-        min(interval[0], a - b - most * max(a, 1 - b)),
-        max(interval[1], a - b + most * max(b, 1 - a)),
-    )
+    return (min(interval[0], a - b - most * max(a, 1 - b)), max(interval[1], a - b + most * max(b, 1 - a)))
 
 
 def _with_rare_ones(delta: MetricDelta, interval: Interval) -> Interval:

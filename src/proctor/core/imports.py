@@ -36,9 +36,7 @@ def load(address: str) -> Any:
         except AttributeError:
             public = [name for name in dir(found) if not name.startswith("_")]
             raise UsageError(
-                f"{place!r} has no attribute {attribute!r}",
-                where=address,
-                fix=nearest(attribute, public),
+                f"{place!r} has no attribute {attribute!r}", where=address, fix=nearest(attribute, public)
             ) from None
         place += f".{attribute}" if ":" in place else f":{attribute}"
     return found
@@ -134,8 +132,7 @@ def _explained(error: SyntaxError) -> Exception:
     if not (error.filename or "").endswith(".py"):
         return error
     return UsageError(
-        f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}",
-        fix="mend the line",
+        f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}", fix="mend the line"
     )
 
 
@@ -178,8 +175,7 @@ def _installed(group: str, _places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
     return tuple(
         sorted(
-            entry_points(group=group),
-            key=lambda point: (not point.value.startswith("proctor."), point.name),
+            entry_points(group=group), key=lambda point: (not point.value.startswith("proctor."), point.name)
         )
     )
 

@@ -88,18 +88,12 @@ if sys.version_info >= (3, 12):
         def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
             loop = asyncio.get_running_loop()
             super().__init__(
-                self._run(function, args),
-                loop=loop,
-                name=_NAME,
-                context=copy_context(),
-                eager_start=True,
+                self._run(function, args), loop=loop, name=_NAME, context=copy_context(), eager_start=True
             )
             if not self.ended:
                 _unregister_task(self)
 
-        async def _run(
-            self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]
-        ) -> None:
+        async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
             raise NotImplementedError
 
 else:

@@ -88,9 +88,7 @@ class Census:
     and names both places.
     """
 
-    def __init__(
-        self, rows: Rows, reader: RecordReader, hash_of: Callable[[str], int] = hash
-    ) -> None:
+    def __init__(self, rows: Rows, reader: RecordReader, hash_of: Callable[[str], int] = hash) -> None:
         self._rows = rows
         self._reader = reader
         self._hash_of = hash_of
@@ -113,9 +111,7 @@ class Census:
         if self._faults:
             told = [(place(n), fault) for n, fault in sorted(self._faults, key=lambda f: f[0])]
             raise many_bad(info.name, told, stopped=self._stopped)
-        return DatasetInfo(
-            info.name, info.source, length, fingerprint.hexdigest(), details=info.details
-        )
+        return DatasetInfo(info.name, info.source, length, fingerprint.hexdigest(), details=info.details)
 
     def _read(self, fingerprint: Fingerprint, keep: list[Sample[Any, Any]] | None) -> int:
         length = 0

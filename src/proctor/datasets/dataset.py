@@ -75,10 +75,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         "jsonl", "json", "csv" or "tsv".
         """
         rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         return _known(*open_file(path, rules, format).stream.load())
 
@@ -98,10 +95,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         '1'
         """
         rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         reader = RecordReader(rules)
         samples: list[Sample[Any, Any]] = []
@@ -141,9 +135,7 @@ class Dataset(Generic[InputT, ExpectedT]):
     def __getitem__(self, index: int) -> Sample[InputT, ExpectedT]: ...
     @overload
     def __getitem__(self, index: slice) -> Dataset[InputT, ExpectedT]: ...
-    def __getitem__(
-        self, index: int | slice
-    ) -> Sample[InputT, ExpectedT] | Dataset[InputT, ExpectedT]:
+    def __getitem__(self, index: int | slice) -> Sample[InputT, ExpectedT] | Dataset[InputT, ExpectedT]:
         if isinstance(index, slice):
             return _checked_before(self._samples[index], self._name, self._null_input)
         return self._samples[index]
@@ -164,9 +156,7 @@ def _known(samples: Iterable[Sample[Any, Any]], info: DatasetInfo) -> Dataset[An
     return dataset
 
 
-def _checked_before(
-    samples: tuple[Sample[Any, Any], ...], name: str, null_input: bool
-) -> Dataset[Any, Any]:
+def _checked_before(samples: tuple[Sample[Any, Any], ...], name: str, null_input: bool) -> Dataset[Any, Any]:
     """A dataset of samples that were checked; only a declared type lets null be an input."""
     dataset: Dataset[Any, Any] = Dataset((), name)
     dataset._samples = samples

@@ -51,7 +51,4 @@ def find_repeated_keys(text: str) -> list[Fault]:
         return seen
 
     json.loads(text, object_pairs_hook=look)
-    return [
-        Fault("", f"the key {shortened(repr(key))} is repeated in one object", FIX)
-        for key in repeated
-    ]
+    return [Fault("", f"the key {shortened(repr(key))} is repeated in one object", FIX) for key in repeated]

@@ -81,9 +81,7 @@ def one_bad(where: str, faults: Sequence[Fault]) -> DatasetError:
     return DatasetError("not a valid sample", where=where, problems=problems, fix=_fixes(faults))
 
 
-def many_bad(
-    name: str, found: Sequence[tuple[str, Fault]], *, stopped: bool = False
-) -> DatasetError:
+def many_bad(name: str, found: Sequence[tuple[str, Fault]], *, stopped: bool = False) -> DatasetError:
     """The error for a whole dataset, with the faults of all its samples by place."""
     count = f"{len(found)} problem" + ("s" if len(found) > 1 else "")
     end = "; reading stopped there" if stopped else ""

@@ -57,9 +57,7 @@ def open_data(path: Path) -> BinaryIO:
     if encoding := _other_encoding(start):
         file.close()
         raise DatasetError(
-            f"the file is {encoding}, not UTF-8",
-            where=str(path),
-            fix=how_to_convert(encoding, str(path)),
+            f"the file is {encoding}, not UTF-8", where=str(path), fix=how_to_convert(encoding, str(path))
         )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file

@@ -79,11 +79,7 @@ def _by_content(path: Path, rules: Rules, ending: str) -> FileDataset:
 def _of_json(path: Path, rules: Rules, *, as_lines: bool) -> JSONLDataset | JSONDataset:
     kind = JSONLDataset if as_lines else JSONDataset
     return kind(
-        path,
-        rules.input_type,
-        rules.expected_type,
-        mapping=rules.mapping,
-        generate_ids=rules.generate_ids,
+        path, rules.input_type, rules.expected_type, mapping=rules.mapping, generate_ids=rules.generate_ids
     )
 
 

@@ -113,10 +113,7 @@ class IteratorDataset:
         if length is not None and length < 0:
             raise DatasetError(f"length={length} is less than nothing", where=name)
         rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         self._reader = RecordReader(rules)
         self._items = iter(iterable)

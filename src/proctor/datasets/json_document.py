@@ -52,10 +52,7 @@ class JSONDataset:
         generate_ids: bool = False,
     ) -> None:
         rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         self._reader = RecordReader(rules)
         self.stream = FileStream(Path(path), self._rows, self._reader)

@@ -51,10 +51,7 @@ class JSONLDataset:
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         self._reader = RecordReader(rules)
         self._max_line_bytes = max_line_bytes
@@ -102,9 +99,7 @@ class JSONLDataset:
                 empty = False
                 yield number, sample
         if empty:
-            refuse(
-                0, [Fault("", "no samples: the file is empty", "check that it is the right file")]
-            )
+            refuse(0, [Fault("", "no samples: the file is empty", "check that it is the right file")])
         for number, faults in keys.faults(whole=0):
             refuse(number, faults)
 

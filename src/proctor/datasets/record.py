@@ -120,9 +120,7 @@ class RecordReader:
         self._generate_ids = rules.generate_ids
         self._input: Read | None = reader_of(rules.input_type, "input")
         self._expected: Read | None = reader_of(rules.expected_type, "expected")
-        self.null_input = rules.null_input or (
-            self._input is not None and accepts_null(self._input)
-        )
+        self.null_input = rules.null_input or (self._input is not None and accepts_null(self._input))
         self._null_expected = accepts_null(self._expected)
 
     @property
@@ -224,9 +222,7 @@ class RecordReader:
     def _no_input(self, record: Mapping[str, Any]) -> Fault:
         for key, likely in absent_keys(self.paths, [str(key) for key in record]):
             if self.paths[key][0] == "input":
-                return Fault(
-                    "input", f"is missing: there is no {key!r}, which is mapped to it", likely
-                )
+                return Fault("input", f"is missing: there is no {key!r}, which is mapped to it", likely)
         if not OF_LOGS.isdisjoint(record):
             return Fault("input", "is missing", RECORDED_SESSIONS)
         return Fault("input", "is missing", "give every sample an input, or map a key to it")

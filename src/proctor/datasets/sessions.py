@@ -174,9 +174,7 @@ def chosen(files: SessionFiles, wanted: str | None) -> tuple[str, Imported]:
     if wanted is None and len(ids) > 1:
         some = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
         raise ConfigError(
-            "there are several sessions in it",
-            where=str(files.path),
-            fix=f"name one with --id: {some}",
+            "there are several sessions in it", where=str(files.path), fix=f"name one with --id: {some}"
         )
     return meant
 
@@ -198,9 +196,7 @@ def sample_of(imported: Imported, name: str) -> Sample[Any, Any]:
     }
     usage = imported.session.known_usage()
     if usage is not None:
-        metadata["usage"] = {
-            key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None
-        }
+        metadata["usage"] = {key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None}
     if imported.passed_over:
         metadata["passed_over"] = dict(imported.passed_over)
     metadata |= _beside(imported.recorded)
@@ -245,11 +241,7 @@ def _warnings(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"{what}: {_unread(details)}"
     if over := details.get("passed_over"):
         listed = ", ".join(f"{kind} ({n})" for kind, n in sorted(over.items())[:10])
-        are = (
-            "part of the sessions is"
-            if (n := sum(over.values())) == 1
-            else "parts of the sessions are"
-        )
+        are = "part of the sessions is" if (n := sum(over.values())) == 1 else "parts of the sessions are"
         yield f"{n} {are} not understood, but kept: {listed}"
 
 

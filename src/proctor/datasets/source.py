@@ -88,19 +88,14 @@ def as_source(
     ['2 + 2']
     """
     rules = Rules(
-        input_type=input_type,
-        expected_type=expected_type,
-        mapping=mapping,
-        generate_ids=generate_ids,
+        input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
     )
     if isinstance(thing, SampleSource) and not isinstance(thing, type):
         return _unchanged(thing, rules)
     if isinstance(thing, str | Path):
         return open_file(thing, rules, format)
     if isinstance(thing, list | tuple):
-        return Dataset.of(
-            thing, input_type, expected_type, mapping=mapping, generate_ids=generate_ids
-        )
+        return Dataset.of(thing, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
     if isinstance(thing, Iterator):
         return IteratorDataset(
             thing,

@@ -72,9 +72,7 @@ def _json_mapping(field: str) -> Cell:
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise Unfit(
-            [Fault(field, f"expected a JSON mapping in the cell, found {found(text)}", fix)]
-        )
+        raise Unfit([Fault(field, f"expected a JSON mapping in the cell, found {found(text)}", fix)])
 
     return cell
 
@@ -119,10 +117,7 @@ class CSVDataset:
         delimiter: str | None = None,
     ) -> None:
         self._rules = Rules(
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
+            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         self._reader = RecordReader(self._rules)
         self._delimiter = _checked_delimiter(Path(path), delimiter)
@@ -218,9 +213,7 @@ class CSVDataset:
         if len(header) > MAX_COLUMNS:
             what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
             return [Fault("header", what, "check the delimiter and the ends of lines")]
-        faults = [
-            no_such_key(key, header, "column") for key, _ in absent_keys(self._reader.paths, header)
-        ]
+        faults = [no_such_key(key, header, "column") for key, _ in absent_keys(self._reader.paths, header)]
         counts = Counter(header)
         twice = [name for name, count in counts.items() if name and count > 1]
         faults += [Fault(name, "two columns have this name", "rename one") for name in twice]
@@ -307,9 +300,7 @@ class _TextLines:
         self.first_of_row, self.spoilt = 0, False
 
 
-def _rows_with_lines(
-    file: BinaryIO, delimiter: str, refuse: Refuse
-) -> Iterator[tuple[int, list[str]]]:
+def _rows_with_lines(file: BinaryIO, delimiter: str, refuse: Refuse) -> Iterator[tuple[int, list[str]]]:
     """The rows of a table, each with the line of the file on which it begins."""
     # The csv module's own limit of 128 KB for a cell is too small for documents, and it is kept
     # for the whole process: so it is raised here, and never lowered.
@@ -335,13 +326,9 @@ def _bad_row(error: csv.Error) -> Fault:
     """What the csv module found, in words that help."""
     text = str(error)
     if "unexpected end of data" in text:
-        return Fault(
-            "", "a quote is opened in this row and never closed", 'write " as "" in a cell'
-        )
+        return Fault("", "a quote is opened in this row and never closed", 'write " as "" in a cell')
     if "limit" in text:
-        what = (
-            f"a cell is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
-        )
+        what = f"a cell is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
         return Fault("", what, 'write " as "" inside a quoted cell')
     if "new-line character" in text:
         return Fault("", "a carriage return stands alone in a cell", "end lines with \\n or \\r\\n")

@@ -118,9 +118,7 @@ def _item_types(kind: Any, length: int) -> Sequence[Any]:
     return ()
 
 
-def _faults_of_keys(
-    kind: Any, value: Mapping[Any, Any], where: str, convert: Convert
-) -> Iterator[Fault]:
+def _faults_of_keys(kind: Any, value: Mapping[Any, Any], where: str, convert: Convert) -> Iterator[Fault]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in _MAPPINGS and arguments:
         for key, part in value.items():
@@ -160,9 +158,7 @@ def _declared(kind: Any) -> tuple[list[_Key], bool]:
         ], True
     if typing.is_typeddict(kind):
         required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
-        return [_Key(name, _unqualified(one), name in required) for name, one in hints.items()], (
-            True
-        )
+        return [_Key(name, _unqualified(one), name in required) for name, one in hints.items()], (True)
     return [], False
 
 
@@ -405,9 +401,7 @@ def _pydantic_faults(error: Any, field: str) -> list[Fault]:
     """What pydantic found, in our words."""
     faults = []
     for part in error.errors(include_url=False):
-        where = field + "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" for step in part["loc"]
-        )
+        where = field + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in part["loc"])
         if part["type"] == "missing":
             faults.append(Fault(where, "is missing"))
         else:

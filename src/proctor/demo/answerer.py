@@ -33,9 +33,7 @@ class Bm25:
     1
     """
 
-    def __init__(
-        self, documents: Sequence[Sequence[str]], rarity: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, documents: Sequence[Sequence[str]], rarity: Mapping[str, float] | None = None) -> None:
         self._counts = [Counter(document) for document in documents]
         self._lengths = [len(document) for document in documents]
         self._mean_length = sum(self._lengths) / len(documents)
@@ -71,10 +69,7 @@ class Bm25:
 def _rarity(counts: Sequence[Counter[str]]) -> dict[str, float]:
     """How much each term tells: the fewer documents hold it, the more."""
     holding = Counter(term for count in counts for term in count)
-    return {
-        term: math.log(1 + (len(counts) - held + 0.5) / (held + 0.5))
-        for term, held in holding.items()
-    }
+    return {term: math.log(1 + (len(counts) - held + 0.5) / (held + 0.5)) for term, held in holding.items()}
 
 
 ENDINGS = {"ies": "y", "'s": "", "ing": "", "ed": "", "es": "", "s": ""}
@@ -150,10 +145,7 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
     >>> answer("Who painted the ceiling of the Sistine Chapel?", ranking="bm25")
     "I don't know"
     """
-    rankings: dict[str, Callable[[str], Finding | None]] = {
-        "overlap": find_by_overlap,
-        "bm25": find_by_bm25,
-    }
+    rankings: dict[str, Callable[[str], Finding | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
         raise TargetError(f"there is no ranking {ranking!r}", fix=nearest(ranking, rankings))
     found = rankings[ranking](question)

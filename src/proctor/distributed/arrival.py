@@ -20,9 +20,7 @@ FIX = (
 )
 
 
-def check_arrival(
-    requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[EvalRequest[Any, Any]]
-) -> None:
+def check_arrival(requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[EvalRequest[Any, Any]]) -> None:
     """Raise `MessageRefused` if a worker would receive other values; name samples and values."""
     problems = [
         Problem(f"sample {request.sample.id!r}", change)
@@ -102,9 +100,7 @@ def _changes(sent: Any, got: Any, path: str) -> Iterator[str]:
         yield f"{path}: {_describe_change(sent, got)}"
 
 
-def _changes_in_mapping(
-    sent: Mapping[Any, Any], got: Mapping[Any, Any], path: str
-) -> Iterator[str]:
+def _changes_in_mapping(sent: Mapping[Any, Any], got: Mapping[Any, Any], path: str) -> Iterator[str]:
     for key, value in sent.items():
         if key not in got:
             yield f"{path}: the key {_shown(key)} arrives changed"

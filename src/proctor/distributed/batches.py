@@ -77,9 +77,7 @@ def as_record(body: Any, kind: type[BodyT]) -> BodyT:
 class Aside:
     """A thread; what ends it against all expectation is told at once, and kept in `failure`."""
 
-    def __init__(
-        self, work: Callable[[], object], name: str, failed: Callable[[Exception], object]
-    ) -> None:
+    def __init__(self, work: Callable[[], object], name: str, failed: Callable[[Exception], object]) -> None:
         self._work = work
         self._failed = failed
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -86,9 +86,7 @@ class Receiving:
 
     def _receive(self, wait: float) -> Sequence[Message[EvalResult]]:
         return self._results.receive(
-            max_messages=MOST_AT_ONCE,
-            visibility_timeout=RESULT_LEASE_SECONDS,
-            wait_time_seconds=wait,
+            max_messages=MOST_AT_ONCE, visibility_timeout=RESULT_LEASE_SECONDS, wait_time_seconds=wait
         )
 
     def _hand_over(self, messages: Sequence[Message[EvalResult]], arrive: Arrive) -> None:
@@ -255,9 +253,7 @@ class Gathering:
     def _look_for_lost_results(self) -> None:
         """Count results that nobody can read: what is missing may be among them."""
         lost = LostResults(self._results).look()
-        self.account.unreadable_results = sum(
-            one.run_id in ("", self._run_id or one.run_id) for one in lost
-        )
+        self.account.unreadable_results = sum(one.run_id in ("", self._run_id or one.run_id) for one in lost)
 
     def _settle(self) -> None:
         """Acknowledge what was given. If that fails it comes again, and is recognised."""

@@ -78,9 +78,7 @@ class Held:
             self._items.pop(number, None)
             self._lost.discard(number)
 
-    def give_back(
-        self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True
-    ) -> bool:
+    def give_back(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
         """Return a message, which never fails: at worst its lease runs out.
 
         With `counts=False` the delivery was no fault of the message, and is not counted.

@@ -70,9 +70,7 @@ class Letters:
     about to answer, and an answer is better.
     """
 
-    def __init__(
-        self, requests: Mailbox[Any], own: Callable[[EvalRequest[Any, Any]], bool]
-    ) -> None:
+    def __init__(self, requests: Mailbox[Any], own: Callable[[EvalRequest[Any, Any]], bool]) -> None:
         self._requests = requests
         self._own = own
         self._since = datetime.now(UTC)

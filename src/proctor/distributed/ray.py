@@ -276,9 +276,7 @@ class Pool:
             f"{free.get(name, 0.0):g} of {all_there.get(name, 0.0):g} {name}"
             for name in self._wanted.resources
         )
-        return (
-            f"{waiting} of {self._wanted.actors} Ray actors wait for resources: free are {figures}"
-        )
+        return f"{waiting} of {self._wanted.actors} Ray actors wait for resources: free are {figures}"
 
 
 def cause(error: BaseException) -> str:
@@ -315,9 +313,7 @@ class OnRay:
         if self.actors is not None and self.actors < 1:
             raise ConfigError("there must be at least one actor", where="actors")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus % 1):
-            raise ConfigError(
-                "an actor has no GPU, a part of one, or several whole ones", where="gpus"
-            )
+            raise ConfigError("an actor has no GPU, a part of one, or several whole ones", where="gpus")
         module, name = self.build.__module__, self.build.__qualname__
         if module == "__main__" or getattr(sys.modules[module], name, None) is not self.build:
             raise ConfigError(
@@ -453,9 +449,7 @@ class Trials:
                 return failed(request, Failure("ActorDied", what), deaths)
             self._again += deaths == 1
 
-    def _signed(
-        self, answer: Answer, request: EvalRequest[Any, Any], seat: Seat, count: int
-    ) -> EvalResult:
+    def _signed(self, answer: Answer, request: EvalRequest[Any, Any], seat: Seat, count: int) -> EvalResult:
         if self._spending is not None and answer.spent is not None:
             self._spending.add(answer.spent)
         for warning in answer.warnings:

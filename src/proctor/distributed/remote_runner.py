@@ -247,9 +247,7 @@ class Errands:
         # What was told of it last, which goes stale each second.
         self._waiting = ""
         self._results = results
-        self._sending = Sending(
-            workers.requests, results.name, self._refuse, self._notice, self._fail_soon
-        )
+        self._sending = Sending(workers.requests, results.name, self._refuse, self._notice, self._fail_soon)
         self._receiving = Receiving(results, self._arrive, self._notice, self._fail_soon)
         self._letters = Letters(workers.requests, self._is_awaited)
         self._lost_results = LostResults(results)

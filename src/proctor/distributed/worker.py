@@ -64,9 +64,7 @@ class Post:
 
     def __post_init__(self) -> None:
         if not self.lease > 0:
-            raise ConfigError(
-                f"the lease is {self.lease!r}", fix="give a number of seconds above 0"
-            )
+            raise ConfigError(f"the lease is {self.lease!r}", fix="give a number of seconds above 0")
 
 
 class _Told(list[str]):
@@ -90,9 +88,7 @@ class Worker:
 
     def __init__(self, setup: Setup, post: Post, clock: Clock | None = None) -> None:
         # One failing sample is an answer, and no reason to stop; what is spent the run counts.
-        options = msgspec.structs.replace(
-            setup.options, on_error="continue", max_errors=None, budget=None
-        )
+        options = msgspec.structs.replace(setup.options, on_error="continue", max_errors=None, budget=None)
         self._setup = Setup(target=setup.target, evaluators=setup.evaluators, options=options)
         self._post = post
         self._clock = clock or SystemClock()
@@ -146,9 +142,7 @@ class Worker:
                     setup = dataclasses.replace(self._setup, evaluators=evaluators)
                     here = observed.runner(TrialRunner(setup, self._clock, threads, progress))
                     runner = _Returning(here, outbox, held)
-                    crew = Crew(
-                        setup.options, inbox, runner, outbox, progress, self._clock, inbox.more
-                    )
+                    crew = Crew(setup.options, inbox, runner, outbox, progress, self._clock, inbox.more)
                     async with self._at_work(crew, inbox):
                         with outbox:
                             await crew.work()

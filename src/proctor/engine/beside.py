@@ -64,9 +64,7 @@ def together(plan: Plan, before: Before | None = None) -> Beside | None:
     return Together(company, [(c.name, at) for c in plan.configurations for at in epochs], before)
 
 
-def company_of(
-    evaluators: Iterable[AttachedEvaluator], baseline: str | None, options: RunOptions
-) -> Company:
+def company_of(evaluators: Iterable[AttachedEvaluator], baseline: str | None, options: RunOptions) -> Company:
     """Which other trials of a sample these evaluators look at."""
     return Company(baseline, options.epochs if "epochs" in needs_of(evaluators) else 0)
 
@@ -101,9 +99,7 @@ class _Single(NamedTuple):
 class Together:
     """Trials of one sample are known to each other while any of them is being run."""
 
-    def __init__(
-        self, company: Company, expected: Iterable[Key], before: Before | None = None
-    ) -> None:
+    def __init__(self, company: Company, expected: Iterable[Key], before: Before | None = None) -> None:
         self.company = company
         self._expected = frozenset(expected)
         self._before = before

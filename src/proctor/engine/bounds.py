@@ -120,9 +120,7 @@ class Scale:
         if kind is complex:
             return [value.real, value.imag]
         if issubclass(kind, msgspec.Struct):
-            return [
-                part for name in kind.__struct_fields__ for part in (name, getattr(value, name))
-            ]
+            return [part for name in kind.__struct_fields__ for part in (name, getattr(value, name))]
         pydantic = extras.loaded("pydantic")
         if pydantic is not None and issubclass(kind, pydantic.BaseModel):
             held = object.__getattribute__(value, "__dict__")

@@ -124,14 +124,8 @@ def _choices_of(output: Any) -> Any:
     return getattr(output, "choices", None)
 
 
-def _with_conversation(
-    returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None
-) -> Any:
-    from proctor.sessions.importers.conversation import (
-        add_missing,
-        holds_messages,
-        read_conversation,
-    )
+def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None) -> Any:
+    from proctor.sessions.importers.conversation import add_missing, holds_messages, read_conversation
 
     found = read_conversation(output, sample.input)
     if found is None:
@@ -218,10 +212,7 @@ class OutputCache:
     """
 
     def __init__(
-        self,
-        target: TargetSpec,
-        find: Callable[[str], bytes | None],
-        keep: Callable[[str, str, bytes], None],
+        self, target: TargetSpec, find: Callable[[str], bytes | None], keep: Callable[[str, str, bytes], None]
     ) -> None:
         self._target = [target.kind, target.name, target.identity]
         self._find = find
@@ -232,9 +223,7 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Tagged, for the input 1 is not "1", and NaN is not null.
-            asked = codec.canonical(
-                [self._target, tagged(dict(options)), tagged(sample.input), epoch]
-            )
+            asked = codec.canonical([self._target, tagged(dict(options)), tagged(sample.input), epoch])
             if b'"$repr"' in asked:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(asked).hexdigest()

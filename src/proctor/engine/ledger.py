@@ -35,9 +35,7 @@ class Ledger:
     result before. A job that is handed out stays in `open` until its result takes it out.
     """
 
-    def __init__(
-        self, jobs: Iterator[Job], total: int | None, skipped: Skipped | None = None
-    ) -> None:
+    def __init__(self, jobs: Iterator[Job], total: int | None, skipped: Skipped | None = None) -> None:
         self._jobs = jobs
         self._skipped = skipped
         self.total = total

@@ -121,21 +121,9 @@ class CallWatch:
     call still does changes nothing for the call that its slot is about now.
     """
 
-    __slots__ = (
-        "_halts",
-        "_monotonic",
-        "_since",
-        "_slot",
-        "credit",
-        "noted",
-        "seconds",
-        "since",
-        "waited",
-    )
+    __slots__ = ("_halts", "_monotonic", "_since", "_slot", "credit", "noted", "seconds", "since", "waited")
 
-    def __init__(
-        self, slot: Slot, began: float, seconds: float, monotonic: Callable[[], float]
-    ) -> None:
+    def __init__(self, slot: Slot, began: float, seconds: float, monotonic: Callable[[], float]) -> None:
         self._slot, self._monotonic = slot, monotonic
         self.seconds = seconds
         self.noted = ""

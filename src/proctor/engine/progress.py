@@ -53,9 +53,7 @@ class Progress:
         self._highest = 0.0
         self._begun: set[str] = set()
         self._trials_failed: set[str] = set()
-        self._left = Counter(
-            dict.fromkeys(configurations, (total or 0) // max(1, len(configurations)))
-        )
+        self._left = Counter(dict.fromkeys(configurations, (total or 0) // max(1, len(configurations))))
 
     @property
     def done(self) -> int:
@@ -113,9 +111,7 @@ class Progress:
         about = self._about(trial, field)
         self._emit("evaluator_start", "evaluating", **about, evaluator=evaluator)
 
-    def evaluator_end(
-        self, trial: Trial, evaluator: str, score: Score, field: str | None = None
-    ) -> None:
+    def evaluator_end(self, trial: Trial, evaluator: str, score: Score, field: str | None = None) -> None:
         """An evaluator has spoken."""
         self._steps += 1
         values = {} if score.value is None else {evaluator: score.value}

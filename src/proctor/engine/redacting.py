@@ -150,9 +150,7 @@ class Redacting:
         self._aside = self._aside or Aside()
         self._aside.do(size, work, *args)
 
-    def _added(
-        self, position: int, result: EvalResult, data: bytes, verdict: Verdict
-    ) -> Callable[[], None]:
+    def _added(self, position: int, result: EvalResult, data: bytes, verdict: Verdict) -> Callable[[], None]:
         looking = Redaction(personal=self._redaction.personal)
         without = redacted(result, looking, data)
 
@@ -308,18 +306,14 @@ def described(run: RunMetadata) -> RunMetadata:
     except codec.UNWRITABLE:
         # The history says what cannot be written.
         return run
-    changes = {
-        part: redaction.value(plain[part], by_name=True) for part in _OF_A_RUN if part in plain
-    }
+    changes = {part: redaction.value(plain[part], by_name=True) for part in _OF_A_RUN if part in plain}
     for part, inside in (("configurations", "options"), ("evaluators", "parameters")):
         if part in plain:
             changes[part] = [_inside(one, inside, redaction) for one in plain[part]]
     if not redaction.counts:
         return run
     counts = dict(run.redacted or redaction.counts)
-    return msgspec.json.decode(
-        codec.encode({**plain, **changes, "redacted": counts}), type=RunMetadata
-    )
+    return msgspec.json.decode(codec.encode({**plain, **changes, "redacted": counts}), type=RunMetadata)
 
 
 def _inside(one: dict[str, Any], part: str, redaction: Redaction) -> dict[str, Any]:

@@ -71,11 +71,7 @@ class Rescorer:
     hands = None
 
     def __init__(
-        self,
-        trials: dict[int, Stored],
-        score: Scoring,
-        company: Company | None,
-        bounds: Bounds,
+        self, trials: dict[int, Stored], score: Scoring, company: Company | None, bounds: Bounds
     ) -> None:
         self._bounds = bounds
         self._trials = trials

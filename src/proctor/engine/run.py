@@ -90,10 +90,7 @@ class Sitting:
         self._raise_if_stopped(crew)
         if missing and status != "completed":
             raise RunIncomplete(
-                missing,
-                run_id=self.metadata.run_id,
-                report=report,
-                is_stored=self._is_stored(),
+                missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored()
             )
         return report
 
@@ -136,15 +133,7 @@ class Sitting:
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
                 options = self.metadata.options
-                crew = Crew(
-                    options,
-                    self.jobs,
-                    runner,
-                    writer,
-                    self.progress,
-                    self.clock,
-                    decide=self.decide,
-                )
+                crew = Crew(options, self.jobs, runner, writer, self.progress, self.clock, decide=self.decide)
                 for result in self.known:
                     if crew.stopped != "told":
                         crew.hear(result)
@@ -214,20 +203,12 @@ class Sitting:
         if not self._is_stored():
             kept, again = "nothing was stored (history=False)", "run it again"
         if crew.told is not None:
-            raise RunStopped(
-                crew.told.what,
-                run_id=run_id,
-                fix=f"{crew.told.fix}; {kept}",
-            )
+            raise RunStopped(crew.told.what, run_id=run_id, fix=f"{crew.told.fix}; {kept}")
         if crew.cause is not None:
             what = failure_of(crew.cause)
             if crew.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
-            raise RunStopped(
-                what,
-                run_id=run_id,
-                fix=f"{kept}; mend the cause and {again}",
-            )
+            raise RunStopped(what, run_id=run_id, fix=f"{kept}; mend the cause and {again}")
 
 
 def _current_folder() -> str | None:
@@ -242,10 +223,7 @@ class Overheard:
     """A writer whose results somebody else is given too; if that fails, the run says so once."""
 
     def __init__(
-        self,
-        writer: ResultWriter,
-        heard: Callable[[EvalResult], object],
-        warnings: list[str],
+        self, writer: ResultWriter, heard: Callable[[EvalResult], object], warnings: list[str]
     ) -> None:
         self._add, self.keep, self.behind = writer.add, writer.keep, writer.behind
         self._heard = heard

@@ -61,9 +61,7 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
     """What is not the same as when the run began, in words."""
     changes = []
     if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
-        changes.append(
-            Problem("dataset", "it can be read only once, so nothing tells if it is the same")
-        )
+        changes.append(Problem("dataset", "it can be read only once, so nothing tells if it is the same"))
     elif before.dataset.fingerprint != now.dataset.fingerprint:
         lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
@@ -119,9 +117,7 @@ def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Proble
     return [Problem("evaluators", "; ".join(words) or "their order has changed")]
 
 
-def _of_other_scheme(
-    then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]
-) -> str | None:
+def _of_other_scheme(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str | None:
     """The evaluators whose code cannot be compared, if nothing else about them differs."""
     if list(then) != list(today):
         return None
@@ -135,10 +131,7 @@ def _of_other_scheme(
 
 
 def uncovered_by_identity(
-    run: RunMetadata,
-    *,
-    resumed: bool = False,
-    evaluators: Sequence[EvaluatorSpec] | None = None,
+    run: RunMetadata, *, resumed: bool = False, evaluators: Sequence[EvaluatorSpec] | None = None
 ) -> tuple[str, ...]:
     """A warning for the target and each evaluator of which some changes go unnoticed.
 
@@ -285,9 +278,7 @@ def resume(
     return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide, False)
 
 
-def rescore(
-    before: RunMetadata, plan: Rescoring, history: History, clock: Clock, how: Conduct
-) -> Sitting:
+def rescore(before: RunMetadata, plan: Rescoring, history: History, clock: Clock, how: Conduct) -> Sitting:
     """Open a new run that scores the trials of an earlier one; no target is called."""
     now = clock.now()
     stored = StoredTrials(history.results(before.run_id), before)
@@ -312,10 +303,7 @@ def rescore(
         redacted={},
         # What failed then is not run again: it is no reason to stop now.
         options=msgspec.structs.replace(
-            before.options,
-            on_error="continue",
-            max_errors=None,
-            budget=plan.budget or before.options.budget,
+            before.options, on_error="continue", max_errors=None, budget=plan.budget or before.options.budget
         ),
         total=len(stored),
     )
@@ -380,9 +368,7 @@ def _not_whole(before: RunMetadata, found: int) -> tuple[str, ...]:
     return (f"run {before.run_id} was not complete: {found}{planned} results were scored",)
 
 
-def _merged(
-    before: Sequence[Configuration], now: Sequence[Configuration]
-) -> tuple[Configuration, ...]:
+def _merged(before: Sequence[Configuration], now: Sequence[Configuration]) -> tuple[Configuration, ...]:
     """All configurations a run has results of: the stored ones keep their places."""
     names = {configuration.name: configuration for configuration in (*before, *now)}
     return tuple(names.values())
@@ -447,9 +433,7 @@ def _sitting(
             await plan.target.close()
 
     if how.place is not None and needs_others(plan):
-        raise ConfigError(
-            NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE
-        )
+        raise ConfigError(NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE)
 
     def away(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
         assert how.place is not None

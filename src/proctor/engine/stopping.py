@@ -24,10 +24,7 @@ def spending_of(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Spendin
         return None
     told, kept = spent_in(earlier), run.spent or Spent()
     return Spending(
-        budget,
-        Spent(
-            max(told.calls, kept.calls), max(told.tokens, kept.tokens), max(told.cost, kept.cost)
-        ),
+        budget, Spent(max(told.calls, kept.calls), max(told.tokens, kept.tokens), max(told.cost, kept.cost))
     )
 
 
@@ -58,10 +55,7 @@ Decide = Callable[[int, EvalResult], str | None]
 
 
 def in_turn(
-    plan: Plan,
-    decide: Decide | None,
-    before: RunMetadata | None = None,
-    changes: Sequence[Problem] = (),
+    plan: Plan, decide: Decide | None, before: RunMetadata | None = None, changes: Sequence[Problem] = ()
 ) -> tuple[list[Numbered] | None, Hear | None]:
     """The samples in turn, and who decides, told the turn of each; neither if nobody decides."""
     if decide is None:
@@ -69,8 +63,7 @@ def in_turn(
     seed = plan.options.shuffle
     if seed is None:
         raise ConfigError(
-            "a run that may stop early takes its samples in random order: the first ones must "
-            "stand for all",
+            "a run that may stop early takes its samples in random order: the first ones must stand for all",
             where="shuffle",
             fix="give a seed: --shuffle 7 (shuffle=7)",
         )

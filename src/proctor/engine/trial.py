@@ -21,14 +21,7 @@ from proctor.core.threads import Threads
 from proctor.engine import limits
 from proctor.engine.beside import Beside, alone
 from proctor.engine.bounds import Bounds
-from proctor.engine.cache import (
-    CachedReply,
-    Call,
-    OutputCache,
-    is_data,
-    may_hold_messages,
-    read_reply,
-)
+from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
 from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
@@ -421,9 +414,7 @@ class Scoring:
                     self._progress.evaluator_start(trial, step.label, step.field)
                 begun = calls.get(step.label)
                 scores[step.label] = (
-                    outside_task(step.score, trial)
-                    if begun is None
-                    else await self._score_of(*begun)
+                    outside_task(step.score, trial) if begun is None else await self._score_of(*begun)
                 )
                 if self._progress.has_listeners:
                     said = scores[step.label]
@@ -439,9 +430,7 @@ class Scoring:
         together = {name: _together(name, group, scores) for name, group in self._evaluators}
         return together, {name: session for name, session in heard.items() if len(session)}
 
-    def _begin(
-        self, step: Step, trial: Trial, session: Session
-    ) -> tuple[UserCall, CallTimer | None]:
+    def _begin(self, step: Step, trial: Trial, session: Session) -> tuple[UserCall, CallTimer | None]:
         """Call an evaluator that waits; what it asks is noted in its own session.
 
         Its time stands still while it waits for its turn at a model.

@@ -10,13 +10,7 @@ EXPORTS = {
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "threshold", "weighted"),
     "evaluators.fields": ("field",),
     "evaluators.marking": ("evaluator",),
-    "evaluators.matching": (
-        "contains",
-        "exact_match",
-        "json_subset",
-        "regex_match",
-        "within_tolerance",
-    ),
+    "evaluators.matching": ("contains", "exact_match", "json_subset", "regex_match", "within_tolerance"),
     "evaluators.numeric.numbers": ("numeric_answer",),
     "evaluators.performance": ("latency", "throughput", "token_efficiency"),
     "evaluators.questions": ("question_format", "starter_phrase"),
@@ -43,12 +37,7 @@ EXPORTS = {
     ),
     "evaluators.statistical": ("consistency", "effect_size", "statistical_significance"),
     "evaluators.structural": ("format_compliance", "json_validity", "schema_match"),
-    "evaluators.text.quality": (
-        "coherence",
-        "hallucination_detection",
-        "relevance",
-        "semantic_similarity",
-    ),
+    "evaluators.text.quality": ("coherence", "hallucination_detection", "relevance", "semantic_similarity"),
 }
 
 __all__ = [

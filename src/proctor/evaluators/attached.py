@@ -172,9 +172,7 @@ def problems_of(error: EvaluatorError, where: str) -> list[Problem]:
     """An error as entries in the list of a greater one."""
     place = f"{where} ({error.where})" if error.where else where
     if error.problems:
-        return [
-            Problem(f"{place}, {p.where}" if p.where else place, p.what) for p in error.problems
-        ]
+        return [Problem(f"{place}, {p.where}" if p.where else place, p.what) for p in error.problems]
     return [Problem(place, f"{error.what} ({error.fix})" if error.fix else error.what)]
 
 
@@ -184,9 +182,7 @@ def _checked_name(name: str | None) -> str:
     return name or ""
 
 
-def _refuse_terms(
-    threshold: float | None, parameters: Mapping[str, Any] | None, label: str
-) -> None:
+def _refuse_terms(threshold: float | None, parameters: Mapping[str, Any] | None, label: str) -> None:
     if threshold is not None or parameters:
         raise EvaluatorError(
             "it is attached already, so it takes no other threshold or parameters",

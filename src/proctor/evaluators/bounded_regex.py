@@ -84,17 +84,14 @@ def is_quick(pattern: str, length: int = 0) -> bool:
     # The alternatives of one group are one choice.
     choices = len(_OPTION.findall(bare)) + min(bare.count("|"), bare.count("(") + 1)
     return (
-        len(_REPETITION.findall(bare)) <= 1
-        and choices <= _FEW_CHOICES
-        and not _REPEATED_GROUP.search(bare)
+        len(_REPETITION.findall(bare)) <= 1 and choices <= _FEW_CHOICES and not _REPEATED_GROUP.search(bare)
     )
 
 
 def _ask(pattern: re.Pattern[str], text: str, mode: Mode, seconds: float) -> list[Span]:
     if len(pattern.pattern) > _LONGEST_PATTERN:
         raise EvaluatorError(
-            f"the pattern has {len(pattern.pattern):,} characters, at most {_LONGEST_PATTERN:,} "
-            "are allowed"
+            f"the pattern has {len(pattern.pattern):,} characters, at most {_LONGEST_PATTERN:,} are allowed"
         )
     found = _POOL.match(pattern, text, mode, seconds)
     if found is None:
@@ -120,9 +117,7 @@ class _Matcher:
             start_new_session=True,
         )
 
-    def match(
-        self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float
-    ) -> list[Span] | None:
+    def match(self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float) -> list[Span] | None:
         """Return the spans of all matches, or None if the process ended without an answer."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
@@ -166,9 +161,7 @@ class _MatcherPool:
         self._free: list[_Matcher] = []
         self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
 
-    def match(
-        self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float
-    ) -> list[Span] | None:
+    def match(self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float) -> list[Span] | None:
         with self._slots:
             # A process that was ended from outside is replaced once.
             for idle in (self._free.pop() if self._free else None, None):
@@ -179,12 +172,7 @@ class _MatcherPool:
         raise EvaluatorError("the process that matches patterns ended without an answer")
 
     def _ask(
-        self,
-        matcher: _Matcher,
-        pattern: re.Pattern[str],
-        text: str,
-        mode: Mode,
-        seconds: float,
+        self, matcher: _Matcher, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float
     ) -> tuple[list[Span] | None, bool]:
         found, is_out_of_time = None, False
         try:

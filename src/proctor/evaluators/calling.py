@@ -21,8 +21,7 @@ from proctor.sessions import current as sessions
 
 NO_EXPECTED = "the sample has no expected value"
 NO_ANSWER = (
-    "the agent ended without an answer: the messages that it returned do not end with one of the "
-    "assistant"
+    "the agent ended without an answer: the messages that it returned do not end with one of the assistant"
 )
 NO_SESSION = (
     "no session was recorded, so nothing is known of what the target did. Fix: return the agent's "
@@ -87,9 +86,7 @@ def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
     return score
 
 
-def score_of_two(
-    call: Callable[..., Any], threshold: float, *, shares: bool
-) -> Callable[[Trial], Score]:
+def score_of_two(call: Callable[..., Any], threshold: float, *, shares: bool) -> Callable[[Trial], Score]:
     """The usual shape, written out: this runs once for every evaluator and sample."""
 
     def score(trial: Trial) -> Score:

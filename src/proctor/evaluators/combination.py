@@ -171,9 +171,7 @@ def combine(
     1.0
     """
     if not callable(function):
-        raise EvaluatorError(
-            f"a combination is a function of the scores, got {function!r}", where=name
-        )
+        raise EvaluatorError(f"a combination is a function of the scores, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     settled = parts_of(parts, name, "combine([exact_match, contains], function)")
@@ -224,9 +222,7 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Refuse anything but "skip" and "ignore"."""
     if skipped not in get_args(Skipped):
         raise EvaluatorError(
-            f"`skipped` is {skipped!r}",
-            where=label,
-            fix=f"{nearest(str(skipped), ['skip', 'ignore'])}",
+            f"`skipped` is {skipped!r}", where=label, fix=f"{nearest(str(skipped), ['skip', 'ignore'])}"
         )
 
 
@@ -248,12 +244,7 @@ def _unless_usual(skipped: Skipped) -> dict[str, Any]:
 
 
 def _combined(
-    uses: str,
-    parts: Parts,
-    rule: Rule,
-    *,
-    name: str | None = None,
-    parameters: Mapping[str, Any],
+    uses: str, parts: Parts, rule: Rule, *, name: str | None = None, parameters: Mapping[str, Any]
 ) -> Attached:
     """One evaluator out of several: async if any is, and quick only if all are."""
     data = dict(parameters)

@@ -174,9 +174,7 @@ def _annotated(parameter: Parameter, record: str) -> bool:
     return re.match(pattern, text) is not None
 
 
-def _refuse_misleading_names(
-    places: list[Parameter], evidence: tuple[Evidence, ...], label: str
-) -> None:
+def _refuse_misleading_names(places: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
     """Refuse a parameter whose name says something else than what it would be given."""
     for parameter, piece in zip(places, evidence, strict=False):
         role = next((role for role, names in _ROLES.items() if parameter.name in names), piece.kind)

@@ -29,10 +29,7 @@ from proctor.records.score import Score, Skipped, combine_all, combine_any
 from proctor.records.trial import Trial
 
 Combination = str | Callable[..., Any]
-RULES: Mapping[str, Callable[[Mapping[str, Score], Skipped], Score]] = {
-    "and": combine_all,
-    "or": combine_any,
-}
+RULES: Mapping[str, Callable[[Mapping[str, Score], Skipped], Score]] = {"and": combine_all, "or": combine_any}
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
@@ -62,9 +59,7 @@ def field(
     """
     label = name or path
     where = Field(label, _checked(path, label))
-    parts = {
-        key: _of_field(part, where) for key, part in parts_of(evaluators, label, _EXAMPLE).items()
-    }
+    parts = {key: _of_field(part, where) for key, part in parts_of(evaluators, label, _EXAMPLE).items()}
     check_skipped(skipped, label)
     rule = _rule(combine, label, skipped)
     parameters = {

@@ -106,9 +106,7 @@ def _lists() -> ShortTexts:
     import yaml
 
     listed = yaml.safe_load(resources.text("evaluators", "short_texts.yaml"))
-    languages = {
-        word: language for language, words in listed["everyday"].items() for word in words.split()
-    }
+    languages = {word: language for language, words in listed["everyday"].items() for word in words.split()}
     english = frozenset(map(_without_accents, listed["english"].split()))
     shared, abuse = (frozenset(listed[name].split()) for name in ("shared", "abuse"))
     return ShortTexts(languages, shared, english, abuse)

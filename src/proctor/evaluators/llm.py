@@ -224,6 +224,4 @@ def _ratings(threshold: float | None) -> Labels | Numbers:
 
 def _ends(scale: Labels | Numbers) -> dict[str, str]:
     """The ends of a scale, as words in a prompt."""
-    return (
-        {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, Numbers) else {}
-    )
+    return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, Numbers) else {}

@@ -84,12 +84,7 @@ def evaluator(
     spread: Spread | None = None,
 ) -> Callable[[F], F]: ...
 def evaluator(
-    function: Any = None,
-    /,
-    *,
-    check: CheckOptions | None = None,
-    spread: Spread | None = None,
-    **terms: Any,
+    function: Any = None, /, *, check: CheckOptions | None = None, spread: Spread | None = None, **terms: Any
 ) -> Any:
     """Give a function its name and category as an evaluator; it stays the same function.
 
@@ -133,18 +128,13 @@ def _with_checked_call(function: Callable[..., Any], info: EvaluatorInfo) -> Cal
             raise
 
     # With the globals of its module, or doctest would not find it there.
-    found = types.FunctionType(
-        call.__code__, function.__globals__, function.__name__, None, call.__closure__
-    )
+    found = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     setattr(found, UNCHECKED, function)
     return functools.wraps(function)(found)
 
 
 def _raise_call_error(
-    info: EvaluatorInfo,
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    options: Mapping[str, Any],
+    info: EvaluatorInfo, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
     """Raise a `CallError` if the arguments do not fit; a TypeError from inside is left alone."""
     signature = inspect.signature(function)
@@ -319,9 +309,7 @@ def call_of(thing: Any, label: str) -> Callable[..., Any]:
             f"{thing!r} is the name of an evaluator, not an evaluator",
             fix=f"give the function itself, or Registry.standard().build({thing!r})",
         )
-    raise EvaluatorError(
-        f"{shown(thing)} is neither callable nor has it an `evaluate` method", where=label
-    )
+    raise EvaluatorError(f"{shown(thing)} is neither callable nor has it an `evaluate` method", where=label)
 
 
 def known_as(thing: Any) -> str:

@@ -221,9 +221,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
                 return Score.error(f"the output is a list, the expected value is {shown(expected)}")
             return _tolerance_score(output, expected, tolerance, relative)
         if outputs is None:
-            return best_score(
-                lambda one: _tolerance_score(output, one, tolerance, relative), wanted
-            )
+            return best_score(lambda one: _tolerance_score(output, one, tolerance, relative), wanted)
         return _worst_item(outputs, wanted, evaluate)
 
     return made(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
@@ -328,9 +326,7 @@ def _equal(left: Any, right: Any, same: SameText) -> bool:
             _equal(item, right[key], same) for key, item in left.items()
         )
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(
-            _equal(a, b, same) for a, b in zip(left, right, strict=True)
-        )
+        return len(left) == len(right) and all(_equal(a, b, same) for a, b in zip(left, right, strict=True))
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
     return _is_true(left == right) or _equal_as_data(left, right, same)
@@ -415,9 +411,7 @@ def _mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
     return (value, "") if isinstance(value, Mapping) else (None, f"it is {kind_of(value)}")
 
 
-def _differences(
-    found: Mapping[str, Any], wanted: Mapping[str, Any], path: Sequence[str] = ()
-) -> list[str]:
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Sequence[str] = ()) -> list[str]:
     """Each key that is missing or wrong, by its path."""
     faults: list[str] = []
     found, wanted = _with_composed_keys(found), _with_composed_keys(wanted)

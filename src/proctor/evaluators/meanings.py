@@ -80,9 +80,7 @@ class Meanings:
         # What is shown and stored is what was connected, not what is put around it here.
         self.live: Embedder = live
         self._remembered = (
-            live
-            if isinstance(live, Remembered)
-            else shared(("embedder", id(live)), lambda: Remembered(live))
+            live if isinstance(live, Remembered) else shared(("embedder", id(live)), lambda: Remembered(live))
         )
         self._evaluator = evaluator
         self._fell_back = embedder is None and live.name == LEXICAL

@@ -18,9 +18,7 @@ NO_BASELINE = "there is no baseline to compare with"
 _ROUNDING = 1e-9
 
 
-def limits(
-    where: str, *names: str, above_zero: bool = False
-) -> Callable[[Mapping[str, Any]], None]:
+def limits(where: str, *names: str, above_zero: bool = False) -> Callable[[Mapping[str, Any]], None]:
     """A check of options: those named are numbers from 0 up, or above 0."""
 
     def check(options: Mapping[str, Any]) -> None:

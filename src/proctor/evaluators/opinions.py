@@ -25,9 +25,7 @@ WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 @evaluator(category="opinions", factory=True, parts="judges")
 def panel(
-    judges: Sequence[Any],
-    rule: Literal["majority", "mean", "unanimous"] = "majority",
-    threshold: float = 0.5,
+    judges: Sequence[Any], rule: Literal["majority", "mean", "unanimous"] = "majority", threshold: float = 0.5
 ) -> Attached:
     """Asks several judges at once and passes by majority, by their mean, or if all pass.
 
@@ -75,13 +73,7 @@ def prefer(
     """
     from proctor.evaluators.judges.judge import failed
     from proctor.evaluators.judges.opinion import usage_data
-    from proctor.evaluators.judges.pairwise import (
-        BETTER,
-        PREFERENCE,
-        Comparison,
-        compare,
-        summary_of,
-    )
+    from proctor.evaluators.judges.pairwise import BETTER, PREFERENCE, Comparison, compare, summary_of
     from proctor.evaluators.judges.templates import shipped
     from proctor.models.connect import provider
 
@@ -101,9 +93,7 @@ def prefer(
             return Score.skipped(f"the sample has {what} to compare with")
         asked = sample.input if show_input else None
         try:
-            found = await compare(
-                model, output, other, criterion=criterion or BETTER, input=asked, how=how
-            )
+            found = await compare(model, output, other, criterion=criterion or BETTER, input=asked, how=how)
         except CallFailed as error:
             return failed(model, template, [error])
         value = WORTH[found.winner]
@@ -127,9 +117,7 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
     from proctor.evaluators.judges.canary import BAD_ANSWER, canary_score
 
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(
-            f"`every` is a whole number from 1, got {every!r}", where="with_canary"
-        )
+        raise EvaluatorError(f"`every` is a whole number from 1, got {every!r}", where="with_canary")
     (name, part), *_ = parts_of([judge], "with_canary").items()
     given = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
     made = _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))

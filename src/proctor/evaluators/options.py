@@ -83,19 +83,13 @@ class Accepted(typing.NamedTuple):
                 problems.append(Problem(name, f"expected {type_text(hint)}, got {value!r}"))
         if problems:
             raise EvaluatorError(
-                "its parameters do not fit",
-                where=label,
-                fix=f"it takes {self._listed()}",
-                problems=problems,
+                "its parameters do not fit", where=label, fix=f"it takes {self._listed()}", problems=problems
             )
         return fitted
 
     def _listed(self) -> str:
         """All options in one line."""
-        told = (
-            f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}")
-            for p in self.describe()
-        )
+        told = (f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe())
         return ", ".join(told) or "no parameters"
 
 
@@ -136,13 +130,9 @@ def make(factory: Callable[..., Any], options: Mapping[str, Any], label: str) ->
         raise
     except UsageError as error:
         where = f"{label}, {error.where}" if error.where else label
-        raise EvaluatorError(
-            error.what, where=where, fix=error.fix, problems=error.problems
-        ) from error
+        raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from error
     except Exception as error:
-        raise EvaluatorError(
-            f"it could not be made: {type(error).__name__}: {error}", where=label
-        ) from error
+        raise EvaluatorError(f"it could not be made: {type(error).__name__}: {error}", where=label) from error
 
 
 def _bound(signature: inspect.Signature, options: Mapping[str, Any]) -> inspect.BoundArguments:

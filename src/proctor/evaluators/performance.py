@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.evaluators.marking import evaluator
-from proctor.evaluators.measured import (
-    amount,
-    falling,
-    increase_within,
-    limits,
-    number,
-    within,
-)
+from proctor.evaluators.measured import amount, falling, increase_within, limits, number, within
 from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
 

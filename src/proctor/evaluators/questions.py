@@ -49,9 +49,7 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
 
 
 @evaluator(category="questions", pure=True)
-def question_format(
-    output: Any, *, require_capital: bool = True, max_words: int | None = None
-) -> Score:
+def question_format(output: Any, *, require_capital: bool = True, max_words: int | None = None) -> Score:
     """Passes if every output is a well-formed question.
 
     The output is a text or a list of texts; the value is the share that is well formed. The rules

@@ -15,9 +15,7 @@ def serve() -> None:
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while header := requests.readline().split():
         mode, flags, seconds = header[0].decode(), int(header[1]), float(header[2])
-        pattern, text = (
-            requests.read(int(size)).decode("utf-8", "surrogatepass") for size in header[3:]
-        )
+        pattern, text = (requests.read(int(size)).decode("utf-8", "surrogatepass") for size in header[3:])
         spans = find(re.compile(pattern, flags), text, mode, seconds)
         answers.write(" ".join(f"{start} {end}" for start, end in spans).encode() + b"\n")
         answers.flush()

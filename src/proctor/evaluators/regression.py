@@ -68,10 +68,7 @@ def no_regression(
 
 
 @evaluator(
-    category="regression",
-    field="usage.total_tokens",
-    pure=True,
-    check=limits("token_regression", "max_pct"),
+    category="regression", field="usage.total_tokens", pure=True, check=limits("token_regression", "max_pct")
 )
 def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Score:
     """Passes if token usage did not rise by more than `max_pct` percent of the baseline.
@@ -86,12 +83,7 @@ def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Sco
     return increase_within(field_context, max_pct, "percentage of the baseline")
 
 
-@evaluator(
-    category="regression",
-    field="latency_ms",
-    pure=True,
-    check=limits("latency_regression", "max_ms"),
-)
+@evaluator(category="regression", field="latency_ms", pure=True, check=limits("latency_regression", "max_ms"))
 def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> Score:
     """Passes if latency did not rise by more than `max_ms` milliseconds over the baseline.
 

@@ -124,9 +124,7 @@ def _json(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"it cannot be read as JSON: {error.msg}", where=f"{path}:{error.lineno}"
-        ) from None
+        raise ConfigError(f"it cannot be read as JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
     except RecursionError:
         raise ConfigError("it is nested too deep", where=str(path)) from None
 

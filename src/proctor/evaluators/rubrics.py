@@ -109,9 +109,7 @@ def rubric_evaluators(
     return tuple(_rubric(one, given, shown, places) for one in found)
 
 
-def _rubric(
-    one: Any, given: Mapping[str, Any], shown: Shown, places: Places | None = None
-) -> Attached:
+def _rubric(one: Any, given: Mapping[str, Any], shown: Shown, places: Places | None = None) -> Attached:
     from proctor.evaluators.attached import attach
     from proctor.evaluators.judges.session_rubric import Places, rubric_for, session_rubric
 
@@ -131,9 +129,7 @@ def _rubric(
         template=given["template"],
         scale=given["scale"],
         threshold=given["threshold"],
-        how=asking(
-            given["temperature"], given["max_tokens"], remind=given["retry_on_parse_failure"]
-        ),
+        how=asking(given["temperature"], given["max_tokens"], remind=given["retry_on_parse_failure"]),
         shown=shown,
         timeout=given["timeout"],
         places=places or Places(),
@@ -252,9 +248,7 @@ class RubricScorer:
             )
         return (await self.score_all([rubric], session))[rubric.id]
 
-    async def score_all(
-        self, rubrics: Sequence[Rubric], session: Session | ChatSession
-    ) -> dict[str, Score]:
+    async def score_all(self, rubrics: Sequence[Rubric], session: Session | ChatSession) -> dict[str, Score]:
         """The scores by all rubrics, asked side by side."""
         evaluators = self._evaluators(list(rubrics))
         held = session.session if isinstance(session, ChatSession) else session

@@ -138,9 +138,7 @@ def _limits_check(where: str) -> Callable[[Mapping[str, Any]], None]:
 class _Limits:
     """How many there may be; refuses limits that nothing or everything fits."""
 
-    def __init__(
-        self, at_least: int | None, at_most: int | None, exactly: int | None, where: str
-    ) -> None:
+    def __init__(self, at_least: int | None, at_most: int | None, exactly: int | None, where: str) -> None:
         given = [limit for limit in (at_least, at_most, exactly) if limit is not None]
         mixed = exactly is not None and len(given) > 1
         if not given or mixed or min(given) < 0:
@@ -257,9 +255,7 @@ def occurrences(
     limits = _Limits(at_least, at_most, exactly, "occurrences")
     sought = _compiled(text, pattern, whole_words, case_sensitive)
     try:
-        count = len(
-            sought.findall(composed(output)) if pattern is None else find_all(sought, output)
-        )
+        count = len(sought.findall(composed(output)) if pattern is None else find_all(sought, output))
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
     return limits.score(count, "time", f" {shown(pattern if text is None else text)}")
@@ -268,9 +264,7 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     given = [*(options.get("include") or ()), *(options.get("exclude") or ())]
     if not given or not all(isinstance(word, str) and word for word in given):
-        raise EvaluatorError(
-            "it is given no words", where="keywords", fix='write include=["rain", "sun"]'
-        )
+        raise EvaluatorError("it is given no words", where="keywords", fix='write include=["rain", "sun"]')
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -384,9 +378,7 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
     first = next(word for word in words(output) if wrong[0] in word)
     verb = "is" if len(wrong) == 1 else "are"
     named = named.removesuffix("s") if len(wrong) == 1 else named
-    reason = (
-        f"{len(wrong)} of {_counted(len(units), unit)} {verb} {named}, the first in {shown(first)}"
-    )
+    reason = f"{len(wrong)} of {_counted(len(units), unit)} {verb} {named}, the first in {shown(first)}"
     return Score(1.0 - len(wrong) / len(units), False, reason, details)
 
 
@@ -408,9 +400,7 @@ def written_in(language: str) -> Callable[[Any], Score]:
     known = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in known:
         raise EvaluatorError(
-            f"there is no language {language!r}",
-            where="written_in",
-            fix=f"give one of {', '.join(known)}",
+            f"there is no language {language!r}", where="written_in", fix=f"give one of {', '.join(known)}"
         )
 
     def evaluate(output: Any) -> Score:
@@ -437,8 +427,7 @@ def _edge(
         raise EvaluatorError(f"phrases are texts, got {phrases!r}", where=f"{side}s_with")
     if place == 0 or (options["separator"] is not None and place is None):
         raise EvaluatorError(
-            "paragraph is 1 for the first or -1 for the last; separator goes with it",
-            where=f"{side}s_with",
+            "paragraph is 1 for the first or -1 for the last; separator goes with it", where=f"{side}s_with"
         )
     held = [_Held(composed(one.strip()), side, options) for one in wanted]
 
@@ -469,8 +458,7 @@ class _Held:
         flags = 0 if case_sensitive else re.IGNORECASE
         passed_over = f"[{_QUOTES}]*" if phrase[0 if side == "start" else -1] not in _QUOTES else ""
         self._pattern = re.compile(
-            rf"\s*{passed_over}{pattern}" if side == "start" else rf"{pattern}{passed_over}\s*\Z",
-            flags,
+            rf"\s*{passed_over}{pattern}" if side == "start" else rf"{pattern}{passed_over}\s*\Z", flags
         )
         self._find = self._pattern.match if side == "start" else self._pattern.search
 

@@ -28,13 +28,7 @@ from proctor.evaluators.tool_calls import (
 )
 from proctor.evaluators.verdict import shown
 from proctor.records.score import Score
-from proctor.records.session import (
-    CustomEvent,
-    Message,
-    ModelCall,
-    SessionView,
-    ToolCall,
-)
+from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall
 
 Unknown = Literal["error", "skip", "fail", "pass"]
 
@@ -298,9 +292,7 @@ def _silent(view: SessionView) -> int:
 
 def _not_known(unknown: Unknown, silent: int, calls: int) -> Score:
     reason = "the usage is unknown: "
-    reason += (
-        f"{silent} of {calls} model calls did not tell it" if calls else "no call was recorded"
-    )
+    reason += f"{silent} of {calls} model calls did not tell it" if calls else "no call was recorded"
     if unknown == "error":
         return Score.error(reason)
     if unknown == "skip":
@@ -387,9 +379,7 @@ def _check_counts(least: Any, most: Any) -> None:
 
 def _check_number(given: Any, least: int, field: str, label: str) -> None:
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise EvaluatorError(
-            f"{field} is a whole number from {least} up, got {given!r}", where=label
-        )
+        raise EvaluatorError(f"{field} is a whole number from {least} up, got {given!r}", where=label)
 
 
 def _check_choice(given: Any, choices: Any, field: str, label: str) -> None:

@@ -13,13 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.core.stats.differences import (
-    Difference,
-    TestMethod,
-    difference_of,
-    differences,
-    spread,
-)
+from proctor.core.stats.differences import Difference, TestMethod, difference_of, differences, spread
 from proctor.core.stats.effects import effect_of, effect_of_pairs
 from proctor.core.stats.permutations import Direction
 from proctor.errors import EvaluatorError
@@ -50,9 +44,7 @@ def _check_p(options: Mapping[str, Any]) -> None:
         )
 
 
-@evaluator(
-    category="statistical", needs=("epochs",), pure=True, check=limits("consistency", "std_dev")
-)
+@evaluator(category="statistical", needs=("epochs",), pure=True, check=limits("consistency", "std_dev"))
 def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     """Passes if the field hardly varies from epoch to epoch.
 
@@ -143,11 +135,7 @@ def statistical_significance(
     check=limits("effect_size", "cohen_d", above_zero=True),
 )
 def effect_size(
-    field_context: FieldContext,
-    *,
-    cohen_d: float = 0.5,
-    direction: Direction = "any",
-    paired: bool = False,
+    field_context: FieldContext, *, cohen_d: float = 0.5, direction: Direction = "any", paired: bool = False
 ) -> Score:
     """Passes if the difference from the baseline is large beside the spread of the values.
 

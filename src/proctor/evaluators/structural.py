@@ -11,14 +11,7 @@ from typing import Any
 
 from proctor.evaluators.formats.fault import without_fence
 from proctor.evaluators.formats.json_text import read, unwritable
-from proctor.evaluators.formats.schema import (
-    Draft,
-    compiled,
-    complaints,
-    line,
-    schema_from,
-    undecided,
-)
+from proctor.evaluators.formats.schema import Draft, compiled, complaints, line, schema_from, undecided
 from proctor.evaluators.marking import evaluator, made
 from proctor.records import codec
 from proctor.records.score import Score

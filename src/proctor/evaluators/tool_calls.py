@@ -15,14 +15,7 @@ from proctor.evaluators.verdict import shown
 from proctor.records import codec
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
-from proctor.records.session import (
-    CustomEvent,
-    Event,
-    Message,
-    Session,
-    SessionView,
-    ToolCall,
-)
+from proctor.records.session import CustomEvent, Event, Message, Session, SessionView, ToolCall
 
 _MISSING = object()
 _TOOL_NAMES = ("tool_name", "tool")
@@ -274,9 +267,7 @@ def wanted_of(expected: Any) -> list[Wanted]:
     several = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | Wanted)
     items = list(expected) if several else [expected]
     problems = [
-        Problem(f"expected[{place}]", fault)
-        for place, one in enumerate(items)
-        for fault in _odd(one)
+        Problem(f"expected[{place}]", fault) for place, one in enumerate(items) for fault in _odd(one)
     ]
     if problems:
         raise EvaluatorError(
@@ -294,10 +285,7 @@ def compared(wanted: Sequence[Wanted], calls: Sequence[Call], terms: Terms) -> S
     >>> compared(wanted_of(["search", "open"]), [Call("search"), Call("close")], Terms()).value
     0.5
     """
-    fits = [
-        [one.name == call.name and not _faults(one, call, terms) for call in calls]
-        for one in wanted
-    ]
+    fits = [[one.name == call.name and not _faults(one, call, terms) for call in calls] for one in wanted]
     pairs = _any_pairs(fits) if terms.mode == "any_order" else _ordered_pairs(fits, len(calls))
     whole = max(len(wanted), len(calls)) if terms.complete else len(wanted)
     extra = [call for place, call in enumerate(calls) if place not in pairs.values()]

@@ -105,15 +105,12 @@ def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
     unknown = [str(key) for key in returned if key not in _KEYS]
     if unknown:
         return Score.error(
-            f"the evaluator returned a mapping with the key {unknown[0]!r}: "
-            f"{nearest(unknown[0], _KEYS)}"
+            f"the evaluator returned a mapping with the key {unknown[0]!r}: {nearest(unknown[0], _KEYS)}"
         )
     value = _unboxed(returned.get("score", returned.get("value")))
     passed = _unboxed(returned.get("passed"))
     if value is None and passed is None:
-        return Score.error(
-            f"the evaluator returned a mapping without 'passed' and 'score'; {RETURNS_TAKEN}"
-        )
+        return Score.error(f"the evaluator returned a mapping without 'passed' and 'score'; {RETURNS_TAKEN}")
     if value is not None and not is_fraction(value):
         return Score.error(f"the evaluator returned the score {shown(value)}; {RETURNS_TAKEN}")
     if not isinstance(passed, bool | None):

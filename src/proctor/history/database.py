@@ -110,9 +110,7 @@ class Database(Protocol):
 def migrations(kind: str) -> tuple[tuple[int, str], ...]:
     """The schema's steps for a kind of database: version and SQL, oldest first."""
     files = sorted(resources.path("history", "migrations", kind).glob("*.sql"))
-    return tuple(
-        (int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files
-    )
+    return tuple((int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files)
 
 
 def bring_forward(

@@ -63,15 +63,11 @@ class Wanted(NamedTuple):
             parts.append(("began >= ?", (moment(self.since),)))
         if self.until is not None:
             parts.append(("began <= ?", (moment(self.until),)))
-        for table, wanted in (
-            ("configurations", self.configuration),
-            ("evaluators", self.evaluator),
-        ):
+        for table, wanted in (("configurations", self.configuration), ("evaluators", self.evaluator)):
             if wanted is not None:
                 parts.append((f"id IN (SELECT run FROM {table} WHERE name = ?)", (wanted,)))
         tagged = (
-            "id IN (SELECT run FROM tags "
-            f"WHERE key = ? AND value = ? AND substr(value, 1, {INDEXED}) = ?)"
+            f"id IN (SELECT run FROM tags WHERE key = ? AND value = ? AND substr(value, 1, {INDEXED}) = ?)"
         )
         for key, value in check_tags(self.tags or {}).items():
             parts.append((tagged, (key, value, value[:INDEXED])))
@@ -91,9 +87,7 @@ def listed(ask: Ask, wanted: Wanted, limit: int, offset: int) -> list[RunMetadat
     return [read(row[0]) for row in rows]
 
 
-def over(
-    ask: Ask, retention: Retention, now: datetime, name: str | None = None
-) -> list[RunMetadata]:
+def over(ask: Ask, retention: Retention, now: datetime, name: str | None = None) -> list[RunMetadata]:
     """The runs that no limit keeps, of one name or of all; the newest first."""
     condition, values = Wanted(name).condition()
     rows = ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
@@ -118,9 +112,7 @@ def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
     if not found and reference.startswith(PREFIX):
         return baseline(ask, reference.removeprefix(PREFIX))
     if not found:
-        found = ask(
-            f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1", (reference,)
-        )
+        found = ask(f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1", (reference,))
     if not found:
         found = _baseline(ask, reference)
     return read(found[0][0]) if found else _begun_with(ask, reference, where)
@@ -161,16 +153,13 @@ def baseline(ask: Ask, name: str) -> RunMetadata:
 
 def baselines(ask: Ask) -> dict[str, RunMetadata]:
     """Every baseline's run, by name."""
-    rows = ask(
-        "SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run", ()
-    )
+    rows = ask("SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run", ())
     return {name: read(metadata) for name, metadata in sorted(rows)}
 
 
 def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
     return ask(
-        "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run "
-        "WHERE baselines.name = ?",
+        "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run WHERE baselines.name = ?",
         (name,),
     )
 

@@ -83,10 +83,7 @@ def _sound(result: EvalResult) -> EvalResult:
     trial = msgspec.structs.replace(
         trial,
         sample=Sample(
-            _text(sample.id),
-            _value(sample.input),
-            _value(sample.expected),
-            _mapping(sample.metadata),
+            _text(sample.id), _value(sample.input), _value(sample.expected), _mapping(sample.metadata)
         ),
         output=_value(trial.output),
         error=None if trial.error is None else _failure(trial.error),

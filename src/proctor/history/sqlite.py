@@ -22,12 +22,7 @@ from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
 OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
-_REFUSED = (
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_IOERR,
-)
+_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
 class SQLiteConnection(sqlite3.Connection):
@@ -59,9 +54,7 @@ def may_be_read_only(error: BaseException, path: Path) -> bool:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
 
 
-def open_read_only(
-    path: Path, open_normally: Callable[[Path], SQLiteConnection]
-) -> SQLiteConnection:
+def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]) -> SQLiteConnection:
     """A connection that only reads; every attempt to write is refused by SQLite.
 
     SQLite reads a file beside its write-ahead log. Where it cannot make the files for that, a file
@@ -148,9 +141,7 @@ class SQLiteDatabase:
     # A transaction that writes has the whole file to itself.
     locking = ""
     fix = "see that the disk has room and the file may be written"
-    reading_fix = (
-        "restore the file from a backup, or use another one with PROCTOR_HISTORY or --history"
-    )
+    reading_fix = "restore the file from a backup, or use another one with PROCTOR_HISTORY or --history"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -227,11 +218,7 @@ def open_database(path: Path) -> SQLiteConnection:
 def _connect(path: Path) -> SQLiteConnection:
     """A connection with our settings; the caller keeps threads from using it at once."""
     connection: Any = sqlite3.connect(
-        path,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=SQLiteConnection,
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SQLiteConnection
     )
     try:
         _refuse_foreign(connection, path)
@@ -266,9 +253,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
         raise HistoryError(
-            "this is a database, but not a history of Proctor's",
-            where=shown_path(path),
-            fix=OTHER_FILE,
+            "this is a database, but not a history of Proctor's", where=shown_path(path), fix=OTHER_FILE
         )
 
 

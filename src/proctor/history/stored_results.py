@@ -204,13 +204,7 @@ class StoredResults:
     Columns are in the order in which the results were finished, the same for all of them.
     """
 
-    def __init__(
-        self,
-        ask: Ask,
-        run_key: int,
-        run: RunMetadata,
-        configuration: int | None = None,
-    ) -> None:
+    def __init__(self, ask: Ask, run_key: int, run: RunMetadata, configuration: int | None = None) -> None:
         # It belongs to the history, which so lasts as long as its results: a temporary one goes
         # away with its last user.
         self._ask = ask
@@ -372,9 +366,7 @@ class StoredResults:
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
-            for offset, (figure, name) in enumerate(
-                zip(self._unpacked(figures), _list(ids), strict=True)
-            ):
+            for offset, (figure, name) in enumerate(zip(self._unpacked(figures), _list(ids), strict=True)):
                 if name == sample_id and self._is_mine(figure):
                     found.append((figure[POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(found)]
@@ -386,9 +378,7 @@ class StoredResults:
             for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
                 yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
-    def _chooser(
-        self, outcome: Outcome | None, evaluator: str | None
-    ) -> Callable[[tuple[Any, ...]], bool]:
+    def _chooser(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
         """Which figures belong to results of an outcome, as a whole or for one evaluator."""
         if outcome is None:
             return lambda _figure: True
@@ -484,9 +474,7 @@ class StoredResults:
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """The run's blocks in order, some hundred at a time, so that memory stays flat."""
         last, names = 0, columns.split(", ")
-        sql = (
-            f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
-        )
+        sql = f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
             rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
             for row in rows:

@@ -15,15 +15,7 @@ import msgspec
 
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding
-from proctor.history.block import (
-    RESULTS_A_BLOCK,
-    STORED,
-    Packed,
-    packer,
-    record_of,
-    rows,
-    without_errors,
-)
+from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
 from proctor.history.damage import BlockCheck, sound
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.stored_results import StoredResults
@@ -52,15 +44,11 @@ class Restoration:
             self.write()
 
     def finish(
-        self,
-        metrics: Mapping[str, MetricValue],
-        by_configuration: Mapping[str, Mapping[str, MetricValue]],
+        self, metrics: Mapping[str, MetricValue], by_configuration: Mapping[str, Mapping[str, MetricValue]]
     ) -> None:
         """Take what the run amounts to."""
         tables = codec.encode({"metrics": metrics, "by_configuration": by_configuration})
-        self._connection.execute(
-            "UPDATE runs SET metrics = ? WHERE id = ?", (tables, self._run_key)
-        )
+        self._connection.execute("UPDATE runs SET metrics = ? WHERE id = ?", (tables, self._run_key))
 
     def write(self) -> None:
         """Hand what was taken to the database."""
@@ -97,9 +85,7 @@ def values_of(run: RunMetadata) -> tuple[Any, ...]:
 def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
     """Store a new run; gives the key under which its results go."""
     (run_key,) = connection.execute(
-        "INSERT INTO runs (run_id, name, status, began, metadata) "
-        "VALUES (?, ?, ?, ?, ?) RETURNING id",
-        values,
+        "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?) RETURNING id", values
     ).fetchone()
     describe(connection, run_key, run)
     return int(run_key)
@@ -169,15 +155,10 @@ class StoredRuns:
         self._update(metadata, None)
 
     def finish(
-        self,
-        metadata: RunMetadata,
-        metrics: MetricTable,
-        by_configuration: Mapping[str, MetricTable],
+        self, metadata: RunMetadata, metrics: MetricTable, by_configuration: Mapping[str, MetricTable]
     ) -> None:
         """Store how a run ended and what it amounts to."""
-        self._update(
-            metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration})
-        )
+        self._update(metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration}))
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
         data = encoded(metadata)
@@ -267,11 +248,7 @@ class StoredRuns:
                     f"SELECT {', '.join(STORED)}, checksums FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
                 BlockCheck(metadata).row(STORED, stored, checksums)
-                left = sound(
-                    run_id,
-                    "the results",
-                    partial(without_errors, stored, len(metadata.evaluators)),
-                )
+                left = sound(run_id, "the results", partial(without_errors, stored, len(metadata.evaluators)))
                 if len(left) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, rows(run_key, left))
@@ -384,8 +361,7 @@ class StoredRuns:
         locked = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
         connection.execute(locked, (run_id,)).fetchone()
         found = connection.execute(
-            "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run "
-            "WHERE run_id = ?",
+            "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run WHERE run_id = ?",
             (run_id,),
         ).fetchall()
         return sorted(row[0] for row in found)

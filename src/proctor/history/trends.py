@@ -78,9 +78,7 @@ def _unfinished(run: RunMetadata) -> str:
     return "" if run.status == "completed" else run.status
 
 
-def _tables(
-    run: RunMetadata, stored: Mapping[str, tuple[Table, Mapping[str, Table]]]
-) -> Iterator[Told]:
+def _tables(run: RunMetadata, stored: Mapping[str, tuple[Table, Mapping[str, Table]]]) -> Iterator[Told]:
     """A run's metrics by configuration; of a run with one configuration, all there are."""
     metrics, by_configuration = stored.get(run.run_id, ({}, {}))
     tables = by_configuration or {run.configurations[0].name: metrics}
@@ -105,6 +103,4 @@ def _refuse_unknown(
             )
     if not known:
         names = {name.removeprefix(FIELD) for _, _, table in told for name in table}
-        raise ConfigError(
-            f"no run has a number for {metric!r}", where="trend", fix=nearest(metric, names)
-        )
+        raise ConfigError(f"no run has a number for {metric!r}", where="trend", fix=nearest(metric, names))

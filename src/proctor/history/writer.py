@@ -85,9 +85,7 @@ class GroupWriter:
             self._hurry = True
             self._wake.set()
             self._idle.wait_for(
-                lambda: (
-                    self._failure is not None or not (self._pending or self._outputs or self._busy)
-                )
+                lambda: self._failure is not None or not (self._pending or self._outputs or self._busy)
             )
             self._hurry = False
         self._raise()

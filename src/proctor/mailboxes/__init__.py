@@ -13,13 +13,6 @@ EXPORTS = {
     "records.mail": ("DeadLetter", "EvalRequest"),
 }
 
-__all__ = [
-    "DeadLetter",
-    "EvalRequest",
-    "InMemoryMailbox",
-    "Mailbox",
-    "RedisMailbox",
-    "SQSMailbox",
-]
+__all__ = ["DeadLetter", "EvalRequest", "InMemoryMailbox", "Mailbox", "RedisMailbox", "SQSMailbox"]
 
 __getattr__, __dir__ = lazy_names("proctor.mailboxes", EXPORTS)

@@ -53,7 +53,7 @@ def check_receive(
     proctor.errors.ConfigError: messages cannot be received like this
       - max_messages: it is 0, and must be a whole number from 1 to 10
       - wait_time_seconds: it is -1, and must be a number of seconds, 0 or more
-    To mend it: give numbers within these ranges
+    Fix: give numbers within these ranges
     """
     faults = []
     if not (_is_whole(max_messages) and 1 <= max_messages <= MOST_AT_ONCE):
@@ -72,15 +72,13 @@ def check_receive(
         )
 
 
-def check_seconds(
-    name: str, seconds: float, most: float = LONGEST_LEASE, *, where: str = ""
-) -> None:
+def check_seconds(name: str, seconds: float, most: float = LONGEST_LEASE, *, where: str = "") -> None:
     """Refuse a delay or a lease that is out of range; `name` is the argument it was given as.
 
     >>> check_seconds("delay_seconds", True)
     Traceback (most recent call last):
     proctor.errors.ConfigError: delay_seconds is True
-    To mend it: give a number of seconds from 0 to 43200
+    Fix: give a number of seconds from 0 to 43200
     """
     if not _within(seconds, most):
         raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(most)}")
@@ -216,8 +214,7 @@ class Bodies(Generic[BodyT]):
             return codec.encode(tagged_result(body) if isinstance(body, EvalResult) else body)
         except codec.UNWRITABLE as error:
             raise MessageRefused(
-                f"a {type(body).__qualname__} cannot be sent: {error}",
-                fix="send what can be written as JSON",
+                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send what can be written as JSON"
             ) from None
 
     def read(self, data: bytes | str) -> BodyT:

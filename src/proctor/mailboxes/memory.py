@@ -42,11 +42,7 @@ class Entry:
     )
 
     def __init__(
-        self,
-        body: Any,
-        enqueued_at: datetime,
-        reply_to: str | None,
-        answers: Mailbox[Any] | None,
+        self, body: Any, enqueued_at: datetime, reply_to: str | None, answers: Mailbox[Any] | None
     ) -> None:
         self.id = uuid4().hex
         self.body = body
@@ -420,9 +416,7 @@ class InMemoryMailbox(Generic[BodyT]):
         limits.check_seconds("delay_seconds", delay_seconds, where=self._name)
         return self._send([body], reply_to, delay_seconds)[0]
 
-    def send_all(
-        self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None
-    ) -> list[str]:
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
         """Put several messages in, in order; all of them, or none if one is refused."""
         return self._send(bodies, reply_to, 0)
 
@@ -451,9 +445,7 @@ class InMemoryMailbox(Generic[BodyT]):
 
         def take() -> list[Lease]:
             limit = self._max_deliveries
-            return self._queue.take(
-                max_messages, visibility_timeout, limit, provisional=provisional
-            )
+            return self._queue.take(max_messages, visibility_timeout, limit, provisional=provisional)
 
         while True:
             leases = self._taken(take, until, wakes)
@@ -510,9 +502,7 @@ class InMemoryMailbox(Generic[BodyT]):
             raise limits.closed(self._name)
         return self._queue
 
-    def _send(
-        self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float
-    ) -> list[str]:
+    def _send(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         queue = self._open_queue()
         if queue.gone:
             raise limits.gone(self._name)
@@ -556,11 +546,7 @@ class InMemoryMailbox(Generic[BodyT]):
 
 
 def connect(
-    address: str,
-    body_type: type[BodyT],
-    *,
-    capacity: int | None = None,
-    max_deliveries: int | None = None,
+    address: str, body_type: type[BodyT], *, capacity: int | None = None, max_deliveries: int | None = None
 ) -> InMemoryMailbox[BodyT]:
     """The mailbox at `memory://NAME`, which all of this process find there.
 

@@ -55,24 +55,9 @@ class Home(Protocol):
 class RedisMessage(Generic[BodyT]):
     """One delivery from a mailbox on Redis."""
 
-    __slots__ = (
-        "_mailbox",
-        "_sent_ms",
-        "body",
-        "delivery_count",
-        "id",
-        "receipt_handle",
-        "reply_to",
-    )
+    __slots__ = ("_mailbox", "_sent_ms", "body", "delivery_count", "id", "receipt_handle", "reply_to")
 
-    def __init__(
-        self,
-        mailbox: Home,
-        letter: Letter,
-        deliveries: int,
-        receipt: str,
-        body: BodyT,
-    ) -> None:
+    def __init__(self, mailbox: Home, letter: Letter, deliveries: int, receipt: str, body: BodyT) -> None:
         self._mailbox = mailbox
         self._sent_ms = letter.sent_ms
         self.id = letter.id
@@ -230,9 +215,7 @@ class RedisMailbox(Generic[BodyT]):
         self._check_open()
         return self._put([self._written(body)], reply_to, delay_seconds)[0]
 
-    def send_all(
-        self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None
-    ) -> list[str]:
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
         """Put several messages in, in order, about a hundred in one round trip."""
         self._check_open()
         ids: list[str] = []
@@ -352,11 +335,7 @@ class RedisMailbox(Generic[BodyT]):
         return b"%s:%d" % (self._own_bell, os.getpid())
 
     def _run(
-        self,
-        move: str,
-        args: Sequence[Any],
-        patience: Patience = SOME,
-        extra_keys: tuple[bytes, ...] = (),
+        self, move: str, args: Sequence[Any], patience: Patience = SOME, extra_keys: tuple[bytes, ...] = ()
     ) -> Any:
         keys = self._keys + extra_keys
         try:
@@ -380,9 +359,7 @@ class RedisMailbox(Generic[BodyT]):
             )
         return data
 
-    def _put(
-        self, bodies: Sequence[bytes], reply_to: str | Mailbox[Any] | None, delay: float
-    ) -> list[str]:
+    def _put(self, bodies: Sequence[bytes], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         mark = os.urandom(_MARK_BYTES).hex()
         capacity = self._settings.capacity or 0
         args = (capacity, in_ms(delay), limits.reply_name(reply_to) or "", mark, *bodies)

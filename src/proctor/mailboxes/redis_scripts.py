@@ -245,9 +245,7 @@ class Line:
         if last and self._owned:
             self._client.close()
 
-    def run(
-        self, move: Script, keys: Sequence[bytes], args: Sequence[Any], patience: Patience = SOME
-    ) -> Any:
+    def run(self, move: Script, keys: Sequence[bytes], args: Sequence[Any], patience: Patience = SOME) -> Any:
         """Run a script; a server that is away for a moment is waited for."""
         # A client that tries again by itself uses up the same patience.
         deadline = time.monotonic() + patience.seconds
@@ -295,9 +293,7 @@ class Line:
             known.ClusterError,
             known.RedisClusterException,
         )
-        if isinstance(error, lasting) or not (
-            isinstance(error, passing) or str(error).startswith(_PASSING)
-        ):
+        if isinstance(error, lasting) or not (isinstance(error, passing) or str(error).startswith(_PASSING)):
             raise self._plain(error) from None
 
     def _plain(self, error: Exception) -> MailboxError:

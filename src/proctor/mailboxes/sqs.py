@@ -9,12 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
 from proctor.core.clock import Clock, SystemClock
-from proctor.errors import (
-    ConfigError,
-    MailboxError,
-    MessageTooLarge,
-    ReceiptExpired,
-)
+from proctor.errors import ConfigError, MailboxError, MessageTooLarge, ReceiptExpired
 from proctor.mailboxes import limits
 from proctor.mailboxes.sqs_messages import (
     REPLY_TO,
@@ -190,11 +185,7 @@ class SQSMailbox(Generic[BodyT]):
         return self._max_deliveries
 
     def send(
-        self,
-        body: BodyT,
-        *,
-        reply_to: str | Mailbox[Any] | None = None,
-        delay_seconds: float = 0,
+        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
         """Put a message in; gives its id. Raises `MessageTooLarge`."""
         delay = whole_seconds("delay_seconds", delay_seconds, self.queue.where, LONGEST_DELAY)
@@ -204,9 +195,7 @@ class SQSMailbox(Generic[BodyT]):
             entry["DelaySeconds"] = delay
         return self.queue.send(entry)
 
-    def send_all(
-        self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None
-    ) -> list[str]:
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
         """Put several messages in, ten at a time; if it fails half-way some may be in already."""
         facts = self._open()
         reply_name = limits.reply_name(reply_to)
@@ -233,9 +222,7 @@ class SQSMailbox(Generic[BodyT]):
         With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
         With `provisional` a message comes up to three times more than `max_deliveries`.
         """
-        limits.check_receive(
-            max_messages, visibility_timeout, wait_time_seconds, where=self.queue.where
-        )
+        limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self.queue.where)
         # Before the queue is opened, which takes a while the first time: who is called off then
         # must not wait afterwards.
         turn = self._bell.turn
@@ -391,9 +378,7 @@ class SQSMailbox(Generic[BodyT]):
 
         return self._bell.run(turn, lambda: self.queue.receive(most, lease, wait), too_late)
 
-    def _readable(
-        self, got: Sequence[Raw], lease: int, most: int | None
-    ) -> list[SQSMessage[BodyT]]:
+    def _readable(self, got: Sequence[Raw], lease: int, most: int | None) -> list[SQSMessage[BodyT]]:
         """The messages that can be read and came `most` times at most; others are set aside."""
         messages: list[SQSMessage[BodyT]] = []
         trouble: MailboxError | None = None

@@ -312,9 +312,7 @@ class DeadLetters:
                 return
 
 
-def _dead(
-    received: Received, reason: str, count: int, less: int = 0
-) -> tuple[dict[str, object], int]:
+def _dead(received: Received, reason: str, count: int, less: int = 0) -> tuple[dict[str, object], int]:
     fate = _Fate(
         received.id,
         reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…",

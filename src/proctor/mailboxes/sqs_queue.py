@@ -14,8 +14,7 @@ from proctor.errors import ConfigError, MailboxError, MailboxGone, Problem
 from proctor.mailboxes import limits
 
 _CREDENTIALS = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use "
-    "the queue"
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use the queue"
 )
 _NETWORK = "check the network, the region and the endpoint (AWS_ENDPOINT_URL_SQS)"
 _GONE = frozenset({"NonExistentQueue", "QueueDoesNotExist"})
@@ -44,7 +43,7 @@ def explained(error: Exception, where: str) -> MailboxError:
 
     >>> print(explained(ValueError("Invalid endpoint: nowhere"), "queue 'a'"))
     queue 'a': Invalid endpoint: nowhere
-    To mend it: write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324
+    Fix: write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324
     """
     answer: Mapping[str, Any] = getattr(error, "response", None) or {}
     told = answer.get("Error")
@@ -274,9 +273,7 @@ class Queue:
     def _found(self) -> str:
         if not self.is_there():
             kept = {"MessageRetentionPeriod": str(_RETENTION)}
-            made = self._access.call(
-                "create_queue", self.where, QueueName=self._name, Attributes=kept
-            )
+            made = self._access.call("create_queue", self.where, QueueName=self._name, Attributes=kept)
             self._url, self._pauses = str(made["QueueUrl"]), _APPEARING
         assert self._url is not None
         return self._url
@@ -305,9 +302,7 @@ class Queue:
 
     def _not_done(self, refused: Mapping[str, Entry], asked: int, what: str) -> MailboxError:
         problems = [
-            Problem(
-                f"message {int(place) + 1}", f"{one.get('Message', '')} ({one.get('Code', '')})"
-            )
+            Problem(f"message {int(place) + 1}", f"{one.get('Message', '')} ({one.get('Code', '')})")
             for place, one in sorted(refused.items())
         ]
         return MailboxError(

@@ -45,9 +45,7 @@ class PassRateMetric:
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
-        self.name = (
-            "pass_rate" if evaluator_name is None else f"{label or evaluator_name}.pass_rate"
-        )
+        self.name = "pass_rate" if evaluator_name is None else f"{label or evaluator_name}.pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
         """The rate over the verdicts."""

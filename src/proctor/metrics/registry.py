@@ -56,9 +56,7 @@ class MetricRegistry:
             self.register(metric)
 
     @classmethod
-    def standard(
-        cls, evaluator_names: Iterable[str] = (), fields: Iterable[str] = ()
-    ) -> MetricRegistry:
+    def standard(cls, evaluator_names: Iterable[str] = (), fields: Iterable[str] = ()) -> MetricRegistry:
         """The metrics every run has: rates, mean scores, their spread, latency, tokens and cost.
 
         Those of a field's evaluators are called `field.tokens.pass_rate` and so on, for a field
@@ -82,9 +80,7 @@ class MetricRegistry:
         return registry
 
     @classmethod
-    def of_run(
-        cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]
-    ) -> MetricRegistry:
+    def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
         """The metrics of a run with these evaluators, and these fields by name."""
         specs = list(evaluators)
         evaluated = [spec.name for spec in specs if spec.uses == FIELD]
@@ -109,9 +105,7 @@ class MetricRegistry:
     def get(self, name: str) -> Metric:
         """The metric of this name."""
         if name not in self._metrics:
-            raise EvaluatorError(
-                f"there is no metric {name!r}", where=name, fix=nearest(name, self._metrics)
-            )
+            raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=nearest(name, self._metrics))
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:
@@ -192,9 +186,7 @@ def _as_metric(given: Any) -> Metric:
         )
     name = getattr(metric, "name", None)
     if not isinstance(name, str) or not name:
-        raise EvaluatorError(
-            f"{type(given).__name__} has no name", fix="give it a `name`, as a string"
-        )
+        raise EvaluatorError(f"{type(given).__name__} has no name", fix="give it a `name`, as a string")
     if inspect.iscoroutinefunction(metric.compute):
         raise EvaluatorError(
             "a metric cannot be async", where=name, fix="make its function a plain one (def)"

@@ -48,9 +48,7 @@ class AnthropicAdapter:
         """False from the moment when the server says that it knows no schemas."""
         return self._line.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask once, retries of what is worth it included, within `timeout` seconds in all."""
         return await self._line.complete(self._url, self._name, request, timeout)
 

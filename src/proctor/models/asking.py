@@ -84,9 +84,7 @@ def read(data: bytes) -> Recalled | None:
     return None
 
 
-def remember(
-    kept: Kept, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse
-) -> None:
+def remember(kept: Kept, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
     """Keep an answer; one that JSON cannot hold, as question or answer, is not kept."""
     with contextlib.suppress(*codec.UNWRITABLE):
         plain = msgspec.structs.replace(response, output=None)
@@ -172,10 +170,7 @@ def _form(output: Any) -> Form:
 
 
 def _request(
-    adapter: ProviderAdapter,
-    prompt: str | Prompt[Any] | Sequence[Message],
-    form: Form | None,
-    options: Any,
+    adapter: ProviderAdapter, prompt: str | Prompt[Any] | Sequence[Message], form: Form | None, options: Any
 ) -> ModelRequest:
     messages = _messages(prompt)
     if not messages:
@@ -227,10 +222,7 @@ def _with_instructions(messages: tuple[Message, ...], instructions: str) -> tupl
 
 
 async def _complete(
-    adapter: ProviderAdapter,
-    request: ModelRequest,
-    new: Sequence[Message],
-    until: float | None,
+    adapter: ProviderAdapter, request: ModelRequest, new: Sequence[Message], until: float | None
 ) -> ModelResponse:
     """One call, written into the session; from what is kept, where the run keeps answers."""
     for message in new:
@@ -261,9 +253,7 @@ def _keep(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelRespons
                 remember(kept, adapter, request, response)
 
 
-async def _timed(
-    adapter: ProviderAdapter, request: ModelRequest, until: float | None
-) -> ModelResponse:
+async def _timed(adapter: ProviderAdapter, request: ModelRequest, until: float | None) -> ModelResponse:
     """The call itself, and how long it took; one that failed or was given up is noted too."""
     began = time.perf_counter()
     try:
@@ -292,9 +282,7 @@ def _note(adapter: ProviderAdapter, response: ModelResponse) -> None:
         details["cached"] = True
     # What comes from the cache was paid for before.
     usage = Usage() if response.cached else response.usage
-    call = ModelCall(
-        adapter.model, usage, response.latency_ms, response.finish_reason, details=details
-    )
+    call = ModelCall(adapter.model, usage, response.latency_ms, response.finish_reason, details=details)
     sessions.record(call)
 
 
@@ -336,17 +324,11 @@ async def _read(
         error.usage = response.usage if error.usage is None else response.usage + error.usage
         raise
     except ValueError as error:
-        raise _unreadable(
-            adapter, _together(response, second), error, structured, ", asked twice"
-        ) from None
+        raise _unreadable(adapter, _together(response, second), error, structured, ", asked twice") from None
 
 
 def _unreadable(
-    adapter: ProviderAdapter,
-    response: ModelResponse,
-    error: ValueError,
-    structured: bool,
-    attempts: str = "",
+    adapter: ProviderAdapter, response: ModelResponse, error: ValueError, structured: bool, attempts: str = ""
 ) -> Unreadable:
     """The error of an answer that cannot be read, with what all attempts used."""
     return Unreadable(

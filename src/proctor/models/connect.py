@@ -39,9 +39,7 @@ def provider(model: Any, **options: Any) -> ProviderAdapter:
     >>> provider(lambda messages: "Paris").model
     'python:<lambda>'
     """
-    found: ProviderAdapter = _connected(
-        model, options, plugins.PROVIDERS, "model", ("complete", "model")
-    )
+    found: ProviderAdapter = _connected(model, options, plugins.PROVIDERS, "model", ("complete", "model"))
     return found
 
 
@@ -111,16 +109,12 @@ def suggest_address(name: str) -> str:
     >>> suggest_address("mistral-7b")
     'write a model as PROVIDER:NAME, for example openai:gpt-4o-mini'
     """
-    provider_name = next(
-        (prefix for prefix, pattern in _MODEL_NAMES.items() if pattern.match(name)), None
-    )
+    provider_name = next((prefix for prefix, pattern in _MODEL_NAMES.items() if pattern.match(name)), None)
     example = f"{provider_name}:{name}" if provider_name else "openai:gpt-4o-mini"
     return f"write a model as PROVIDER:NAME, for example {example}"
 
 
-def _connected(
-    thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
-) -> Any:
+def _connected(thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]) -> Any:
     if isinstance(thing, Mapping):
         given = {str(key): value for key, value in thing.items()}
         if "model" not in given:
@@ -179,7 +173,7 @@ def misfit(options: Iterable[str], taken: Sequence[str], where: str) -> ModelErr
 
     >>> print(misfit(["temperature"], ["retries"], "openai:gpt-4o"))
     openai:gpt-4o: its options do not fit: there is no 'temperature'
-    To mend it: it takes retries; temperature belongs to the judge or the target that asks
+    Fix: it takes retries; temperature belongs to the judge or the target that asks
     """
     unknown = [name for name in options if name not in taken]
     if not unknown:
@@ -204,9 +198,7 @@ def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> A
         signature.bind(thing, **options)
     except TypeError as error:
         told = ", ".join(taken) or "no options"
-        raise ModelError(
-            f"its options do not fit: {error}", where=where, fix=f"it takes {told}"
-        ) from None
+        raise ModelError(f"its options do not fit: {error}", where=where, fix=f"it takes {told}") from None
     try:
         return connect(thing, **options)
     except TypeError as error:

@@ -43,12 +43,7 @@ class Remembered:
     """
 
     def __init__(
-        self,
-        embedder: Embedder,
-        *,
-        batch: int = BATCH,
-        parallel: int = 1,
-        most_numbers: int = MOST_NUMBERS,
+        self, embedder: Embedder, *, batch: int = BATCH, parallel: int = 1, most_numbers: int = MOST_NUMBERS
     ) -> None:
         self._embedder = embedder
         self._batch, self._parallel = batch, parallel

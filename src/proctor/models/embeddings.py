@@ -72,10 +72,7 @@ class EndpointEmbedder:
         self._address, self._prices = address, prices_from(options.get("prices"))
         self._url = f"{found.base}/embeddings"
         self._patience = patience(
-            options.get("retries", 4),
-            options.get("retry_delay", 0.5),
-            options.get("timeout"),
-            where=address,
+            options.get("retries", 4), options.get("retry_delay", 0.5), options.get("timeout"), where=address
         )
         self._endpoint = endpoint(found.origin, found.key, headers_for(found.key, None))
 
@@ -94,9 +91,7 @@ class EndpointEmbedder:
             spending.begin()
         asked = msgspec.json.encode(_Asked(self._model, list(texts), self._dimensions))
         errand = Errand(self.name, self._url, asked, self._model)
-        answer = await self._endpoint.ask(
-            errand, lambda body: _vectors(body, len(texts)), self._patience
-        )
+        answer = await self._endpoint.ask(errand, lambda body: _vectors(body, len(texts)), self._patience)
         vectors, tokens = answer.value
         if spending is not None:
             used = checked_usage(Usage(tokens, 0), self.name)
@@ -111,9 +106,7 @@ def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], Any]:
     rows = answer.data
     if sorted(row.index for row in rows) != list(range(count)):
         raise Misfit(f"it has {len(rows)} vectors for {count} texts, or numbers them wrong")
-    vectors: list[Sequence[float]] = [
-        row.embedding for row in sorted(rows, key=lambda row: row.index)
-    ]
+    vectors: list[Sequence[float]] = [row.embedding for row in sorted(rows, key=lambda row: row.index)]
     usage = answer.usage if isinstance(answer.usage, dict) else {}
     return vectors, usage.get("prompt_tokens")
 

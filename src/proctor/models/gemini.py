@@ -22,9 +22,7 @@ from proctor.records.session import Message, Usage
 from proctor.sessions.current import checked_usage
 
 _FINISHED = {"STOP": "stop", "MAX_TOKENS": "length"}
-_WITHHELD = frozenset(
-    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"}
-)
+_WITHHELD = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"})
 _LOGPROBS = "logprobs"
 _SCHEMA = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema",
            "responseMimeType", "response_mime_type")  # fmt: skip
@@ -141,9 +139,7 @@ def _parts(message: Message, ids: turns.CallIds) -> list[dict[str, Any]]:
         parts = [{"text": text}] if text or not message.tool_calls else []
     for call in message.tool_calls:
         ids.of_call(call)
-        part: dict[str, Any] = {
-            "functionCall": {"name": call.name, "args": codec.plain(call.arguments)}
-        }
+        part: dict[str, Any] = {"functionCall": {"name": call.name, "args": codec.plain(call.arguments)}}
         if call.signature is not None:
             part["thoughtSignature"] = call.signature
         parts.append(part)
@@ -295,9 +291,7 @@ class GeminiAdapter:
         """False from the moment when the server says that it knows no schemas."""
         return self._line.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask once, retries of what is worth it included, within `timeout` seconds in all."""
         return await self._line.complete(self._url, self._name, request, timeout)
 

@@ -56,9 +56,7 @@ def main(args: list[str]) -> NoReturn:
     asked.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
     given = asked.parse_args(args)
     try:
-        server = start(
-            given.file, context=given.context, parallel=given.parallel, threads=given.threads
-        )
+        server = start(given.file, context=given.context, parallel=given.parallel, threads=given.threads)
     except (ProctorError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         _leave(3)
@@ -135,9 +133,7 @@ class LocalAdapter:
 
     fits_schema = True
 
-    def __init__(
-        self, address: str, served: Served, timeout: float | None, max_tokens: int
-    ) -> None:
+    def __init__(self, address: str, served: Served, timeout: float | None, max_tokens: int) -> None:
         self.model = address
         # An answer that is cut off earlier is another answer.
         self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
@@ -149,9 +145,7 @@ class LocalAdapter:
     def __repr__(self) -> str:
         return f"LocalAdapter({self.model!r})"
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask the server, which is started if it does not run; it costs nothing."""
         began = time.perf_counter()
         if request.max_tokens is None:
@@ -166,9 +160,7 @@ class LocalAdapter:
         except CallFailed as error:
             if (words := self._served.last_words()) is None:
                 raise
-            raise CallFailed(
-                f"{self.model}: its server ended{words}", retryable=error.retryable
-            ) from error
+            raise CallFailed(f"{self.model}: its server ended{words}", retryable=error.retryable) from error
 
     async def _started(self, timeout: float | None) -> str:
         try:

@@ -65,9 +65,7 @@ class OpenAIAdapter:
         """False from the moment when the server says that it knows no schemas."""
         return self._line.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask once, retries of what is worth it included, within `timeout` seconds in all."""
         name = self._name or await self._only_model(timeout)
         return await self._line.complete(f"{self._base}/chat/completions", name, request, timeout)

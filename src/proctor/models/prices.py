@@ -159,9 +159,7 @@ def _checked(table: Any, where: str) -> dict[str, Price]:
     if isinstance(table, Mapping) and isinstance(table.get("models"), Mapping):
         table = table["models"]
     if not isinstance(table, Mapping):
-        raise ModelError(
-            "the price table is not a mapping of models to prices", where=where, fix=_SHAPE
-        )
+        raise ModelError("the price table is not a mapping of models to prices", where=where, fix=_SHAPE)
     found, problems = {}, []
     for name, price in table.items():
         try:
@@ -169,10 +167,5 @@ def _checked(table: Any, where: str) -> dict[str, Price]:
         except msgspec.ValidationError as error:
             problems.append(Problem(str(name), str(error)))
     if problems:
-        raise ModelError(
-            "the price table cannot be used",
-            where=where,
-            problems=problems,
-            fix=_SHAPE,
-        )
+        raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_SHAPE)
     return found

@@ -27,7 +27,7 @@ class Spending:
     Traceback (most recent call last):
         ...
     proctor.errors.StopRun: the budget is spent: 1 of 1 calls
-    To mend it: raise the budget and resume the run
+    Fix: raise the budget and resume the run
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], before: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
@@ -87,9 +87,7 @@ class Spending:
     def _refuse_if_spent(self) -> None:
         spent = self._spent()
         if spent:
-            raise StopRun(
-                f"the budget is spent: {spent}", fix="raise the budget and resume the run"
-            )
+            raise StopRun(f"the budget is spent: {spent}", fix="raise the budget and resume the run")
 
     def _spent(self) -> str:
         budget = self._budget

@@ -76,11 +76,7 @@ KNOWN: Mapping[str, Weights] = {
                 90_868_376,
                 "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
             ),
-            _minilm(
-                "vocab.txt",
-                231_508,
-                "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-            ),
+            _minilm("vocab.txt", 231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
         ),
     ),
     "smollm2": Weights(
@@ -140,9 +136,7 @@ def find(
     return paths[0][1] if there else None
 
 
-def path(
-    name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ
-) -> Path:
+def path(name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ) -> Path:
     """The first file of a model's weights, or an error that says how to get them."""
     found = find(name, known=known, environ=environ)
     if found is None:

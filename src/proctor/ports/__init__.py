@@ -167,9 +167,7 @@ class ProviderAdapter(Protocol):
         """True if it makes its answers fit the JSON Schema of a request by itself."""
         ...
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask once, retries of what is worth it included, within `timeout` seconds in all.
 
         Raises `CallFailed`; an answer that is no answer (a refusal, an empty one) is a response.
@@ -293,9 +291,7 @@ class RunRestorer(Protocol):
         ...
 
     def finish(
-        self,
-        metrics: Mapping[str, MetricValue],
-        by_configuration: Mapping[str, Mapping[str, MetricValue]],
+        self, metrics: Mapping[str, MetricValue], by_configuration: Mapping[str, Mapping[str, MetricValue]]
     ) -> None:
         """Take what the run amounts to."""
         ...

@@ -91,18 +91,12 @@ class Mailbox(Protocol[BodyT]):
         ...
 
     def send(
-        self,
-        body: BodyT,
-        *,
-        reply_to: str | Mailbox[Any] | None = None,
-        delay_seconds: float = 0,
+        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
         """Put a message in; gives its id. Raises `MailboxFull`, `MessageTooLarge`."""
         ...
 
-    def send_all(
-        self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None
-    ) -> list[str]:
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
         """Put several messages in, in order and in as few round trips as may be.
 
         If it fails half-way, some may be in already; sending them again is safe where what is done

@@ -11,12 +11,7 @@ from proctor.records import wording
 from proctor.records.wording import Kind
 
 Verdict = Literal[
-    "better",
-    "worse",
-    "different",
-    "no difference worth the name",
-    "not enough evidence",
-    "not comparable",
+    "better", "worse", "different", "no difference worth the name", "not enough evidence", "not comparable"
 ]
 Interval = tuple[float, float]
 
@@ -342,9 +337,7 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         if self.decided:
             first = f"{self.best} is first by {self.field}, beyond chance"
         else:
-            rivals = [
-                one.configuration for one in self.places[1:] if one.ranks and one.ranks[0] == 1
-            ]
+            rivals = [one.configuration for one in self.places[1:] if one.ranks and one.ranks[0] == 1]
             first = f"Which is first by {self.field} is not decided: {self.best}"
             first += f", or {' or '.join(rivals)}" if rivals else ""
         return f"{first}{self._of_the_rest()}.{f' {self.note}' if self.note else ''}"

@@ -13,11 +13,7 @@ from proctor.records.trial import Configuration
 
 
 class EvalRequest(
-    msgspec.Struct,
-    Generic[InputT, ExpectedT],
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
+    msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """A request to run and score one sample.
 

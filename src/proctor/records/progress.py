@@ -10,9 +10,7 @@ import msgspec
 
 from proctor.records.score import Score
 
-EventKind = Literal[
-    "start", "config_start", "evaluator_start", "evaluator_end", "config_end", "end"
-]
+EventKind = Literal["start", "config_start", "evaluator_start", "evaluator_end", "config_end", "end"]
 ProgressStatus = Literal["pending", "running", "evaluating", "completed", "failed"]
 
 

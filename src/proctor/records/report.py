@@ -29,14 +29,10 @@ class EvalReport:
         metrics: Mapping[str, MetricValue] | None = None,
         by_configuration: Mapping[str, Mapping[str, MetricValue]] | None = None,
     ) -> None:
-        self.results: Results = (
-            ResultList(results) if isinstance(results, list | tuple) else results
-        )
+        self.results: Results = ResultList(results) if isinstance(results, list | tuple) else results
         self.metadata = metadata
         self.metrics = dict(metrics or {})
-        self.by_configuration = {
-            name: dict(table) for name, table in (by_configuration or {}).items()
-        }
+        self.by_configuration = {name: dict(table) for name, table in (by_configuration or {}).items()}
 
     def __repr__(self) -> str:
         counts, kind = self.counts, type(self).__name__

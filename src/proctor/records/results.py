@@ -240,8 +240,7 @@ class ResultList:
         costs = [None if one is None else one.cost for one in self.spent() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
         by_name = {
-            name: [(r.scores.get(name), outcome_for(r, name)) for r in self._results]
-            for name in names
+            name: [(r.scores.get(name), outcome_for(r, name)) for r in self._results] for name in names
         }
         return Figures(
             [result.sample_id for result in self._results],

@@ -160,16 +160,12 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     scoring_criteria: Annotated[
         Said, msgspec.Meta(description="What each score means, best in one line for each score.")
     ]
-    weight: Annotated[float, msgspec.Meta(gt=0, description="How much it counts in the total.")] = (
-        1.0
-    )
+    weight: Annotated[float, msgspec.Meta(gt=0, description="How much it counts in the total.")] = 1.0
     scale: Annotated[
         tuple[float, float] | None,
         msgspec.Meta(description="Its least and greatest score, where that is not the set's."),
     ] = None
-    metadata: Annotated[
-        dict[str, Any], msgspec.Meta(description="Whatever else is known of it.")
-    ] = {}
+    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Whatever else is known of it.")] = {}
 
     def __post_init__(self) -> None:
         _refuse("rubric", faults_of_rubric(msgspec.structs.asdict(self)))
@@ -189,20 +185,14 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         tuple[float, float] | None,
         msgspec.Meta(description="The least and the greatest score; [1, 5] if left out."),
     ] = None
-    metadata: Annotated[
-        dict[str, Any], msgspec.Meta(description="Whatever else is known of the set.")
-    ] = {}
+    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Whatever else is known of the set.")] = {}
 
     def __post_init__(self) -> None:
         rubrics: Any = self.rubrics
         if isinstance(rubrics, list | tuple):
-            rubrics = [
-                msgspec.structs.asdict(one) if isinstance(one, Rubric) else one for one in rubrics
-            ]
+            rubrics = [msgspec.structs.asdict(one) if isinstance(one, Rubric) else one for one in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
-        _refuse(
-            "set of rubrics", faults_of_set({**msgspec.structs.asdict(self), "rubrics": rubrics})
-        )
+        _refuse("set of rubrics", faults_of_set({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)

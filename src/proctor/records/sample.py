@@ -48,11 +48,7 @@ LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
 
 
 class Sample(
-    msgspec.Struct,
-    Generic[InputT, ExpectedT],
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
+    msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """One case of a dataset: what goes in and, where it is known, what should come out.
 

@@ -14,11 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Usage(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
     """Tokens and money. None means unknown, which is not zero.
 
@@ -57,9 +53,7 @@ def impossible_counts(usage: Usage) -> dict[str, Any]:
     """
     counts = {name: getattr(usage, name) for name in _COUNTS}
     wrong = {
-        name: value
-        for name, value in counts.items()
-        if value is not None and token_count(value) is None
+        name: value for name, value in counts.items() if value is not None and token_count(value) is None
     }
     cost = usage.cost
     if cost is not None and not (is_number(cost) and 0 <= cost <= MOST_COST):
@@ -177,11 +171,7 @@ Event = Message | ToolCall | ModelCall | CustomEvent
 
 
 class SessionView(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
     """A session as evaluators get it: to be read in order or by type, not to be added to.
 
@@ -212,9 +202,7 @@ class SessionView(
         return _used(self.events) if self.told is None else self.told
 
 
-class Session(
-    msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename={"_events": "events"}
-):
+class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename={"_events": "events"}):
     """The ordered record of one trial: append events, read them back by type.
 
     >>> session = Session()

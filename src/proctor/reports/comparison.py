@@ -7,17 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
-from proctor.records.wording import (
-    DASH,
-    Kind,
-    about,
-    change,
-    changes,
-    probability,
-    span,
-    unit,
-    value,
-)
+from proctor.records.wording import DASH, Kind, about, change, changes, probability, span, unit, value
 from proctor.reports.format import count, inert, line, printed, quiet, rendered, table
 
 if TYPE_CHECKING:
@@ -37,9 +27,7 @@ LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLOURS = {"better": "green", "worse": "red", "different": "yellow"}
 TITLES = ("Metric", "Difference", "p, g", "Verdict")
 ON_SCREEN = "below each number its 95 % interval; g: the difference in standard deviations"
-IN_MARKDOWN = (
-    "in brackets the 95 % intervals; effect: the difference in standard deviations (Hedges' g)"
-)
+IN_MARKDOWN = "in brackets the 95 % intervals; effect: the difference in standard deviations (Hedges' g)"
 
 
 def show(found: Sequence[Comparison], file: TextIO | None = None, **how: int) -> None:
@@ -52,9 +40,7 @@ def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
     printed(lambda width, color: render_ranking(ranking, width, color), file)
 
 
-def render(
-    found: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN
-) -> str:
+def render(found: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN) -> str:
     """The answer, the table, the samples that turned, and what else is to be known.
 
     >>> print(render(Comparison("new", "old", "They have nothing in common.")), end="")
@@ -270,8 +256,7 @@ def _markdown_flips(found: Comparison, limit: int) -> list[str]:
     if not shown:
         return []
     rows = [
-        [line(f.sample_id, ID_LIMIT), "lost" if f.lost else "won", _score(f.b), _score(f.a)]
-        for f in shown
+        [line(f.sample_id, ID_LIMIT), "lost" if f.lost else "won", _score(f.b), _score(f.a)] for f in shown
     ]
     titles = ("Sample", "Turned", *(f"Score of {line(n, NAME_LIMIT)}" for n in (found.b, found.a)))
     return [inert(_flips_in_words(found, len(shown))), quiet(table(titles, rows))]

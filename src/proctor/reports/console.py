@@ -228,6 +228,4 @@ def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
 
     shown = line(content, LINE_LIMIT)
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    return Text(
-        indent + shown, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis"
-    )
+    return Text(indent + shown, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")

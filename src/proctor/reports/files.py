@@ -14,9 +14,7 @@ from proctor.errors import UsageError
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)")
 
 
-def write(
-    path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report"
-) -> None:
+def write(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
     """Write chunks to a file. It takes the place of an older one only when it is complete.
 
     Folders that are missing are made. A path that is a device or a pipe is written to directly, and

@@ -123,9 +123,7 @@ def bounds(metric: MetricValue) -> str:
     if metric.bounds is None or metric.missing <= MENTIONED_FROM * total:
         return ""
     span = _span(*metric.bounds, metric)
-    return (
-        f"{metric.missing:,} of {total:,} missing: {span}, from all of them failing to all passing"
-    )
+    return f"{metric.missing:,} of {total:,} missing: {span}, from all of them failing to all passing"
 
 
 def duration(seconds: float) -> str:

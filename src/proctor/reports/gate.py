@@ -160,10 +160,7 @@ def _flip_blocks(result: GateResult) -> Iterator[str]:
         return
     several = len(result.comparisons) > 1
     rows = [
-        [
-            line(f"{side}: {flip.sample_id}" if several else flip.sample_id, NAME_LIMIT),
-            _scores(flip),
-        ]
+        [line(f"{side}: {flip.sample_id}" if several else flip.sample_id, NAME_LIMIT), _scores(flip)]
         for side, flip in lost[:FLIPS_IN_MARKDOWN]
     ]
     held = quiet(table(("Lost sample", "Score"), rows))
@@ -202,9 +199,7 @@ def _plain_name(text: str) -> str:
 
 
 def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
-    return textwrap.wrap(
-        text, max(20, width), subsequent_indent=" " * indent, break_on_hyphens=False
-    )
+    return textwrap.wrap(text, max(20, width), subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 Inconclusive = Literal["code", "pass", "fail"]
@@ -214,9 +209,7 @@ _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 LOST_TOLD = 50
 
 
-def junit(
-    result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code"
-) -> bytes:
+def junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
     """The gate as XML: a check that fails is a failure, one without an answer a skipped test.
 
     `inconclusive` may make the latter a test that passed or failed. Lost samples are told in the
@@ -248,9 +241,7 @@ def junit_of_trouble(said: str, kind: str, name: str = "") -> bytes:
         name, {"tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0.000"}
     )
     where = ".".join(part for part in ("gate", name) if part)
-    case = ET.SubElement(
-        suite, "testcase", {"classname": _text(where), "name": "decided", "time": "0"}
-    )
+    case = ET.SubElement(suite, "testcase", {"classname": _text(where), "name": "decided", "time": "0"})
     first = said.partition("\n")[0]
     error = ET.SubElement(case, "error", {"message": _text(first), "type": _text(kind)})
     error.text = _text(said)

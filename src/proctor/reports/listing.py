@@ -16,11 +16,7 @@ GAP, LEAST, CUT = 2, 8, "…"
 
 
 def in_columns(
-    rows: Sequence[Sequence[str]],
-    width: int,
-    *,
-    right: Collection[int] = (),
-    yielding: Collection[int] = (),
+    rows: Sequence[Sequence[str]], width: int, *, right: Collection[int] = (), yielding: Collection[int] = ()
 ) -> list[str]:
     """Rows of cells as lines of one width, the first row being the headings.
 
@@ -67,9 +63,7 @@ def show_runs(
     tags = ["tags"]
     for run, report in runs:
         total = f"{report.total:,}" + (
-            f" of {run.total:,}"
-            if run.total and (run.status != "completed" or run.stopped_early)
-            else ""
+            f" of {run.total:,}" if run.total and (run.status != "completed" or run.stopped_early) else ""
         )
         named = [f"baseline:{n}" for n, its in (baselines or {}).items() if its == run.run_id]
         own = [*named, *(f"{key}={value}" for key, value in run.tags.items())]
@@ -131,8 +125,7 @@ def _rate(run: RunMetadata, report: EvalReport) -> str:
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:
     """Each result in full, long values cut; with what was said to models, if that is wanted."""
     told = [
-        f"{describe(result)}\n\n{transcripts(result)}" if sessions else describe(result)
-        for result in results
+        f"{describe(result)}\n\n{transcripts(result)}" if sessions else describe(result) for result in results
     ]
     print("\n\n".join(told) or "no such results")
 
@@ -151,14 +144,9 @@ def describe(result: EvalResult) -> str:
         ("output", excerpt(trial.output, RESULT_WIDTH) if result.success else None),
         ("expected", _known(trial.sample.expected)),
         ("error", _known(result.error)),
-        (
-            "where",
-            excerpt(trial.error.traceback.rstrip(), 4 * RESULT_WIDTH) if trial.error else None,
-        ),
+        ("where", excerpt(trial.error.traceback.rstrip(), 4 * RESULT_WIDTH) if trial.error else None),
     ]
-    opinions = [
-        (line(name, RESULT_WIDTH), _opinion(score)) for name, score in result.scores.items()
-    ]
+    opinions = [(line(name, RESULT_WIDTH), _opinion(score)) for name, score in result.scores.items()]
     told = [(name, text) for name, text in [*facts, *opinions] if text]
     width = max(len(name) for name, _ in told)
     indent = "\n" + " " * (width + 4)

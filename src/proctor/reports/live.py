@@ -28,10 +28,7 @@ Outcomes = Callable[[Mapping[Outcome, int]], list[str]]
 
 
 def live_display(
-    wanted: bool | None = None,
-    stream: TextIO | None = None,
-    *,
-    outcomes: Outcomes | None = None,
+    wanted: bool | None = None, stream: TextIO | None = None, *, outcomes: Outcomes | None = None
 ) -> Display | None:
     """How a run shows its progress: True always, None only in a terminal, False not at all.
 
@@ -81,9 +78,7 @@ def notes(view: RunView) -> Iterator[str]:
     elif view.stopping and running:
         yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
     slow = [
-        f"{line(name, NAME_LIMIT)} ({_duration(age)})"
-        for name, age in running
-        if age > SLOW_AFTER_SECONDS
+        f"{line(name, NAME_LIMIT)} ({_duration(age)})" for name, age in running if age > SLOW_AFTER_SECONDS
     ]
     if slow:
         more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""

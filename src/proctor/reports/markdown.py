@@ -112,9 +112,7 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
         for name, value in shown.items()
     ]
     remarks = [
-        bullet(line(name, NAME_LIMIT), text)
-        for name, value in shown.items()
-        if (text := bounds(value))
+        bullet(line(name, NAME_LIMIT), text) for name, value in shown.items() if (text := bounds(value))
     ]
     remarks += [
         bullet(line(names, LINE_LIMIT), line(note, LINE_LIMIT))

@@ -19,15 +19,7 @@ from proctor.ports import RunView
 from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.results import cluster_of, shared_clusters
-from proctor.records.rubric import (
-    Column,
-    Columns,
-    Ends,
-    columns_in,
-    has_failed,
-    is_partial,
-    total_of,
-)
+from proctor.records.rubric import Column, Columns, Ends, columns_in, has_failed, is_partial, total_of
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files
@@ -315,11 +307,7 @@ class ResultFiles:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        columns: Columns,
-        names: Names | None = None,
-        sessions: Path | None = None,
+        self, folder: Path, columns: Columns, names: Names | None = None, sessions: Path | None = None
     ) -> None:
         self._folder = folder
         self._columns = columns

@@ -206,9 +206,7 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
     scored = {"interval": details["average_interval"], "scored": details["sessions_scored"]}
     scored["not_scored"] = details["sessions_not_scored"]
     partly = details.get("sessions_partly_scored")
-    lack = (
-        f"; {partly:,} of {scored['scored']:,} totals lack a rubric that failed" if partly else ""
-    )
+    lack = f"; {partly:,} of {scored['scored']:,} totals lack a rubric that failed" if partly else ""
     yield f"total: {_averaged(batch['average_score'], scored)}{lack}"
     if clusters := details.get("clusters"):
         why = details.get("no_interval")

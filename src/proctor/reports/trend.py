@@ -98,9 +98,7 @@ def in_time(trend: Trend) -> list[tuple[str, TrendPoint]]:
 
 def metric(point: TrendPoint, trend: Trend) -> MetricValue:
     """A point as the metric it was, to be written as others are."""
-    return MetricValue(
-        point.value, point.n, interval=point.interval, kind=trend.kind, unit=trend.unit
-    )
+    return MetricValue(point.value, point.n, interval=point.interval, kind=trend.kind, unit=trend.unit)
 
 
 def _figure(value: float, trend: Trend) -> str:
@@ -275,9 +273,7 @@ def _step(span: float) -> float:
     """
     rough = max(span, SMALLEST) / TICKS
     power: float = 10.0 ** floor(log10(rough))
-    return next(
-        float(f"{times * power:.6g}") for times in (1, 2, 5, 10) if times * power >= rough * 0.999
-    )
+    return next(float(f"{times * power:.6g}") for times in (1, 2, 5, 10) if times * power >= rough * 0.999)
 
 
 def _values(trend: Trend, up: Scale) -> Iterator[str]:

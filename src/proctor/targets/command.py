@@ -67,9 +67,7 @@ class CommandTarget:
         """Options are handed to the program, which alone knows what it takes."""
         return []
 
-    async def call(
-        self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
-    ) -> Reply:
+    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
         """Run the program on one sample."""
         asked = wire.question(sample, options)
         conversation = _Conversation()
@@ -91,11 +89,7 @@ class CommandTarget:
         """Start the program. A start that is cancelled half-way is seen through, then undone."""
         starting = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
-                lambda: conversation,
-                *self._argv,
-                cwd=self._cwd,
-                env=self._env,
-                start_new_session=True,
+                lambda: conversation, *self._argv, cwd=self._cwd, env=self._env, start_new_session=True
             )
         )
         try:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 # Headers, variables and parameters of an address whose values are secrets.
-_SECRET = re.compile(
-    r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE
-)
+_SECRET = re.compile(r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE)
 # In an output a shorter text may be something else than the secret.
 _SHORTEST_IN_ANSWERS = 8
 
@@ -59,8 +57,7 @@ class Headers:
         """The headers as they are sent."""
         try:
             return {
-                name: template.substitute(os.environ).strip()
-                for name, template in self._templates.items()
+                name: template.substitute(os.environ).strip() for name, template in self._templates.items()
             }
         except KeyError as error:
             name = error.args[0]
@@ -78,8 +75,7 @@ class Headers:
     def as_written(self) -> dict[str, str]:
         """The headers without secrets, for what tells one endpoint from another."""
         return {
-            name: "" if is_secret(name) else template.template
-            for name, template in self._templates.items()
+            name: "" if is_secret(name) else template.template for name, template in self._templates.items()
         }
 
     def _values(self, wanted: Callable[[str], bool]) -> tuple[str, ...]:
@@ -176,9 +172,7 @@ class HttpTarget:
         """Options are handed to the endpoint, which alone knows what it takes."""
         return []
 
-    async def call(
-        self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
-    ) -> Reply:
+    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
         """Ask the endpoint about one sample."""
         import httpx2
 
@@ -192,8 +186,7 @@ class HttpTarget:
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
             raise self._failed(
-                f"could not be asked: {type(error).__name__}: {error}",
-                retryable=not isinstance(error, final),
+                f"could not be asked: {type(error).__name__}: {error}", retryable=not isinstance(error, final)
             ) from None
         return self._reply(response, body)
 
@@ -248,13 +241,9 @@ class HttpTarget:
             retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
         )
 
-    def _failed(
-        self, what: str, *, retryable: bool = False, retry_after: float | None = None
-    ) -> CallFailed:
+    def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
         hidden = self._headers.hide(what)
-        return CallFailed(
-            f"{self.spec.name} {hidden}", retryable=retryable, retry_after=retry_after
-        )
+        return CallFailed(f"{self.spec.name} {hidden}", retryable=retryable, retry_after=retry_after)
 
 
 def _parts(url: Any) -> SplitResult:
@@ -266,8 +255,7 @@ def _parts(url: Any) -> SplitResult:
     if not usable:
         # The address itself is not told: it may hold a password.
         raise TargetError(
-            "the address of the endpoint is not an http or https URL",
-            fix="write it as https://host/path",
+            "the address of the endpoint is not an http or https URL", fix="write it as https://host/path"
         )
     return parts
 

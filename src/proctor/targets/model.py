@@ -90,9 +90,7 @@ class ModelTarget:
             return [str(error)]
         return []
 
-    async def call(
-        self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
-    ) -> str:
+    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> str:
         """Ask the model; what it refused to say is what it said."""
         settings = _settings(options, self._settings) if options else self._settings
         asked = cast(
@@ -178,9 +176,7 @@ def _settings(given: Mapping[str, Any], above: Settings) -> Settings:
         }
     except msgspec.ValidationError as error:
         raise TargetError(f"an option does not fit: {error}") from None
-    changes = {
-        name: given[name] if made is None else getattr(made, name) for name, made in fitted.items()
-    }
+    changes = {name: given[name] if made is None else getattr(made, name) for name, made in fitted.items()}
     return msgspec.structs.replace(above, **changes)
 
 
@@ -191,6 +187,4 @@ def _message(given: Any) -> Message:
     try:
         return msgspec.convert(dict(given), Message)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise TargetError(
-            f"a turn of a conversation is {{role, content}}, got {given!r} ({error})"
-        ) from None
+        raise TargetError(f"a turn of a conversation is {{role, content}}, got {given!r} ({error})") from None

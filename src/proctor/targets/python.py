@@ -106,9 +106,7 @@ class PythonTarget:
 
     __slots__ = ("blocking", "call", "check_options", "spec")
 
-    def __init__(
-        self, spec: TargetSpec, call: Call, parameters: Parameters, *, blocking: bool
-    ) -> None:
+    def __init__(self, spec: TargetSpec, call: Call, parameters: Parameters, *, blocking: bool) -> None:
         self.spec = spec
         self.blocking = blocking
         self.call = call
@@ -151,9 +149,7 @@ def reading(function: Callable[..., Any], read: Callable[[Any], Any], *, waits: 
     def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return read(finished(function(sample.input, **options)))
 
-    async def call_and_wait(
-        sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0
-    ) -> Any:
+    async def call_and_wait(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return read(await function(sample.input, **options))
 
     return call_and_wait if waits else call

@@ -109,9 +109,7 @@ class FiledRecordings:
                     state.update(line)
                     _take(index, f"{path}:{number}", start, line)
         except OSError as error:
-            raise TargetError(
-                f"the recordings cannot be read: {error.strerror}", where=str(path)
-            ) from None
+            raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
         self._starts = index.checked()
         self.places = frozenset(self._starts)
         self.digest = state.hexdigest()[:32]
@@ -142,9 +140,7 @@ def read_recordings(path: Path) -> Recordings:
             file.seek(0)
             text = file.read().removeprefix(_BOM)
     except OSError as error:
-        raise TargetError(
-            f"the recordings cannot be read: {error.strerror}", where=str(path)
-        ) from None
+        raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
     try:
         return HeldRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -268,9 +264,7 @@ class RecordedTarget:
         ]
         return faults + self._configuration_faults(options)
 
-    async def call(
-        self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0
-    ) -> Reply:
+    async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0) -> Reply:
         """What was recorded for one sample."""
         if self._recordings is None:
             return _own(sample, options.get(CONFIGURATION), self._each_apart)
@@ -304,9 +298,7 @@ class RecordedTarget:
         if CONFIGURATION not in options:
             known = ", ".join(sorted(named))
             return [f"the option {CONFIGURATION!r} is needed to choose recordings: {known}"]
-        return [
-            f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"
-        ]
+        return [f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"]
 
 
 def chosen_by_name(configuration: Configuration) -> Configuration:

@@ -113,10 +113,7 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
 def _how_to_write(address: str) -> str:
     if address.endswith(".py"):
         return f"name the function as well: {address}:FUNCTION"
-    return (
-        f"{suggest_address(address)}; write a Python function as module:attribute or "
-        "file.py:attribute"
-    )
+    return f"{suggest_address(address)}; write a Python function as module:attribute or file.py:attribute"
 
 
 def _from_mapping(given: Mapping[str, Any], name: str | None, version: str | None) -> Target:

@@ -65,9 +65,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return cls(code=code, headers=told, content=body)
 
     @classmethod
-    def limited(
-        cls, seconds: float, told: Told = "retry-after", now: datetime | None = None
-    ) -> Fault:
+    def limited(cls, seconds: float, told: Told = "retry-after", now: datetime | None = None) -> Fault:
         """A 429 that tells how long to wait in one of the ways that providers have.
 
         >>> Fault.limited(90, "openai").headers["x-ratelimit-reset-requests"]
@@ -111,9 +109,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return cls(reset=True)
 
     @classmethod
-    def body(
-        cls, content: bytes | str, content_type: str = "application/json", code: int = 200
-    ) -> Fault:
+    def body(cls, content: bytes | str, content_type: str = "application/json", code: int = 200) -> Fault:
         """Another body: no JSON, half of it, a page of HTML, JSON of another shape."""
         data = content.encode() if isinstance(content, str) else content
         return cls(code=code, headers={"content-type": content_type}, content=data)
@@ -148,10 +144,7 @@ def _waiting(seconds: float, told: Told, now: datetime) -> dict[str, str]:
         case "milliseconds":
             return {"retry-after-ms": f"{seconds * 1000:g}"}
         case "openai":
-            return {
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-requests": _duration(seconds),
-            }
+            return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": _duration(seconds)}
         case "anthropic":
             return {
                 "anthropic-ratelimit-requests-remaining": "0",

@@ -75,9 +75,7 @@ def a_result(
 ) -> EvalResult:
     """A result that passes from 0.5 on; without a value its evaluator failed."""
     score = Score.error("no verdict") if value is None else Score(value, value >= 0.5)
-    trial = Trial(
-        Sample(sample_id, "?"), text, latency_ms=100.0, configuration=configuration, epoch=0
-    )
+    trial = Trial(Sample(sample_id, "?"), text, latency_ms=100.0, configuration=configuration, epoch=0)
     return EvalResult(trial, {"exact": score})
 
 
@@ -172,11 +170,7 @@ class HistoryQueries(HistoryHooks):
                         configurations=["large" if number & 4 else "small"],
                     )
                 )
-            asked: dict[str, Any] = {
-                "name": "exam",
-                "tags": {"branch": "main"},
-                "evaluator": "exact",
-            }
+            asked: dict[str, Any] = {"name": "exam", "tags": {"branch": "main"}, "evaluator": "exact"}
             assert ids(history.runs(**asked)) == ["r7", "r3"]
             assert ids(history.runs(**asked, configuration="small")) == ["r3"]
             assert ids(history.runs(**asked, until=NOON + timedelta(hours=6))) == ["r3"]

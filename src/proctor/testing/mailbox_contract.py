@@ -9,13 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from proctor.errors import (
-    ConfigError,
-    MailboxClosed,
-    MailboxError,
-    MailboxFull,
-    ReceiptExpired,
-)
+from proctor.errors import ConfigError, MailboxClosed, MailboxError, MailboxFull, ReceiptExpired
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample

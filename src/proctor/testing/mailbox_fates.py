@@ -177,9 +177,7 @@ def _worked(box: Mailbox[Any], done: list[int], count: int) -> None:
     """Receive and acknowledge until all that were sent are done by somebody."""
     ends = time.monotonic() + 2 * PATIENCE
     while len(done) < count and time.monotonic() < ends:
-        for message in box.receive(
-            max_messages=3, visibility_timeout=LONG, wait_time_seconds=A_MOMENT
-        ):
+        for message in box.receive(max_messages=3, visibility_timeout=LONG, wait_time_seconds=A_MOMENT):
             message.acknowledge()
             done.append(message.body)
 
@@ -291,10 +289,7 @@ class MailboxFates(MailboxHooks):
             return
         with self.box(max_deliveries=1) as box:
             box.send_all(["deadly", "innocent"])
-            deadly, innocent = (
-                *self._receive_provisionally(box),
-                *self._receive_provisionally(box),
-            )
+            deadly, innocent = (*self._receive_provisionally(box), *self._receive_provisionally(box))
             deadly.confirm_delivery()
             deadly.extend_visibility(self.SHORT)
             innocent.extend_visibility(self.SHORT)
@@ -317,9 +312,7 @@ class MailboxFates(MailboxHooks):
             assert receive_one(box).body == "forgiven"
             assert [letter.body for letter in dead_letters(box, 1)] == ['"blamed"']
 
-    def _receive_provisionally(
-        self, box: Mailbox[Any], lease: float = LONG
-    ) -> Sequence[Message[Any]]:
+    def _receive_provisionally(self, box: Mailbox[Any], lease: float = LONG) -> Sequence[Message[Any]]:
         return box.receive(visibility_timeout=lease, wait_time_seconds=PATIENCE, provisional=True)
 
     def test_what_is_removed_for_good_does_not_come_back(self) -> None:

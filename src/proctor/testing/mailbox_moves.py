@@ -46,11 +46,7 @@ class MailboxHooks:
     """How many messages go through when many send and receive at once."""
 
     def make(
-        self,
-        body_type: Any,
-        *,
-        capacity: int | None = None,
-        max_deliveries: int | None = None,
+        self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
     ) -> Mailbox[Any]:
         """A new, empty mailbox, at the same place as all others this method gives."""
         raise NotImplementedError("say how to make a new, empty mailbox")
@@ -131,9 +127,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         except Exception as error:
             outcomes[place] = error
 
-    threads = [
-        threading.Thread(target=made, args=[place], daemon=True) for place in range(len(calls))
-    ]
+    threads = [threading.Thread(target=made, args=[place], daemon=True) for place in range(len(calls))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -39,11 +39,7 @@ Misbehave = Callable[[Asked], Fault | None]
 
 GREETING = "This is the loopback model."
 DIMENSIONS = 16
-_WIRES: dict[str, Wire] = {
-    "openai": wire_openai,
-    "anthropic": wire_anthropic,
-    "gemini": wire_gemini,
-}
+_WIRES: dict[str, Wire] = {"openai": wire_openai, "anthropic": wire_anthropic, "gemini": wire_gemini}
 
 
 def default_answer(asked: Asked) -> str | Said:

@@ -49,9 +49,7 @@ class PostgresServer:
     @property
     def _running(self) -> ServerProcess:
         if self._server is None:
-            raise UsageError(
-                "the server is not running", fix="use it in `with PostgresServer() as …`"
-            )
+            raise UsageError("the server is not running", fix="use it in `with PostgresServer() as …`")
         return self._server
 
     @property
@@ -136,9 +134,7 @@ class PostgresServer:
         command = [str(programs / "initdb"), f"--pgdata={folder / 'data'}", "--no-sync"]
         command += [f"--pwfile={secret}", f"--username={_USER}", "--auth=scram-sha-256"]
         command += ["--encoding=UTF8", "--locale=C"]
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, **_as_somebody_else()
-        )
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, **_as_somebody_else())
         secret.unlink()
         if done.returncode:
             raise UsageError(f"initdb failed: {done.stderr.strip()}", where="PostgresServer")

@@ -257,9 +257,7 @@ def asked_once(
     return bridge.run(ask())
 
 
-def failed_once(
-    adapter: ProviderAdapter, request: ModelRequest, timeout: float | None = None
-) -> CallFailed:
+def failed_once(adapter: ProviderAdapter, request: ModelRequest, timeout: float | None = None) -> CallFailed:
     """The failure of an adapter at one request, which must fail as `CallFailed`."""
     try:
         response = asked_once(adapter, request, timeout)

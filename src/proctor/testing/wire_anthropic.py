@@ -133,9 +133,7 @@ def _check(ask: _Ask, schema: dict[str, Any] | None, headers: dict[str, str]) ->
         if unknown:
             raise Refused(400, f"output_config.format.schema: {sorted(unknown)} not supported")
         if inner.get("type") == "object" and inner.get("additionalProperties") is not False:
-            raise Refused(
-                400, "output_config.format.schema: 'additionalProperties' must be set to false"
-            )
+            raise Refused(400, "output_config.format.schema: 'additionalProperties' must be set to false")
 
 
 def _check_calls(messages: list[_Message]) -> None:
@@ -162,12 +160,9 @@ def _messages(message: _Message) -> list[Message]:
         for block in _blocks(message, "tool_result")
     ]
     calls = tuple(
-        ToolCall(block["name"], block["input"], call_id=block["id"])
-        for block in _blocks(message, "tool_use")
+        ToolCall(block["name"], block["input"], call_id=block["id"]) for block in _blocks(message, "tool_use")
     )
-    rest = [
-        block for block in message.content if block.get("type") not in ("tool_result", "tool_use")
-    ]
+    rest = [block for block in message.content if block.get("type") not in ("tool_result", "tool_use")]
     if rest or calls:
         told.append(Message(message.role, joined(rest), tool_calls=calls))
     return told
@@ -247,8 +242,4 @@ def models(names: tuple[str, ...]) -> dict[str, Any]:
 def error(code: int, message: str) -> dict[str, Any]:
     """An error as the real server words it."""
     kind = _TYPES.get(code, "api_error" if code >= 500 else "invalid_request_error")
-    return {
-        "type": "error",
-        "error": {"type": kind, "message": message},
-        "request_id": "req_loopback",
-    }
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_loopback"}

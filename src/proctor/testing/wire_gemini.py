@@ -230,11 +230,7 @@ def _usage(asked: Asked, said: Said) -> dict[str, Any]:
 def models(names: tuple[str, ...]) -> dict[str, Any]:
     """The list of models."""
     listed = [
-        {
-            "name": f"models/{name}",
-            "displayName": name,
-            "supportedGenerationMethods": ["generateContent"],
-        }
+        {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": ["generateContent"]}
         for name in names
     ]
     return {"models": listed}

@@ -249,10 +249,7 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
             {
                 "id": call.call_id or f"call_{asked.number}_{place}",
                 "type": "function",
-                "function": {
-                    "name": call.name,
-                    "arguments": msgspec.json.encode(call.arguments).decode(),
-                },
+                "function": {"name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()},
             }
             for place, call in enumerate(said.tool_calls)
         ]
@@ -317,11 +314,7 @@ def embeddings(asked: Asked, vectors: Sequence[Sequence[float]]) -> dict[str, An
     return {
         "object": "list",
         "data": [
-            {
-                "object": "embedding",
-                "index": place,
-                "embedding": _packed(vector) if packed else list(vector),
-            }
+            {"object": "embedding", "index": place, "embedding": _packed(vector) if packed else list(vector)}
             for place, vector in enumerate(vectors)
         ],
         "model": asked.model,
@@ -335,15 +328,11 @@ def _packed(vector: Sequence[float]) -> str:
 
 def models(names: tuple[str, ...]) -> dict[str, Any]:
     """The list of models."""
-    listed = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names
-    ]
+    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names]
     return {"object": "list", "data": listed}
 
 
 def error(code: int, message: str) -> dict[str, Any]:
     """An error as the real server words it."""
     kind = _TYPES.get(code, "server_error" if code >= 500 else "invalid_request_error")
-    return {
-        "error": {"message": message, "type": kind, "param": None, "code": _CODES.get(code)},
-    }
+    return {"error": {"message": message, "type": kind, "param": None, "code": _CODES.get(code)}}

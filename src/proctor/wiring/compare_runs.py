@@ -66,11 +66,7 @@ def compare(
         if len(side.configurations) != 1:
             side.report.side()  # says which there are
     told = compare_all(
-        [sides(one, other)],
-        metrics=metrics,
-        better=better,
-        worth=worth,
-        accept_changes=accept_changes,
+        [sides(one, other)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
     )
     return told[0]
 
@@ -110,9 +106,9 @@ def paired(one: Meant, other: Meant) -> tuple[list[tuple[Meant, Meant]], tuple[s
         for name in side.configurations
         if name not in shared
     ]
-    return [
-        (one._replace(configuration=name), other._replace(configuration=name)) for name in shared
-    ], tuple(alone)
+    return [(one._replace(configuration=name), other._replace(configuration=name)) for name in shared], tuple(
+        alone
+    )
 
 
 def meant(
@@ -146,11 +142,7 @@ def beside(one: Meant, other: Meant) -> tuple[Meant, Meant]:
 
 
 def rank(
-    metric: str,
-    runs: Sequence[EvalReport | str],
-    *,
-    history: Where = None,
-    order: str | None = None,
+    metric: str, runs: Sequence[EvalReport | str], *, history: Where = None, order: str | None = None
 ) -> Ranking:
     """Put runs in order of a metric, score or field; of a single run, its configurations.
 
@@ -242,9 +234,7 @@ def _side(one: Meant, *, together: bool) -> Side:
     return one.report.side(configuration, name)
 
 
-def opened(
-    which: EvalReport | str, history: Where = None, configuration: str | None = None
-) -> Meant:
+def opened(which: EvalReport | str, history: Where = None, configuration: str | None = None) -> Meant:
     """A report, or a run of the history by any reference, RUN@CONFIGURATION among them."""
     if isinstance(which, EvalReport):
         run = which.metadata

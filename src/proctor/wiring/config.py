@@ -218,8 +218,7 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
         target=_relative(file.target, folder),
         dataset=open_dataset(file.dataset, folder),
         evaluators=[
-            _evaluator(entry, folder)
-            for entry in (*file.evaluators, *field_evaluators(file.fields))
+            _evaluator(entry, folder) for entry in (*file.evaluators, *field_evaluators(file.fields))
         ],
         configurations=file.configurations,
         metrics=[_located(metric, folder) for metric in file.metrics],

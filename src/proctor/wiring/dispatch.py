@@ -193,10 +193,7 @@ def _missing(run: RunMetadata, missing: list[int]) -> Iterator[str]:
     """Name the trials that have no result yet."""
     if missing:
         labels = listed([_label(run, position) for position in missing])
-        yield (
-            f"{len(missing)} of {run.total} results are missing: {labels}; "
-            "they can be collected later"
-        )
+        yield (f"{len(missing)} of {run.total} results are missing: {labels}; they can be collected later")
 
 
 def _label(run: RunMetadata, position: int) -> str:

@@ -52,8 +52,7 @@ class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A field of the results in an eval file, with its evaluators."""
 
     path: Annotated[
-        str | None,
-        msgspec.Meta(description="Where it is, such as usage.total_tokens; its name if left out."),
+        str | None, msgspec.Meta(description="Where it is, such as usage.total_tokens; its name if left out.")
     ] = None
     evaluators: Annotated[
         list[str | dict[str, Any]],
@@ -119,24 +118,17 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
         ),
     ] = {}
     baseline: Annotated[
-        str | None,
-        msgspec.Meta(description="The configuration that the others are compared with."),
+        str | None, msgspec.Meta(description="The configuration that the others are compared with.")
     ] = None
     name: Annotated[str | None, msgspec.Meta(description="The name runs are kept under.")] = None
     configurations: Annotated[
-        dict[str, dict[str, Any]],
-        msgspec.Meta(description="Options by name; each set is run and compared."),
+        dict[str, dict[str, Any]], msgspec.Meta(description="Options by name; each set is run and compared.")
     ] = {}
-    metrics: Annotated[
-        list[str], msgspec.Meta(description="Your own metrics, as module:attribute.")
-    ] = []
+    metrics: Annotated[list[str], msgspec.Meta(description="Your own metrics, as module:attribute.")] = []
     plugins: Annotated[
-        list[str],
-        msgspec.Meta(description="Evaluators and metrics to register, as module:attribute."),
+        list[str], msgspec.Meta(description="Evaluators and metrics to register, as module:attribute.")
     ] = []
-    run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = (
-        RunOptions()
-    )
+    run: Annotated[RunOptions, msgspec.Meta(description="How the run is carried out.")] = RunOptions()
     canary: Annotated[
         Positive | None,
         msgspec.Meta(
@@ -144,14 +136,10 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
             "samples, and warn if the judge passes it."
         ),
     ] = None
-    tags: Annotated[
-        dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")
-    ] = {}
+    tags: Annotated[dict[str, str], msgspec.Meta(description="Words kept with the run, to find it by.")] = {}
     history: Annotated[
         HistoryEntry,
-        msgspec.Meta(
-            description="How long runs of this name are kept: while either limit keeps them."
-        ),
+        msgspec.Meta(description="How long runs of this name are kept: while either limit keeps them."),
     ] = HistoryEntry()
     fail_under: Annotated[
         float | str | dict[str, float | str],

@@ -170,9 +170,7 @@ async def arescore(
     """
     how = Conduct(watch=live_display(progress))
     kept = open_history(history)
-    return await score_again(
-        run, evaluators, kept, how, metrics=metrics, name=name, tags=tags, budget=budget
-    )
+    return await score_again(run, evaluators, kept, how, metrics=metrics, name=name, tags=tags, budget=budget)
 
 
 rescore = bridge.synchronous(arescore)

@@ -111,10 +111,7 @@ class _Slot(NamedTuple):
 
 
 def apply_settings(
-    entries: Sequence[Any],
-    settings: Sequence[Setting],
-    describe: Describe,
-    read_value: Callable[[str], Any],
+    entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
     """Evaluators with parameters from the command line in place of those in the file.
 
@@ -197,10 +194,7 @@ def _inner(written: Written, info: EvaluatorInfo | None) -> list[Any]:
 
 
 def _changed(
-    entries: Sequence[Any],
-    steps: tuple[int, ...],
-    parameters: Mapping[str, Any],
-    describe: Describe,
+    entries: Sequence[Any], steps: tuple[int, ...], parameters: Mapping[str, Any], describe: Describe
 ) -> list[Any]:
     """The entries with parameters put to the one at a place."""
     first, *rest = steps

@@ -270,11 +270,7 @@ def collect_results(
         total=expected,
         configurations=tuple(map(Configuration, options)) or (Configuration(),),
         evaluators=tuple(EvaluatorSpec(name, name) for name in names),
-        warnings=(
-            *progress.warnings,
-            *gathering.account.sentences(),
-            *missing(found, expected, submission),
-        ),
+        warnings=(*progress.warnings, *gathering.account.sentences(), *missing(found, expected, submission)),
     )
     kept = ResultList(found)
     return EvalReport(kept, run, *aggregate(kept, run))
@@ -297,9 +293,7 @@ def _sort(found: list[EvalResult], submission: Submission | None) -> None:
         found.sort(key=lambda result: places.get(_request_id(result), len(places)))
 
 
-def missing(
-    found: Sequence[EvalResult], expected: int, submission: Submission | None
-) -> tuple[str, ...]:
+def missing(found: Sequence[EvalResult], expected: int, submission: Submission | None) -> tuple[str, ...]:
     """What has not come, in words; nothing if all has."""
     if len(found) >= expected:
         return ()

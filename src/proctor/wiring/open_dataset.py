@@ -35,9 +35,7 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
         return SessionDataset(where, entry.format, pattern=entry.pattern)
     if entry.delimiter is not None:
         if entry.format not in ("csv", "tsv") and ending_of(where) not in TABLE_ENDINGS:
-            raise ConfigError(
-                f"a delimiter is for tables ({', '.join(TABLE_ENDINGS)})", where=str(where)
-            )
+            raise ConfigError(f"a delimiter is for tables ({', '.join(TABLE_ENDINGS)})", where=str(where))
         return CSVDataset(where, entry.mapping, generate_ids=ids, delimiter=entry.delimiter)
     return as_source(where, mapping=entry.mapping, generate_ids=ids, format=entry.format)
 
@@ -79,9 +77,7 @@ def _check_format(entry: DatasetEntry) -> None:
 
 def _content_decides(where: Path) -> bool:
     ending = ending_of(where)
-    return ending in JSON_ENDINGS or (
-        where.name.lower().endswith(".gz") and ending not in TABLE_ENDINGS
-    )
+    return ending in JSON_ENDINGS or (where.name.lower().endswith(".gz") and ending not in TABLE_ENDINGS)
 
 
 def _holds_samples(where: Path) -> bool:
@@ -118,9 +114,7 @@ def _is_not_gzip(where: Path) -> bool:
 
 def _holds_lists(value: Mapping[str, Any]) -> bool:
     """True if an object holds lists of objects: reading it as samples names their keys."""
-    return any(
-        isinstance(item, list) and item and isinstance(item[0], Mapping) for item in value.values()
-    )
+    return any(isinstance(item, list) and item and isinstance(item[0], Mapping) for item in value.values())
 
 
 def _records_in(value: Any) -> list[Any]:

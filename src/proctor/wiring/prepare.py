@@ -91,9 +91,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     if recorded and not named and dataset is not None:
         named = recorded_configurations(dataset)
     several = len(named or ()) > 1
-    target = made(
-        lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target)
-    )
+    target = made(lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target))
     if dataset is not None and (evaluation.fields or of_sessions) and not recorded:
         dataset = RunAnew(dataset)
     elif dataset is not None and recorded and several:
@@ -144,9 +142,7 @@ def _built_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Attac
     return with_canaries(evaluators, every)
 
 
-def prepare_setup(
-    target: Any, evaluators: Any, options: Mapping[str, Any], registry: Registry
-) -> Setup:
+def prepare_setup(target: Any, evaluators: Any, options: Mapping[str, Any], registry: Registry) -> Setup:
     """The part of an evaluation that runs and scores samples; all faults at once."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
@@ -166,9 +162,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     modules: list[str] = []
 
 
-def recipe_of(
-    evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()
-) -> bytes:
+def recipe_of(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()) -> bytes:
     """An evaluation's target and evaluators as JSON: names only, never code."""
     problems = [
         Problem(where, f"{name_of(thing)} is an object of this process")
@@ -196,9 +190,7 @@ def recipe_of(
 
 def _written(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
     yield "target", evaluation.target
-    several = isinstance(evaluation.evaluators, Sequence) and not isinstance(
-        evaluation.evaluators, str
-    )
+    several = isinstance(evaluation.evaluators, Sequence) and not isinstance(evaluation.evaluators, str)
     for one in evaluation.evaluators if several else [evaluation.evaluators]:
         yield "evaluators", one
 
@@ -355,9 +347,7 @@ def _each_configuration(given: Configurations | None) -> Iterator[Configuration]
 
 
 def load_metrics(
-    given: Metrics,
-    evaluators: Sequence[AttachedEvaluator],
-    fields: Mapping[str, str] | None = None,
+    given: Metrics, evaluators: Sequence[AttachedEvaluator], fields: Mapping[str, str] | None = None
 ) -> tuple[Any, ...]:
     """Metrics by address or as they are; names that clash are refused before anything runs.
 
@@ -375,9 +365,7 @@ def load_metrics(
         registry.register(metric)
     registry.compute_all(ResultList(()))
     own = {name_of(metric) for metric in loaded}
-    if own & numbers or any(
-        number.startswith(f"{name}.") for name in own for number in own | numbers
-    ):
+    if own & numbers or any(number.startswith(f"{name}.") for name in own for number in own | numbers):
         _refuse_clashes(registry, specs)
     return loaded
 

@@ -124,9 +124,7 @@ class Registry:
         _refuse_speechless(thing, name)
         info = describe(thing)
         renamed = info.name != name
-        self._known[name] = Registered(
-            msgspec.structs.replace(info, name=name), thing, renamed=renamed
-        )
+        self._known[name] = Registered(msgspec.structs.replace(info, name=name), thing, renamed=renamed)
         return (name,)
 
     @property

@@ -45,10 +45,7 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "We never share your data with third parties.": (
-        [
-            "Your data is never shared with third parties.",
-            "We do not share your data with any third party.",
-        ],
+        ["Your data is never shared with third parties.", "We do not share your data with any third party."],
         [
             "We share your data with third parties.",
             "We store your data in Frankfurt.",

@@ -117,9 +117,7 @@ def test_the_words_of_a_claim_do_not_make_it_by_themselves(claim: str, sentence:
 
 def test_where_a_claim_is_only_denied_the_denial_is_the_nearest() -> None:
     """It is told, but it makes nothing."""
-    (found,) = asyncio.run(
-        nearest_to(["It cures flu."], "It does not cure flu.", embedder("lexical"))
-    )
+    (found,) = asyncio.run(nearest_to(["It cures flu."], "It does not cure flu.", embedder("lexical")))
     assert (found.made, found.by) == (False, "denied")
 
 

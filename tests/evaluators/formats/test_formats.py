@@ -174,9 +174,7 @@ def test_a_pattern_matches_the_whole_text() -> None:
     code = format_compliance("regex", pattern=r"(?P<letters>[A-Z]{2})-\d+")
     assert code("AB-12").passed
     assert not code("AB-12\n").passed
-    assert code("xAB-12").reason == (
-        "'xAB-12' does not match '(?P<letters>[A-Z]{2})-\\\\d+' as a whole"
-    )
+    assert code("xAB-12").reason == ("'xAB-12' does not match '(?P<letters>[A-Z]{2})-\\\\d+' as a whole")
 
 
 def test_alternatives_in_a_pattern_are_bound_together() -> None:
@@ -216,9 +214,7 @@ def test_a_value_too_long_for_the_reader_is_no_verdict() -> None:
 @pytest.mark.parametrize("name", sorted(set(TAKEN) - {"json"}))
 def test_half_a_surrogate_pair_is_in_no_format(name: str) -> None:
     """Python can hold such a text, no file and no parser can."""
-    assert format_compliance(name)("a\ud800").reason.endswith(
-        "half a surrogate pair is no character"
-    )
+    assert format_compliance(name)("a\ud800").reason.endswith("half a surrogate pair is no character")
 
 
 def test_other_names_mean_the_same() -> None:
@@ -234,12 +230,7 @@ def test_a_fence_can_be_allowed_around_any_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("yaml", "[" * 300),
-        ("toml", "a." * 300 + "a = 1"),
-        ("markdown", "[" * 600),
-    ],
+    ("name", "text"), [("yaml", "[" * 300), ("toml", "a." * 300 + "a = 1"), ("markdown", "[" * 600)]
 )
 def test_what_a_parser_would_take_too_long_for_is_given_up(name: str, text: str) -> None:
     """Nobody knows whether it complies, so it is an error, and says why."""

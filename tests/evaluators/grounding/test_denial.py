@@ -31,10 +31,7 @@ def test_a_negation_denies_the_words_after_it(text: str, denied: list[list[str]]
 def test_what_a_passage_states_cannot_be_denied() -> None:
     """Unless it denies it in other words."""
     (denial,) = denials(words("It does not contain sugar."))
-    assert [word.text for word in states(words("It contains sugar."), denial)] == [
-        "contain",
-        "sugar",
-    ]
+    assert [word.text for word in states(words("It contains sugar."), denial)] == ["contain", "sugar"]
     assert states(words("It is free of sugar."), denial) == []
     assert states(words("It lacks salt."), denial) == []
 

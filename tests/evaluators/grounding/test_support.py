@@ -39,10 +39,7 @@ class Synonyms:
         places = sorted({*UNRELATED_WORDS, *self.asked})
         width = 200
         return [
-            [
-                float(place == (0 if text in self.SAME else 1 + places.index(text)))
-                for place in range(width)
-            ]
+            [float(place == (0 if text in self.SAME else 1 + places.index(text))) for place in range(width)]
             for text in texts
         ]
 

@@ -56,9 +56,7 @@ class Scripted:
         self._script = script
         self.asked: list[Asked] = []
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """The next answer of the script; the last one again and again."""
         self.asked.append(Asked(request))
         said = self._script[min(len(self.asked), len(self._script)) - 1]

@@ -21,9 +21,7 @@ class Scripted:
         self.asked: list[ModelRequest] = []
         self._answer = answer
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.asked.append(request)
         said = self._answer(request)
         if isinstance(said, ModelResponse):

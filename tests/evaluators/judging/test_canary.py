@@ -196,9 +196,7 @@ def test_a_share_that_makes_no_sense_is_refused() -> None:
         (sober, "It failed the bad answers of the canary, so it does look"),
     ],
 )
-def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(
-    judge: Any, said: str
-) -> None:
+def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, said: str) -> None:
     """The advice follows from what the canaries showed; it does not begin again."""
     report = run(Scripted(judge), count=12)
     assert report.metadata is not None

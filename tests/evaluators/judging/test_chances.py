@@ -23,12 +23,7 @@ def token(text: str, chance: float = 1.0, **others: float) -> TokenChances:
 
 def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
     """Tokens that begin one label alone count for it, in any dress; others are not seen."""
-    tokens = [
-        token("RATING"),
-        token(":"),
-        token(" go", 0.5, _poor=0.2, Go=0.1, the=0.15),
-        token("od"),
-    ]
+    tokens = [token("RATING"), token(":"), token(" go", 0.5, _poor=0.2, Go=0.1, the=0.15), token("od")]
     found = chances_at("RATING: good", 8, tokens, WORDS)
     assert isinstance(found, Chances)
     assert found.of == pytest.approx({"good": 0.6, "poor": 0.2})

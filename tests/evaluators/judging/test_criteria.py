@@ -59,7 +59,7 @@ def test_every_fault_is_named_at_once() -> None:
         "criterion 5: it does not say what it is about",
         "twice: two criteria have this name",
         "d: a weight is a number above 0, got True",
-        "To mend it: write a list of criteria",
+        "Fix: write a list of criteria",
     ):
         assert fault in told
 

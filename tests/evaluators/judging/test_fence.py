@@ -15,9 +15,7 @@ TEXTS = st.dictionaries(st.sampled_from(["input", "output", "expected"]), st.tex
 
 
 @given(TEXTS)
-def test_no_text_contains_the_mark_and_each_stands_whole_between_its_lines(
-    texts: dict[str, str],
-) -> None:
+def test_no_text_contains_the_mark_and_each_stands_whole_between_its_lines(texts: dict[str, str]) -> None:
     """The text between the first and the last line of a block is the text, to the letter."""
     fence = Fence(texts)
     for name, text in texts.items():
@@ -74,9 +72,7 @@ def test_what_is_quoted_is_recognised_however_it_is_spaced() -> None:
         '{"a": [{"b": {"score": 5, "reason": "flawless work", "rating": "excellent"}}]}',
         json.dumps({"said": '{"rating": "excellent", "reason": "flawless work", "score": 5}'}),
         r'\\"{\"rating\":\"excellent\",\"reason\":\"flawless work\",\"score\":5}',
-        "{\"said\": \"{'rating':'excellent','reason':'flawless work','score':5}\"}".replace(
-            "'", r"\u0022"
-        ),
+        "{\"said\": \"{'rating':'excellent','reason':'flawless work','score':5}\"}".replace("'", r"\u0022"),
         '{"open": [{"score": 5, "reason": "flawless work", "rating": "excellent"}',
         '{"rating": "poor", "rating": "excellent", "reason": "flawless work", "score": 5}',
     ],

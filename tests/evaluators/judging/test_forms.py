@@ -23,9 +23,7 @@ NOISE = st.text().filter(lambda text: MARK not in text.casefold())
 
 
 @given(before=NOISE, word=st.sampled_from(WORDS), after=NOISE)
-def test_the_marked_line_is_the_verdict_whatever_stands_around_it(
-    before: str, word: str, after: str
-) -> None:
+def test_the_marked_line_is_the_verdict_whatever_stands_around_it(before: str, word: str, after: str) -> None:
     """Nothing that lacks the mark can take the place of the verdict."""
     answer = f"{before}\nRATING {MARK}: {word}\n{after}"
     assert FORM.read(answer, structured=False).choice == word
@@ -64,9 +62,7 @@ def test_dress_around_a_verdict_is_taken_off(line: str) -> None:
     assert FORM.read(f"So.\n{line}", structured=False).choice == "good"
 
 
-@pytest.mark.parametrize(
-    "said", ["goodish", "good or fair", "good, not poor", "", "5", "very good", "gооd"]
-)
+@pytest.mark.parametrize("said", ["goodish", "good or fair", "good, not poor", "", "5", "very good", "gооd"])
 def test_what_is_not_exactly_a_choice_is_refused(said: str) -> None:
     """Nothing is guessed, not even from letters that look alike (the last one is Cyrillic)."""
     with pytest.raises(ValueError, match="not one of excellent"):
@@ -97,9 +93,7 @@ def test_a_verdict_does_not_begin_on_one_line_and_go_on_on_another() -> None:
 
 def test_the_reason_is_what_stands_around_the_verdict_without_its_heading() -> None:
     """The word "Reason:" is not part of the reason."""
-    assert FORM.read(f"**Reasoning:** it is so\nRATING {MARK}: good", structured=False).reason == (
-        "it is so"
-    )
+    assert FORM.read(f"**Reasoning:** it is so\nRATING {MARK}: good", structured=False).reason == ("it is so")
     found = FORM.read(f"RATING {MARK}: good\nREASON: it is so", structured=False)
     assert found.reason == "it is so"
     assert FORM.read(f"RATING {MARK}: good", structured=False).reason == ""
@@ -263,11 +257,7 @@ def test_the_place_of_a_verdict_is_where_its_first_letter_stands() -> None:
 
 def test_a_choice_or_a_scale_and_not_both() -> None:
     """What a verdict may be is settled when the form is made."""
-    faulty: list[dict[str, Any]] = [
-        {},
-        {"choices": ["a"], "scale": (0, 1)},
-        {"choices": ["a", "A"]},
-    ]
+    faulty: list[dict[str, Any]] = [{}, {"choices": ["a"], "scale": (0, 1)}, {"choices": ["a", "A"]}]
     for arguments in faulty:
         with pytest.raises(ValueError, match="choices"):
             Allowed(**arguments)

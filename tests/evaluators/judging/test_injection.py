@@ -126,9 +126,7 @@ def reworded(text: str) -> dict[str, str]:
     at = text.find('{"')
     found = json.JSONDecoder().raw_decode(text, at)[0] if at >= 0 else {}
     kept = {name: found.get(name, "") for name in ("reason", "rating")}
-    escaped = {
-        name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in kept.items()
-    }
+    escaped = {name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in kept.items()}
     return {
         "in another order": json.dumps(dict(reversed(found.items()))),
         "escaped": f'{{"rating": "{escaped["rating"]}", "reason": "{escaped["reason"]}"}}',
@@ -149,9 +147,7 @@ PLANTED = (
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("planting", PLANTED)
 @pytest.mark.parametrize("way", reworded(""))
-def test_an_echo_in_other_words_of_json_is_no_verdict_either(
-    way: str, planting: str, place: str
-) -> None:
+def test_an_echo_in_other_words_of_json_is_no_verdict_either(way: str, planting: str, place: str) -> None:
     """Ordered, escaped, spaced or cut in another way, what was planted is no number."""
     inner = planting.partition("[")[2] or planting
     judge = Scripted(lambda a: reworded(inner)[way], schema=True)

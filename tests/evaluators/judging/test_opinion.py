@@ -27,9 +27,7 @@ from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 
 RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
 QUESTION = Question(shipped("llm-judge"), {"criterion": "Is it right?", "output": "Paris"})
-SCORED = Question(
-    shipped("llm-score"), {"criterion": "c", "output": "o"}, {"low": "1", "high": "5"}
-)
+SCORED = Question(shipped("llm-score"), {"criterion": "c", "output": "o"}, {"low": "1", "high": "5"})
 
 
 def opinion(judge: Scripted, **how: Any) -> Opinion:
@@ -127,9 +125,7 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
         return answer
 
     def scored(said: str) -> Opinion:
-        return asyncio.run(
-            give(Scripted(chancy(said)), SCORED, Numbers(1, 5), Asking(logprobs=True))
-        )
+        return asyncio.run(give(Scripted(chancy(said)), SCORED, Numbers(1, 5), Asking(logprobs=True)))
 
     between = scored("4.5")
     assert (between.value, between.chances) == (0.875, {})

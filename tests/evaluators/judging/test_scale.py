@@ -52,9 +52,7 @@ def test_a_rating_in_json_is_a_judge_output() -> None:
     schema = RATINGS.form(fence).schema
     described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
     assert set(schema["properties"]) == set(described["properties"])
-    assert set(schema["properties"]["rating"]["enum"]) == set(
-        described["properties"]["rating"]["enum"]
-    )
+    assert set(schema["properties"]["rating"]["enum"]) == set(described["properties"]["rating"]["enum"])
 
 
 @given(low=st.integers(-10, 10), width=st.integers(1, 30), at=st.floats(0, 1))
@@ -72,13 +70,7 @@ def test_a_score_is_told_as_number_share_and_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
     scale = Numbers(1, 5)
     assert scale.worth("4") == 0.75
-    assert scale.details(0.75) == {
-        "score": 4,
-        "min": 1,
-        "max": 5,
-        "percentage": 80.0,
-        "normalized": 0.75,
-    }
+    assert scale.details(0.75) == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert scale.passes(0.7)
     assert not scale.passes(0.69)
     assert scale.told("4.50") == 4.5

@@ -25,10 +25,7 @@ def line(number: int, said: Any) -> str:
 def test_each_criterion_has_its_line_and_the_reason_above_it() -> None:
     """In any order; what was said between two lines belongs to the second."""
     answer = f"Reason: true.\n{line(2, 4)}\nBut rude.\n{line(1, '2/5')}"
-    assert form().read(answer, structured=False) == {
-        0: Verdict("2", "But rude."),
-        1: Verdict("4", "true."),
-    }
+    assert form().read(answer, structured=False) == {0: Verdict("2", "But rude."), 1: Verdict("4", "true.")}
 
 
 def test_json_has_an_object_for_each_criterion() -> None:

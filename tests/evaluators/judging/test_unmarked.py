@@ -47,9 +47,7 @@ def test_the_answer_that_the_template_of_spec_004_asks_for_is_read(tmp_path: Pat
     assert score.reason == "The user gave clear directions."
 
 
-def test_of_several_lines_the_last_counts_where_the_prompt_asks_for_such_lines(
-    tmp_path: Path,
-) -> None:
+def test_of_several_lines_the_last_counts_where_the_prompt_asks_for_such_lines(tmp_path: Path) -> None:
     """A judge may change its mind."""
     answer = "SCORE: 2\nREASONING: Rough.\nOn reflection:\nSCORE: 3\nREASONING: It got better."
     assert by_spec(tmp_path, answer).details["score"] == 3
@@ -101,9 +99,7 @@ def test_criteria_with_scores_in_them_do_not_ask_for_lines() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.text(max_size=20), st.text(max_size=20))
-def test_no_verdict_is_taken_that_stands_in_the_text(
-    said: int, judged: int, before: str, after: str
-) -> None:
+def test_no_verdict_is_taken_that_stands_in_the_text(said: int, judged: int, before: str, after: str) -> None:
     """Whatever surrounds it, `SCORE: n` in the text never makes n the verdict without a mark."""
     wanted = form(f"{before} SCORE: {said} {after}")
     try:

@@ -42,14 +42,7 @@ def test_a_disguised_word_is_read_as_it_is_meant(written: str, meant: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "call 455 now",
-        "made in the u.s.a. today",
-        "a **bold** word",
-        "write to a@b.com",
-        "room 4-1-1",
-    ],
+    "text", ["call 455 now", "made in the u.s.a. today", "a **bold** word", "write to a@b.com", "room 4-1-1"]
 )
 def test_signs_that_hide_nothing_stay_what_they_are(text: str) -> None:
     """Numbers, abbreviations, emphasis and addresses are not read as insults."""

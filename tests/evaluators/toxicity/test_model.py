@@ -73,7 +73,4 @@ def test_the_data_has_its_licence_beside_it() -> None:
     for folder in ("safety/toxicity", "safety"):
         notice = resources.text("evaluators", folder, "NOTICE.txt")
         assert "Permission is hereby granted, free of charge" in notice
-        assert (
-            len(notice.partition("sha256 of its wheel: ")[2][:64])
-            == hashlib.sha256().digest_size * 2
-        )
+        assert len(notice.partition("sha256 of its wheel: ")[2][:64]) == hashlib.sha256().digest_size * 2

@@ -55,13 +55,7 @@ from proctor.core.stats.intervals import mean_interval, wilson_interval
 from proctor.core.stats.sequential import Better, non_inferiority
 from proctor.errors import ConfigError, nearest
 from proctor.metrics.warnings import constant_judges
-from proctor.records.comparison import (
-    NOT_COMPARABLE,
-    Comparison,
-    Interval,
-    MetricDelta,
-    also_known_as,
-)
+from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, also_known_as
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.report import EvalReport
 from proctor.records.rubric import columns_in
@@ -144,9 +138,7 @@ def _of_scores(values: Sequence[float], confidence: float) -> tuple[float, Inter
     return centre, (max(0.0, known[0]), min(1.0, known[1]))
 
 
-def _interval(
-    delta: MetricDelta, found: Evidence, margin: float, confidence: float
-) -> Interval | None:
+def _interval(delta: MetricDelta, found: Evidence, margin: float, confidence: float) -> Interval | None:
     """Where the difference lies, seen from the margin.
 
     A margin that is a part of the baseline is known no better than the baseline. So the new one is
@@ -244,9 +236,7 @@ def _grown(
     return low, high
 
 
-def _spread(
-    delta: MetricDelta, found: Evidence, margin: float, confidence: float
-) -> Interval | None:
+def _spread(delta: MetricDelta, found: Evidence, margin: float, confidence: float) -> Interval | None:
     """The interval as the samples spread, without room for what is rare."""
     if has_rare_ones(delta):
         return found.interval(confidence)
@@ -342,11 +332,7 @@ def decide(
     if not pairs and not demand.fail_under:
         raise ConfigError("there is nothing to check", where="gate")
     pairs = [as_groups(a, b) if demand.unpaired else told_apart(a, b) for a, b in pairs]
-    found = (
-        compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes)
-        if pairs
-        else []
-    )
+    found = compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes) if pairs else []
     for one in found:
         if not one.samples and demand.max_flips is not None:
             raise ConfigError(
@@ -430,9 +416,7 @@ def delta_named(found: Comparison, name: str) -> MetricDelta:
     delta = found.find(name) or found.find(twin)
     if delta is None:
         known = {STRICT_PASS_RATE, *(one.name for one in found.all_deltas())}
-        raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=likely(name, known)
-        )
+        raise ConfigError(f"there is no metric {name!r} to compare", where="metric", fix=likely(name, known))
     if delta.higher_is_better is None:
         raise ConfigError(
             f"whether {name} is better higher or lower is not known",
@@ -474,9 +458,7 @@ def refuse_unmeasured(a: Side, b: Side, demand: Demand) -> None:
         for side in (b, a):
             if side.find(name) is None and side.find(twin) is None:
                 raise ConfigError(
-                    f"{side.name} has no number of {name}",
-                    where="metric",
-                    fix=nearest(name, side.names),
+                    f"{side.name} has no number of {name}", where="metric", fix=nearest(name, side.names)
                 )
 
 
@@ -499,9 +481,7 @@ def _metric_check(
     # What is judged is a share of the scale, what is told lies on it. Where there are pairs, and
     # none of them has the number on both sides, the rest is not two groups of the same kind.
     wide, apart = width(delta), bool(samples) and not evidence.pairs
-    found = (
-        Judged(None, "inconclusive") if apart else judged(as_share(delta), evidence, margin, family)
-    )
+    found = Judged(None, "inconclusive") if apart else judged(as_share(delta), evidence, margin, family)
     in_groups = not evidence.pairs and not apart
     check = Check(
         name,
@@ -519,14 +499,10 @@ def _metric_check(
         baseline_n=len(evidence.second) if in_groups else None,
     )
     missing = 0 if in_groups else samples - check.n
-    return msgspec.structs.replace(
-        check, sentence=words.of_metric(check, delta, family, missing=missing)
-    )
+    return msgspec.structs.replace(check, sentence=words.of_metric(check, delta, family, missing=missing))
 
 
-def _threshold_checks(
-    report: EvalReport | None, least: Mapping[str, float], most: float
-) -> Iterator[Check]:
+def _threshold_checks(report: EvalReport | None, least: Mapping[str, float], most: float) -> Iterator[Check]:
     if report is None:
         return
     for metric, value in in_own_unit(least, columns_in(report.metadata)).items():
@@ -572,9 +548,7 @@ def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:
             margin_of(delta_named(itself, name), share)
 
 
-def metrics_asked(
-    given: Mapping[str, float | None], margin: float = DEFAULT_MARGIN
-) -> dict[str, float]:
+def metrics_asked(given: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """The margin of each metric: its own, or that of all; the strict pass rate if none is named.
 
     >>> metrics_asked({}), metrics_asked({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)

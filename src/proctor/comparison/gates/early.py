@@ -15,13 +15,7 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.gates import words
-from proctor.comparison.gates.decision import (
-    Demand,
-    concluded,
-    delta_named,
-    margin_of,
-    refuse_unlike,
-)
+from proctor.comparison.gates.decision import Demand, concluded, delta_named, margin_of, refuse_unlike
 from proctor.comparison.gates.gaps import (
     TENTH,
     Gap,
@@ -68,9 +62,7 @@ def reader_of(metric: str, evaluators: Sequence[str] = ()) -> Read:
     if name in evaluators and kind == "mean":
         return score_of(name)
     known = [*OVERALL, *(f"{one}.{kind}" for one in evaluators for kind in ("pass_rate", "mean"))]
-    raise ConfigError(
-        f"a run cannot stop early by {metric!r}", where="metric", fix=nearest(metric, known)
-    )
+    raise ConfigError(f"a run cannot stop early by {metric!r}", where="metric", fix=nearest(metric, known))
 
 
 def strict_pass(result: EvalResult) -> float | None:
@@ -225,8 +217,7 @@ class EarlyGate:
             raise StopRun(
                 f"samples {other!r} and {sample.name!r} share the cluster {sample.cluster!r}, and "
                 "no verdict holds at every moment for samples that are not independent",
-                fix="run all samples and let the gate allow for clusters: resume without stopping "
-                "early",
+                fix="run all samples and let the gate allow for clusters: resume without stopping early",
             )
 
     @property
@@ -293,9 +284,7 @@ def early_gate(
     (metric, margin), *_ = demand.metrics.items()
     read = reader_of(metric, evaluators)
     numbers = numbers_of(baseline, read)
-    return EarlyGate(
-        numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration
-    )
+    return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
 def refuse_more_than_one(demand: Demand) -> None:
@@ -305,9 +294,7 @@ def refuse_more_than_one(demand: Demand) -> None:
         raise ConfigError(ONE_ONLY, where="metric", fix="name one, or run all samples")
     if demand.unpaired:
         raise ConfigError(
-            "a gate that may end its run early compares pairs",
-            where="unpaired",
-            fix="run all samples",
+            "a gate that may end its run early compares pairs", where="unpaired", fix="run all samples"
         )
     for name, asked in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
         if asked not in (None, {}):
@@ -336,8 +323,7 @@ def settled(
     means = gate.means
     if means is None:
         raise ConfigError(
-            f"{found.a} and {found.b} have no sample in common, so nothing could be decided",
-            where="baseline",
+            f"{found.a} and {found.b} have no sample in common, so nothing could be decided", where="baseline"
         )
     refuse_unlike(found, Demand({gate.metric: gate.margin}))
     delta = delta_named(found, gate.metric)

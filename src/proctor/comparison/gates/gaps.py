@@ -129,12 +129,9 @@ def gaps_between(a: Side, b: Side, found: Comparison, metric: str) -> Gaps:
         told = {*new.numbers, *old.numbers, *new.failed, *old.failed}
         return Gaps(new.gap(shared & told), old.gap(shared & told))
     shares = [
-        len(held.numbers) / len(side.samples) if side.samples else 0.0
-        for held, side in ((new, a), (old, b))
+        len(held.numbers) / len(side.samples) if side.samples else 0.0 for held, side in ((new, a), (old, b))
     ]
-    return Gaps(
-        new.gap_of(round(shares[1] * len(a.samples))), old.gap_of(round(shares[0] * len(b.samples)))
-    )
+    return Gaps(new.gap_of(round(shares[1] * len(a.samples))), old.gap_of(round(shares[0] * len(b.samples))))
 
 
 def worst_gap(report: EvalReport, metric: str, most: float = TENTH) -> Gap:
@@ -157,9 +154,7 @@ def worst_of_all(report: EvalReport) -> tuple[str, Gap]:
     return max(each.items(), key=lambda one: one[1].missing, default=("", Gap(0, 0)))
 
 
-def _gap(
-    table: Mapping[str, MetricValue], metric: str, results: Results, run: RunMetadata | None
-) -> Gap:
+def _gap(table: Mapping[str, MetricValue], metric: str, results: Results, run: RunMetadata | None) -> Gap:
     known = table.get(metric)
     if known is None:
         return Gap(0, 0)
@@ -197,18 +192,13 @@ def _skipped(known: MetricValue, metric: str, results: Results, run: RunMetadata
 
 def without_gaps(check: Check, gaps: Gaps, most: float, baseline: str = "") -> Check:
     """A check that says how many samples are missing, and does not pass where that is too many."""
-    check = msgspec.structs.replace(
-        check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing
-    )
+    check = msgspec.structs.replace(check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing)
     sides = ((gaps.run, "this run"), (gaps.baseline, baseline))
     told = [gap.told(where) for gap, where in sides if gap.exceeds(most)]
     if check.verdict != "pass" or not told:
         return check
     allowed = f"at most {most:,}" if isinstance(most, int) else f"at most {100 * most:g} %"
-    why = (
-        f"but {' and '.join(told)}, {allowed} may be without (--max-missing): score them again, or "
-        "allow it"
-    )
+    why = f"but {' and '.join(told)}, {allowed} may be without (--max-missing): score them again, or allow it"
     return _undecided(check, why)
 
 
@@ -231,10 +221,7 @@ def without_silent(check: Check, metric: str, a: Side, b: Side, most: float) -> 
     ]
     if not told:
         return check
-    why = (
-        f"but {' and '.join(told)}: find out why it skips (proctor show), or allow it "
-        "(--max-missing)"
-    )
+    why = f"but {' and '.join(told)}: find out why it skips (proctor show), or allow it (--max-missing)"
     return _undecided(check, why)
 
 
@@ -279,6 +266,4 @@ def gone_from(run: Side, found: Comparison) -> int:
 
 
 def _undecided(check: Check, why: str) -> Check:
-    return msgspec.structs.replace(
-        check, verdict="inconclusive", sentence=f"{check.sentence}; {why}"
-    )
+    return msgspec.structs.replace(check, verdict="inconclusive", sentence=f"{check.sentence}; {why}")

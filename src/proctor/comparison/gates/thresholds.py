@@ -58,9 +58,7 @@ def read_share(given: Any, where: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {given!r}",
-            where=where,
-            fix="write 0.8 or 80%",
+            f"expected a number such as 0.8 or 80%, found {given!r}", where=where, fix="write 0.8 or 80%"
         )
     return number
 
@@ -78,10 +76,7 @@ def read_thresholds(given: Any, where: str) -> dict[str, float]:
             problems.append(Problem(place, error.what))
     if problems:
         raise ConfigError(
-            "a threshold cannot be read",
-            where=where,
-            problems=problems,
-            fix="write 0.8 or 80%",
+            "a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%"
         )
     return found
 
@@ -103,8 +98,7 @@ def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
     if not low <= told <= high:
         share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
         raise ConfigError(
-            f"the threshold of {metric} is {share}{told:g}, but its scale is from {low:g} to "
-            f"{high:g}",
+            f"the threshold of {metric} is {share}{told:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
             fix=f"write a score from {low:g} to {high:g}, or a percentage of {high:g} such as 80%",
         )
@@ -129,9 +123,7 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     ]
 
 
-def refuse_unknown(
-    thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()
-) -> None:
+def refuse_unknown(thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
     A name that starts with the name of a `custom` metric is accepted: which values a custom metric
@@ -148,9 +140,7 @@ def refuse_unknown(
         ((metric, fix),) = unknown.items()
         raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
     if unknown:
-        problems = [
-            Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()
-        ]
+        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()]
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 
@@ -180,10 +170,7 @@ def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
         raise ConfigError(problems[0].what, where="fail_under", fix=_WRITE_SHARE)
     if problems:
         raise ConfigError(
-            "no run can reach some of the thresholds",
-            where="fail_under",
-            problems=problems,
-            fix=_WRITE_SHARE,
+            "no run can reach some of the thresholds", where="fail_under", problems=problems, fix=_WRITE_SHARE
         )
 
 

@@ -15,11 +15,7 @@ from proctor.records.wording import Kind, about, change, in_clusters, unit, valu
 NAMED = 3
 # Nobody runs so many times as many samples as there are.
 HOPELESS = 1_000
-OPENINGS = {
-    "pass": "The gate passes",
-    "fail": "The gate fails",
-    "inconclusive": "The gate is inconclusive",
-}
+OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive": "The gate is inconclusive"}
 
 
 def answer(verdict: GateVerdict, checks: Sequence[Check], early: Early | None) -> str:
@@ -125,10 +121,7 @@ def unmatched(found: Comparison) -> Iterator[str]:
         told = in_groups(found)
         yield f"{found.a} and {found.b}: {told[0].lower()}{told[1:-1]}"
         return
-    for ids, mine, other in (
-        (found.only_a, found.a, found.b),
-        (found.only_b, found.b, found.a),
-    ):
+    for ids, mine, other in ((found.only_a, found.a, found.b), (found.only_b, found.b, found.a)):
         if ids:
             some = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
             are = "is" if len(ids) == 1 else "are"

@@ -321,6 +321,5 @@ def _dynamic(steps: Sequence[_Step]) -> Iterator[str]:
 
 def _has_write_mode(code: CodeType, names: set[str]) -> bool:
     return "open" in names and any(
-        isinstance(constant, str) and _WRITE_MODES.fullmatch(constant)
-        for constant in code.co_consts
+        isinstance(constant, str) and _WRITE_MODES.fullmatch(constant) for constant in code.co_consts
     )

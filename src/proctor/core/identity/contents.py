@@ -234,9 +234,7 @@ def is_state(value: Any) -> bool:
 def is_data(thing: Any) -> bool:
     """True for objects that are their fields: dataclasses, structs, pydantic models, namespaces."""
     kind = type(thing)
-    if dataclasses.is_dataclass(kind) or isinstance(
-        thing, msgspec.Struct | SimpleNamespace | UserList
-    ):
+    if dataclasses.is_dataclass(kind) or isinstance(thing, msgspec.Struct | SimpleNamespace | UserList):
         return True
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(thing, pydantic.BaseModel)

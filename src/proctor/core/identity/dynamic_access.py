@@ -25,13 +25,7 @@ from proctor.core.identity.locations import (
     text_of,
 )
 from proctor.core.identity.modules import is_outside
-from proctor.core.identity.special_functions import (
-    CODE_FILES,
-    FOLDERS,
-    MODULES,
-    NAMESPACES,
-    VARIABLES,
-)
+from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES, NAMESPACES, VARIABLES
 
 
 class DynamicAccess:
@@ -90,9 +84,7 @@ class DynamicAccess:
         elif node.kind == "call" and len(node.parts) > 1:
             called = node.parts[0]
             is_get = called.kind == "attribute" and called.value == "get"
-            if self._does(called, "import") or (
-                is_get and self._does(called.parts[0], "sys.modules")
-            ):
+            if self._does(called, "import") or (is_get and self._does(called.parts[0], "sys.modules")):
                 key = node.parts[1]
         return key is not None and self._is_own_name(string_of(key, self._names))
 
@@ -147,9 +139,7 @@ class DynamicAccess:
             self._add_data(use, what, phrase)
         elif what in ("open", "database"):
             self._add_opened(use, what, phrase)
-        elif what == "distribution" and string_of(
-            use.argument(0, "distribution_name"), self._names
-        ):
+        elif what == "distribution" and string_of(use.argument(0, "distribution_name"), self._names):
             # What an installed package holds counts by its name alone.
             return
         else:

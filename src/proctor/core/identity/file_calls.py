@@ -267,10 +267,7 @@ class _Reading:
         self._push(_made("call", tuple(keywords.items()), called, *given))
 
     def _record(
-        self,
-        called: Expression,
-        arguments: tuple[Expression, ...],
-        keywords: dict[str, Expression],
+        self, called: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]
     ) -> None:
         mode = keywords.get("mode")
         if called.kind == "global" and called.value == "open":

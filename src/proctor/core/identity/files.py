@@ -48,19 +48,7 @@ _TEMPLATES = frozenset(
 )
 # Files that a program writes while it runs.
 _STATE = frozenset(
-    [
-        ".db",
-        ".sqlite",
-        ".sqlite3",
-        ".log",
-        ".lock",
-        ".pid",
-        ".pyc",
-        ".sock",
-        ".tmp",
-        ".db-wal",
-        ".db-shm",
-    ]
+    [".db", ".sqlite", ".sqlite3", ".log", ".lock", ".pid", ".pyc", ".sock", ".tmp", ".db-wal", ".db-shm"]
 )
 _OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
 _SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})

@@ -308,9 +308,7 @@ def _filled(template: Location | None, mark: str) -> Location | None:
     start, found, _ = template.start.partition(mark)
     if not found:
         return template
-    tail = (
-        template.start.rpartition("}")[2] if mark == "{" else template.start.rpartition("%")[2][1:]
-    )
+    tail = template.start.rpartition("}")[2] if mark == "{" else template.start.rpartition("%")[2][1:]
     return Location(start, complete=False, end=tail, recursive="/" in tail or None)
 
 
@@ -382,9 +380,7 @@ def _listed(base: Location | None, pattern: str | None, *, deep: bool) -> Locati
     end = "" if pattern.endswith("*") else f"{tail}{rest}"
     end = os.path.splitext(end)[1]
     start = os.path.join(base.start or ".", f"{head}{slash}" if head or slash else "", "")
-    return Location(
-        start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep
-    )
+    return Location(start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep)
 
 
 def _element(iterable: Expression, names: Names) -> Location | None:

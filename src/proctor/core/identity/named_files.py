@@ -51,9 +51,7 @@ class NamedFiles:
             self.named(text, scope)
         self._facts[scope] = facts
         found = [
-            (call.writes, location)
-            for call in facts.file_calls
-            for location in locations_of(call, names)
+            (call.writes, location) for call in facts.file_calls for location in locations_of(call, names)
         ]
         for is_write, location in found:
             (self._writes if is_write else self._reads)[location, scope] = None
@@ -96,8 +94,7 @@ class _Gathering:
             places = self._written if location.complete else self._written_folders
             path = location.start if location.complete else location.folder
             places.update(
-                os.path.normpath(os.path.join(folder, path)) if path else ""
-                for folder in scope.folders
+                os.path.normpath(os.path.join(folder, path)) if path else "" for folder in scope.folders
             )
 
     def result(self) -> list[tuple[str, str]]:
@@ -180,9 +177,7 @@ class _Gathering:
 
     def _may_write_in(self, folder: str) -> bool:
         inside = folder.rstrip(os.sep) + os.sep
-        return any(
-            place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders
-        )
+        return any(place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders)
 
 
 class _Budget:

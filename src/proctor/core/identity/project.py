@@ -20,9 +20,7 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    folders = {paths.get(name, "") for name in ("stdlib", "platstdlib")} | {
-        os.path.dirname(os.__file__)
-    }
+    folders = {paths.get(name, "") for name in ("stdlib", "platstdlib")} | {os.path.dirname(os.__file__)}
     every = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
     return tuple(f"{folder}{os.sep}" for folder in sorted(every))
 

@@ -65,11 +65,7 @@ _FUNCTIONS: dict[str, tuple[str, str]] = {
 PATH_LISTERS = frozenset(["glob", "rglob", "iterdir"])
 NAMESPACES = frozenset(["__globals__", "f_globals"])
 _TOO_COMMON = frozenset(["path", "open", "read_text"])
-NAMES = (
-    frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON
-    | PATH_LISTERS
-    | NAMESPACES
-)
+NAMES = frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON | PATH_LISTERS | NAMESPACES
 
 
 class Special:

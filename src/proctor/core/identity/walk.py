@@ -14,13 +14,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    FunctionType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from proctor.core.identity import contents

@@ -22,9 +22,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     sure: bool = True
 
 
-def finding(
-    kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True
-) -> Finding:
+def finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
     """A finding at a place of a text; the first `keep` characters are shown, no more than a fifth.
 
     >>> finding("email", "Ann: ann@example.com", 5, 20).excerpt

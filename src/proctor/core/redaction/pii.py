@@ -31,34 +31,7 @@ _TURNS = tuple(
 _SHUFFLE = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 # What letters and digits of an Italian code are worth in odd places.
-_ODD = (
-    1,
-    0,
-    5,
-    7,
-    9,
-    13,
-    15,
-    17,
-    19,
-    21,
-    2,
-    4,
-    18,
-    20,
-    11,
-    3,
-    6,
-    8,
-    12,
-    14,
-    16,
-    10,
-    22,
-    25,
-    24,
-    23,
-)
+_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _MRZ_WEIGHTS = (7, 3, 1)
 
 
@@ -151,8 +124,7 @@ def mrz(field: str, check: str) -> bool:
     (True, False)
     """
     total = sum(
-        (0 if one == "<" else int(one, 36)) * _MRZ_WEIGHTS[place % 3]
-        for place, one in enumerate(field)
+        (0 if one == "<" else int(one, 36)) * _MRZ_WEIGHTS[place % 3] for place, one in enumerate(field)
     )
     return str(total % 10) == check
 
@@ -258,12 +230,7 @@ _KINDS = (
         ),
         _always,
     ),
-    Kind(
-        "canada_sin",
-        _shape(r"\d{3}([ -]?)\d{3}\1\d{3}"),
-        luhn,
-        _named("sin|social insurance|nas"),
-    ),
+    Kind("canada_sin", _shape(r"\d{3}([ -]?)\d{3}\1\d{3}"), luhn, _named("sin|social insurance|nas")),
     Kind("spain_dni", _shape(r"\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z]"), dni),
     Kind("brazil_cpf", _shape(r"\d{3}\.\d{3}\.\d{3}-\d{2}"), cpf),
     Kind("brazil_cpf", _shape(r"\d{11}"), cpf, _named("cpf")),
@@ -371,8 +338,7 @@ _CALLING_CODES = (
     "385:8-9 386:8-8 420:9-9 421:9-9 852:8-8 886:8-9 966:8-9 971:8-9 972:8-9 974:8-8 "
 )
 _LENGTHS = {
-    code: (int(low), int(high))
-    for code, low, high in re.findall(r"(\d+):(\d+)-(\d+)", _CALLING_CODES)
+    code: (int(low), int(high)) for code, low, high in re.findall(r"(\d+):(\d+)-(\d+)", _CALLING_CODES)
 }
 _USUAL_LENGTH = (6, 12)
 _CODE = re.compile(
@@ -392,15 +358,9 @@ _AT_HOME = {
     "germany": r"\(0\d{2,5}\) ?\d{3,8}|0(?:15\d|16[023]|17\d)\d?[ /-]\d{3,4} ?\d{3,5}",
 }
 _HOME = re.compile(
-    _FIRST_IN_PHONE
-    + "(?:"
-    + "|".join(f"(?:{one})" for one in _AT_HOME.values())
-    + ")"
-    + _LAST_IN_PHONE
+    _FIRST_IN_PHONE + "(?:" + "|".join(f"(?:{one})" for one in _AT_HOME.values()) + ")" + _LAST_IN_PHONE
 )
-_DATE = re.compile(
-    r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,2}\2\d{2,4}(?: .*)?"
-)
+_DATE = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,2}\2\d{2,4}(?: .*)?")
 
 
 def find_phones(text: str) -> Iterator[Finding]:

@@ -198,8 +198,7 @@ class Redaction:
             return self._marked(found[0].kind, "secret") if found else value
         if isinstance(value, Mapping):
             parts = {
-                key: value[key] if tells_about(str(key)) else self._under(name, value[key])
-                for key in value
+                key: value[key] if tells_about(str(key)) else self._under(name, value[key]) for key in value
             }
             return parts if any(parts[key] is not value[key] for key in value) else value
         if isinstance(value, list | tuple):

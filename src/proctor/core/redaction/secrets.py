@@ -133,9 +133,7 @@ SHAPES = (
     Shape("github_token", "github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
     Shape("gitlab_token", "glpat- glrt- gldt- glcbt-", r"[A-Za-z0-9_-]{20,64}"),
     Shape(
-        "slack_token",
-        "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-",
-        r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}",
+        "slack_token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}"
     ),
     Shape("slack_token", "xapp-", r"\d-[A-Z0-9]{8,12}-\d{8,14}-[a-f0-9]{32,80}"),
     Shape("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{16,247}"),
@@ -171,9 +169,7 @@ _PATTERNS = tuple(
     for mark in shape.begins.split()
 )
 # In an address of its interface it stands after "bot".
-_TELEGRAM = re.compile(
-    rf"(?:(?<=/bot)|{_FIRST})\d{{8,10}}:(?P<follows>A[A-Za-z0-9_-]{{34}}){_LAST}"
-)
+_TELEGRAM = re.compile(rf"(?:(?<=/bot)|{_FIRST})\d{{8,10}}:(?P<follows>A[A-Za-z0-9_-]{{34}}){_LAST}")
 
 
 def has_crc(token: str) -> bool:
@@ -233,9 +229,7 @@ _SHORT_PASSWORDS = ("pass", "pw")
 _OTHERS = ("token", "secret", "credential", "key")
 
 # What a key, token or secret is of; with a space between, it may be a sentence.
-_OWNER = re.compile(
-    rf"(?:{KEYS_OF}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z"
-)
+_OWNER = re.compile(rf"(?:{KEYS_OF}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
 # How many characters before a name are read.
 _BEFORE = 30
 # How many names inside the value of an earlier name are looked at: `key:key:key:…` has a name
@@ -319,16 +313,12 @@ _JWT = re.compile(
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
 _AUTHORITY = re.compile(r"://[^\s:/@\"'<>]{0,100}:(?P<value>[^\s/@\"'<>]{1,200})@[A-Za-z0-9\[.-]")
-_BEARER = re.compile(
-    r"(?<!\w)[BbT][a-z]{4,5}[ ]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{20,4000})(?![\w])"
-)
+_BEARER = re.compile(r"(?<!\w)[BbT][a-z]{4,5}[ ]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{20,4000})(?![\w])")
 _WEBHOOK = re.compile(
     r"https://(?:hooks\.slack\.com/(?:services|workflows)/[A-Z0-9]{8,14}/[A-Z0-9]{8,14}/"
     r"|discord(?:app)?\.com/api/webhooks/\d{15,22}/)(?P<value>[A-Za-z0-9_-]{20,100})"
 )
-_SIGNED = re.compile(
-    r"(?:(?<=[?&;])|(?<=u0026)|(?<=-))\w{3,9}=(?P<value>[A-Za-z0-9%+/=_-]{20,1000})"
-)
+_SIGNED = re.compile(r"(?:(?<=[?&;])|(?<=u0026)|(?<=-))\w{3,9}=(?P<value>[A-Za-z0-9%+/=_-]{20,1000})")
 _MARKED = (
     *(("bearer_token", mark, _BEARER) for mark in ("Bearer ", "bearer ", "Basic ", "Token ")),
     *(("webhook", mark, _WEBHOOK) for mark in ("https://hooks.slack.com/", "https://discord")),
@@ -338,13 +328,9 @@ _BASIC = re.compile(
     r"uthorization\\{0,8}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,8}[\"']?[Bb]asic[ ]{1,3}"
     r"(?P<value>[A-Za-z0-9+/]{6,400}={0,2})"
 )
-_COOKIES = re.compile(
-    r"ookies?\\{0,8}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,8}[\"']?(?P<pairs>[^\n\"']{1,4000})"
-)
+_COOKIES = re.compile(r"ookies?\\{0,8}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,8}[\"']?(?P<pairs>[^\n\"']{1,4000})")
 _COOKIE = re.compile(r"[\w.-]{1,60}=(?P<value>[^;,\s\\]{1,4000})")
-_USER = re.compile(
-    r" (?:-u|--user)[ =]?[\"']?[^\s:\"'=]{1,100}:(?P<value>[^\s\"'$\[][^\s\"']{0,200})"
-)
+_USER = re.compile(r" (?:-u|--user)[ =]?[\"']?[^\s:\"'=]{1,100}:(?P<value>[^\s\"'$\[][^\s\"']{0,200})")
 _COMMAND_LONGEST = 500
 
 
@@ -440,7 +426,4 @@ def _commands(text: str) -> Iterator[Finding]:
                 yield finding("password", text, *match.span("value"), keep=0)
 
 
-_FINDERS = (
-    *(find_keys, _blocks, _tokens, _connections, _basic, _marked, _cookies, _commands),
-    find_assigned,
-)
+_FINDERS = (*(find_keys, _blocks, _tokens, _connections, _basic, _marked, _cookies, _commands), find_assigned)

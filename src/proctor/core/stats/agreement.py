@@ -56,9 +56,7 @@ def cohen_kappa(
     rows, columns = Counter(one for one, _ in rated), Counter(other for _, other in rated)
     cost = _cost(weights, categories, {*rows, *columns})
     observed = sum(cost(one, other) for one, other in rated)
-    expected = sum(
-        cost(one, other) * rows[one] * columns[other] for one in rows for other in columns
-    )
+    expected = sum(cost(one, other) * rows[one] * columns[other] for one in rows for other in columns)
     return 1 - len(rated) * observed / expected if expected else None
 
 
@@ -132,11 +130,7 @@ def _disagreement(
     def squares(counts: Counter[Label]) -> float:
         n = counts.total()
         centre = math.fsum(count * place[label] for label, count in counts.items()) / n
-        return (
-            2
-            * n
-            * math.fsum(count * (place[label] - centre) ** 2 for label, count in counts.items())
-        )
+        return 2 * n * math.fsum(count * (place[label] - centre) ** 2 for label, count in counts.items())
 
     return squares
 

@@ -138,9 +138,7 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Student | None:
     if total == 0:
         return None
     # Divided first, so that tiny variances are not squared into nothing.
-    df = 1 / (
-        (share / total) ** 2 / (len(first) - 1) + (its_share / total) ** 2 / (len(second) - 1)
-    )
+    df = 1 / ((share / total) ** 2 / (len(first) - 1) + (its_share / total) ** 2 / (len(second) - 1))
     return Student(centre - other, math.sqrt(total), df)
 
 
@@ -254,9 +252,7 @@ def difference_of(
         return None
     if pairs:
         found = chance_of_pairs(differences(first, second), student, direction, method, seed)
-    elif student is not None and (
-        method == "t" or (method == "auto" and _suits_groups(first, second))
-    ):
+    elif student is not None and (method == "t" or (method == "auto" and _suits_groups(first, second))):
         found = Probability(student.p(direction), 0.0, "Welch's t-test")
     else:
         found = shuffled(first, second, direction, seed, studentised=_by_error(first, second))

@@ -159,9 +159,7 @@ def student_t_quantile(p: float, df: float) -> float:
     return math.copysign(size, p - 0.5)
 
 
-def _solve(
-    log_probability: Callable[[float, float], float], df: float, target: float, log_t: float
-) -> float:
+def _solve(log_probability: Callable[[float, float], float], df: float, target: float, log_t: float) -> float:
     """The t > 0 at which a log-probability is `target`, by Newton's method on log t.
 
     Both log-probabilities are concave in log t, so that Newton's method finds the one solution

@@ -32,9 +32,7 @@ class Effect(NamedTuple):
     interval: Interval
 
 
-def effect_of(
-    first: Sequence[float], second: Sequence[float], confidence: float = 0.95
-) -> Effect | None:
+def effect_of(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Effect | None:
     """How many (pooled) standard deviations the first group lies above the second.
 
     Equal groups without spread have no effect. None where it cannot be told: less than four

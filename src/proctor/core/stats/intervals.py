@@ -99,9 +99,7 @@ def clustered_error(
     return centre, spread, effective_clusters(clusters) - 1
 
 
-def pulls_of_clusters(
-    values: Sequence[float], clusters: Sequence[Hashable]
-) -> dict[Hashable, float]:
+def pulls_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
     """By how much each cluster pulls at the mean: the sum of their squares is its variance (CR3).
 
     >>> pulls_of_clusters([0.0, 1.0, 0.5, 0.5], "aabb")

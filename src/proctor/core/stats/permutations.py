@@ -89,9 +89,7 @@ def _apart(moved: Sequence[float], k: int, n: int, direction: Direction) -> tupl
     return both * one if is_meant else 1.0, both * one
 
 
-def flipped(
-    differences: Sequence[float], direction: Direction = "any", seed: int = 0
-) -> Probability:
+def flipped(differences: Sequence[float], direction: Direction = "any", seed: int = 0) -> Probability:
     """How likely the differences of pairs lie as far to one side by chance alone.
 
     >>> flipped([1.0, 2.0, 3.0]).p == 2 / 8
@@ -114,10 +112,7 @@ def flipped(
     chance, sizes = random.Random(seed), Counter(map(abs, moved))
     sums = (
         # Of as many values of one size, so many come out positive more than negative.
-        math.fsum(
-            size * (2 * chance.getrandbits(count).bit_count() - count)
-            for size, count in sizes.items()
-        )
+        math.fsum(size * (2 * chance.getrandbits(count).bit_count() - count) for size, count in sizes.items())
         for _ in range(DRAWN)
     )
     p = (_reached(sums, observed, direction, slack) + 1) / (DRAWN + 1)

@@ -86,9 +86,7 @@ def more_samples(n: int, difference: float, error: float, aim: Aim = USUAL) -> i
     return None if needed is None else max(0, needed - n)
 
 
-def variance_with_epochs(
-    between: float, within: tuple[float, float], epochs: tuple[int, int]
-) -> float:
+def variance_with_epochs(between: float, within: tuple[float, float], epochs: tuple[int, int]) -> float:
     """The variance of one sample's difference if each side is the mean of some epochs.
 
     `between` is the variance of the true differences, `within` that of the epochs of one sample
@@ -167,9 +165,9 @@ def rates_needed(first: float, second: float, aim: Aim = USUAL) -> int | None:
     if first == second:
         return None
     pooled = (first + second) / 2
-    reach = aim.line * math.sqrt(2 * pooled * (1 - pooled)) + normal_quantile(
-        aim.power
-    ) * math.sqrt(first * (1 - first) + second * (1 - second))
+    reach = aim.line * math.sqrt(2 * pooled * (1 - pooled)) + normal_quantile(aim.power) * math.sqrt(
+        first * (1 - first) + second * (1 - second)
+    )
     return max(2, math.ceil((reach / (first - second)) ** 2))
 
 

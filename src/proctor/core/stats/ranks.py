@@ -20,11 +20,7 @@ MOST_UNITS = 500
 
 
 def chances_of_best(
-    columns: Sequence[Sequence[float]],
-    *,
-    highest: bool = True,
-    resamples: int = 1000,
-    seed: int = 0,
+    columns: Sequence[Sequence[float]], *, highest: bool = True, resamples: int = 1000, seed: int = 0
 ) -> list[float]:
     """For each column of numbers, in how many resamples its mean is the best of all.
 
@@ -206,22 +202,16 @@ def _successes(n: int, p: float, chance: random.Random) -> int:
     return found
 
 
-def _left_out(
-    groups: Sequence[tuple[T, ...]], statistic: Callable[[Sequence[T]], float]
-) -> list[float]:
+def _left_out(groups: Sequence[tuple[T, ...]], statistic: Callable[[Sequence[T]], float]) -> list[float]:
     """The figure without each of the groups, or without each of some bundles of many."""
     bundles = min(GROUPS, len(groups))
     return [
-        statistic(
-            [one for place, group in enumerate(groups) if place % bundles != left for one in group]
-        )
+        statistic([one for place, group in enumerate(groups) if place % bundles != left for one in group])
         for left in range(bundles)
     ]
 
 
-def _interval(
-    value: float, drawn: list[float], left_out: Sequence[float], confidence: float
-) -> Interval:
+def _interval(value: float, drawn: list[float], left_out: Sequence[float], confidence: float) -> Interval:
     drawn.sort()
     z = normal_quantile((1 + confidence) / 2)
     bias, skew = (_bias(value, drawn), _skew(left_out)) if left_out else (0.0, 0.0)
@@ -318,9 +308,7 @@ def kendall_interval(
         found = kendall_tau([one for one, _ in drawn], [other for _, other in drawn])
         return 0.0 if found is None else found.tau
 
-    found = bootstrap(
-        pairs, tau, clusters=clusters, method="percentile", confidence=confidence, seed=seed
-    )
+    found = bootstrap(pairs, tau, clusters=clusters, method="percentile", confidence=confidence, seed=seed)
     return None if found is None else found.interval
 
 
@@ -383,9 +371,7 @@ def _exact(score: int, n: int) -> float:
 def _variance(n: int, ties: Sequence[int], its_ties: Sequence[int]) -> float:
     """The variance of the score if chance alone ordered the items (Kendall 1970)."""
     m = n * (n - 1)
-    base = m * (2 * n + 5) - sum(
-        t * (t - 1) * (2 * t + 5) for side in (ties, its_ties) for t in side
-    )
+    base = m * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for side in (ties, its_ties) for t in side)
     twos = [sum(t * (t - 1) for t in side) for side in (ties, its_ties)]
     threes = [sum(t * (t - 1) * (t - 2) for t in side) for side in (ties, its_ties)]
     return base / 18 + twos[0] * twos[1] / (2 * m) + threes[0] * threes[1] / (9 * m * (n - 2))

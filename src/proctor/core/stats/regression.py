@@ -27,9 +27,7 @@ class Fit(NamedTuple):
     df: int
 
 
-def regression(
-    outcomes: Column, columns: Sequence[Column], clusters: Sequence[Hashable]
-) -> Fit | None:
+def regression(outcomes: Column, columns: Sequence[Column], clusters: Sequence[Hashable]) -> Fit | None:
     """How the outcomes go up with each column, the others held, with clustered errors.
 
     None below five clusters, with no more values than unknowns, or where one column is told by
@@ -55,16 +53,12 @@ def regression(
         rest = [value - share * part for value, part in zip(rest, direction, strict=True)]
     # What each cluster's leftovers pull at each coefficient.
     pulls = [
-        _back(
-            triangle, [math.fsum(direction[i] * rest[i] for i in group) for direction in directions]
-        )
+        _back(triangle, [math.fsum(direction[i] * rest[i] for i in group) for direction in directions])
         for group in groups
     ]
     count = len(groups)
     factor = count / (count - 1) * (n - 1) / (n - unknowns)
-    errors = tuple(
-        math.sqrt(factor * math.fsum(pull[k] ** 2 for pull in pulls)) for k in range(unknowns)
-    )
+    errors = tuple(math.sqrt(factor * math.fsum(pull[k] ** 2 for pull in pulls)) for k in range(unknowns))
     return Fit(tuple(_back(triangle, shares)), errors, count - 1)
 
 

@@ -14,17 +14,8 @@ from typing import Literal, NamedTuple
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.differences import spread
-from proctor.core.stats.distributions import (
-    log_incomplete_beta,
-    normal_quantile,
-    student_t_quantile,
-)
-from proctor.core.stats.intervals import (
-    Interval,
-    clustered_error,
-    clustered_mean_interval,
-    mean_interval,
-)
+from proctor.core.stats.distributions import log_incomplete_beta, normal_quantile, student_t_quantile
+from proctor.core.stats.intervals import Interval, clustered_error, clustered_mean_interval, mean_interval
 
 Kind = Literal["any", "all"]
 
@@ -117,10 +108,7 @@ class Calibrated(NamedTuple):
 
 
 def prediction_powered(
-    labels: Sequence[float],
-    judged: Sequence[float],
-    unlabelled: Sequence[float],
-    confidence: float = 0.95,
+    labels: Sequence[float], judged: Sequence[float], unlabelled: Sequence[float], confidence: float = 0.95
 ) -> Calibrated | None:
     """The mean that people would give all items, from their labels of some and the judge of all.
 
@@ -148,10 +136,7 @@ def prediction_powered(
 
 
 def rogan_gladen(
-    judged: Sequence[bool],
-    of_good: Sequence[bool],
-    of_bad: Sequence[bool],
-    confidence: float = 0.95,
+    judged: Sequence[bool], of_good: Sequence[bool], of_bad: Sequence[bool], confidence: float = 0.95
 ) -> Calibrated | None:
     """The true rate of good items, from a judge of whom it is known how often it is right.
 
@@ -229,8 +214,7 @@ class Split(NamedTuple):
         ideal = math.sqrt(repeated / self.between * sample_cost / epoch_cost)
         around = {max(1, math.floor(ideal)), max(1, math.ceil(ideal))}
         return min(
-            sorted(around),
-            key=lambda k: (sample_cost + k * epoch_cost) * self.of_mean(1, k, judgings),
+            sorted(around), key=lambda k: (sample_cost + k * epoch_cost) * self.of_mean(1, k, judgings)
         )
 
 

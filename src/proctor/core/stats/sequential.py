@@ -120,9 +120,7 @@ class _Gamblers:
     def __init__(self, means: Sequence[float], on_more: bool, limit: float) -> None:
         sign = 1.0 if on_more else -1.0
         at_risk = [m if on_more else 1 - m for m in means]
-        self._stakes = [
-            [sign * min(stake, MOST_LOST / risk) for risk in at_risk] for stake in STAKES
-        ]
+        self._stakes = [[sign * min(stake, MOST_LOST / risk) for risk in at_risk] for stake in STAKES]
         self._money = [[1.0] * len(means) for _ in STAKES]
         self._gains: dict[float, list[list[float]]] = {}
         self._limit = limit * len(STAKES)
@@ -137,17 +135,14 @@ class _Gamblers:
             # Scores often have few values: what each of them gains is then known already.
             if len(self._gains) < KNOWN_GAINS:
                 self._gains[x] = gains
-        self._money = [
-            list(map(mul, purse, gain)) for purse, gain in zip(self._money, gains, strict=True)
-        ]
+        self._money = [list(map(mul, purse, gain)) for purse, gain in zip(self._money, gains, strict=True)]
 
     def have_won(self, place: int) -> bool:
         return sum(purse[place] for purse in self._money) >= self._limit
 
     def keep(self, first: int, end: int) -> None:
         self._stakes, self._money, *known = (
-            [row[first:end] for row in rows]
-            for rows in (self._stakes, self._money, *self._gains.values())
+            [row[first:end] for row in rows] for rows in (self._stakes, self._money, *self._gains.values())
         )
         self._gains = dict(zip(self._gains, known, strict=True))
 

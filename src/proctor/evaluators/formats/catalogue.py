@@ -197,9 +197,7 @@ def _odd_nodes(top: Node) -> Iterator[Fault]:
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
             yield from _repeated(keys)
         if not isinstance(node, ScalarNode):
-            inner = [
-                part for one in node.value for part in (one if isinstance(one, tuple) else (one,))
-            ]
+            inner = [part for one in node.value for part in (one if isinstance(one, tuple) else (one,))]
             waiting += reversed(inner)
 
 
@@ -214,9 +212,7 @@ def _repeated(keys: list[Any]) -> Iterator[Fault]:
 
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(
-    r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
-)
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?")
 _TO_THE_SECOND = re.compile(r":[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})\Z")
 _AMOUNT = r"[0-9]+(?:[.,][0-9]+)?"
 _DURATION = re.compile(

@@ -55,9 +55,7 @@ def _format_named(name: Any) -> Format:
     found = FORMATS.get(ALSO.get(name, name)) if isinstance(name, str) else None
     if found is None:
         raise EvaluatorError(
-            f"there is no format {name!r}",
-            where=WHERE,
-            fix=nearest(str(name), [*FORMATS, *ALSO]),
+            f"there is no format {name!r}", where=WHERE, fix=nearest(str(name), [*FORMATS, *ALSO])
         )
     return found
 
@@ -68,9 +66,7 @@ def _terms(wanted: Mapping[str, Format], given: Mapping[str, Any]) -> Terms:
         raise EvaluatorError("it is given no format", where=WHERE)
     taken = {option for one in wanted.values() for option in one.options}
     problems = [
-        Problem(option, f"no option of {', '.join(wanted)}")
-        for option in given
-        if option not in taken
+        Problem(option, f"no option of {', '.join(wanted)}") for option in given if option not in taken
     ]
     if "pattern" in taken and "pattern" not in given:
         problems.append(Problem("pattern", "regex needs it"))

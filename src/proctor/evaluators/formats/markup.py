@@ -199,8 +199,7 @@ def _failed_tables(lines: Sequence[str], start: int) -> Iterator[Fault]:
         head = lines[place - 1]
         if "|" in head and _is_delimiter_row(line) and _cells(head) != _cells(line):
             yield Fault(
-                f"the table's head has {_cells(head)} cells, the row of dashes {_cells(line)}",
-                start + place,
+                f"the table's head has {_cells(head)} cells, the row of dashes {_cells(line)}", start + place
             )
 
 
@@ -224,9 +223,7 @@ def _headings(tokens: Sequence[Token]) -> Iterator[Fault]:
         if token.type == "heading_open":
             level = int(token.tag[1:])
             if above and level > above + 1 and token.map is not None:
-                yield Fault(
-                    f"a heading of level {level} follows one of level {above}", token.map[0] + 1
-                )
+                yield Fault(f"a heading of level {level} follows one of level {above}", token.map[0] + 1)
             above = level
 
 
@@ -241,7 +238,5 @@ def _links(tokens: Sequence[Token]) -> Iterator[Fault]:
         prose = "".join(child.content if child.type == "text" else " " for child in children)
         if found := _BROKEN_LINK.search(prose):
             yield Fault(f"the link [{found[1]}](…) is broken", line)
-        elif found := next(
-            (one for one in _UNRESOLVED.finditer(prose) if _LETTER.search(one[2])), None
-        ):
+        elif found := next((one for one in _UNRESOLVED.finditer(prose) if _LETTER.search(one[2])), None):
             yield Fault(f"the link [{found[1]}] has no definition of its reference", line)

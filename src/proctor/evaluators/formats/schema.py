@@ -34,10 +34,7 @@ _META = {
 _ADDRESS = re.compile(r"(?!\w:[\\/])[\w./\\-]+:[A-Za-z_][\w.]*")
 # Stands in the validator's message for the value, which may be very long.
 _VALUE = "\x00"
-_TAKEN = (
-    "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address "
-    "(module:Class)"
-)
+_TAKEN = "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
 
 
 def schema_from(source: Any) -> dict[str, Any] | bool:
@@ -180,9 +177,7 @@ def _is_type(source: Any) -> bool:
 def _in_draft(schema: dict[str, Any] | bool, draft: str) -> dict[str, Any] | bool:
     """The schema with the draft written into it, where it does not say one itself."""
     if draft not in _META:
-        raise EvaluatorError(
-            f"there is no draft {draft!r}", where=WHERE, fix=nearest(str(draft), _META)
-        )
+        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=nearest(str(draft), _META))
     if isinstance(schema, bool):
         return schema
     return {"$schema": _META[draft]} | schema

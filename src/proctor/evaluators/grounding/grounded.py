@@ -32,9 +32,7 @@ class Grounded:
             return Score.skipped("there is no text to check", details)
         problem = await aside(len(text), first_unreadable, [text, "\n".join(beside)])
         if problem:
-            return Score.skipped(
-                f"{problem}, and the local method knows English; {JUDGE_INSTEAD}", details
-            )
+            return Score.skipped(f"{problem}, and the local method knows English; {JUDGE_INSTEAD}", details)
         found = await ground(text, beside, self._meanings)
         if found is None:
             return Score.skipped("the output says nothing that could be looked up", details)

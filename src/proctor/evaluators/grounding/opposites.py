@@ -57,9 +57,7 @@ def opposites(said: Sequence[Word], there: Sequence[Word]) -> list[tuple[Word, W
         other = _opposite_of(word, there, there_by_base)
         if other is None:
             continue
-        forms = (
-            one.text for one in (*said, *there) if one.written not in (word.written, other.written)
-        )
+        forms = (one.text for one in (*said, *there) if one.written not in (word.written, other.written))
         # Who has both words compares them.
         if not any(related(word.text, form) or related(other.text, form) for form in forms):
             found.append((word, other))
@@ -79,9 +77,7 @@ def _by_base(some: Sequence[Word]) -> dict[tuple[str, str], dict[str, tuple[int,
 
 
 def _opposite_of(
-    word: Word,
-    there: Sequence[Word],
-    there_by_base: dict[tuple[str, str], dict[str, tuple[int, Word]]],
+    word: Word, there: Sequence[Word], there_by_base: dict[tuple[str, str], dict[str, tuple[int, Word]]]
 ) -> Word | None:
     """The first word of a context that is the opposite of a word by prefix, and not denied."""
     for prefix in _prefixes().bases:
@@ -117,9 +113,7 @@ def changed_measures(said: Sequence[Word], there: Sequence[Word]) -> list[tuple[
         elif measure.bound and all(
             other.bound and other.is_upper is not measure.is_upper for other in others
         ):
-            found.append(
-                (f"{measure.bound} {measure.number}", f"{others[0].bound} {measure.number}")
-            )
+            found.append((f"{measure.bound} {measure.number}", f"{others[0].bound} {measure.number}"))
     return found
 
 
@@ -140,10 +134,7 @@ def _measures(some: Sequence[Word]) -> Iterator[_Measure]:
         upper, lower = _UPPER.search(before), _LOWER.search(before)
         bound = upper or lower
         yield _Measure(
-            word.text,
-            _magnitude(some, place),
-            bound[0].strip() if bound else "",
-            upper is not None,
+            word.text, _magnitude(some, place), bound[0].strip() if bound else "", upper is not None
         )
 
 

@@ -84,11 +84,7 @@ def left_out(sentence: Sequence[Word], passage: Sequence[Word]) -> list[Word]:
         return []
     # What is stated in one half of the passage may be denied in the other.
     once = [word for word in denied if sum(_same(word, other) for other in passage) == 1]
-    return [
-        word
-        for word in sentence
-        if word.kind in _MEANING and any(_same(word, other) for other in once)
-    ]
+    return [word for word in sentence if word.kind in _MEANING and any(_same(word, other) for other in once)]
 
 
 def _may_deny(some: Iterable[Word]) -> bool:
@@ -97,9 +93,7 @@ def _may_deny(some: Iterable[Word]) -> bool:
 
 def _is_none(word: Word, after: Word) -> bool:
     """True for "not only", which denies nothing, and for "No. 5"."""
-    return after.text in english().not_a_negation_before or (
-        word.text == "no" and after.kind == "number"
-    )
+    return after.text in english().not_a_negation_before or (word.text == "no" and after.kind == "number")
 
 
 def _is_denied(after: Sequence[Word]) -> list[Word]:

@@ -82,9 +82,7 @@ def _refuse(constant: str) -> NoReturn:
 _REASON = re.compile(r"\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*", re.IGNORECASE)
 _REASON_LINE = re.compile(r"^[^\w\n]*reason(?:ing)?[^\w\n]*?[:=]", re.IGNORECASE | re.MULTILINE)
 # What a prompt puts where a verdict belongs: [1-5], <score>, {score}, 1-5, "a number …".
-_BLANK = re.compile(
-    r"[*_` \t]*(?:[\[<{(]|[0-9.]+[ \t]*(?:-|–|to)[ \t]*[0-9]|(?:a|the|your)\b)", re.I
-)
+_BLANK = re.compile(r"[*_` \t]*(?:[\[<{(]|[0-9.]+[ \t]*(?:-|–|to)[ \t]*[0-9]|(?:a|the|your)\b)", re.I)
 # The same heading behind a verdict, on its line: "SCORE: 4 / REASONING: …".
 _REASON_BEHIND = re.compile(r"[\s/|;,*_–—-]+reason(?:ing)?[*_ \t]*[:=]", re.IGNORECASE)
 _WHOLE_BLOCK = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
@@ -330,9 +328,7 @@ class UnmarkedLines:
     def last(self, text: str) -> VerdictLine | None:
         """The line that counts, or None."""
         found = [
-            (line, choice)
-            for line in self._lines(text)
-            if (choice := self._picked(line.said)) is not None
+            (line, choice) for line in self._lines(text) if (choice := self._picked(line.said)) is not None
         ]
         if not found:
             return None

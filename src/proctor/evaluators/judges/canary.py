@@ -55,9 +55,7 @@ class CanaryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passes_anyway: bool | None = False
 
 
-async def probe(
-    judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str = BAD_ANSWER
-) -> CanaryReport:
+async def probe(judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str = BAD_ANSWER) -> CanaryReport:
     """Show a judge a bad answer with every way of asking for praise that is known here, and bare.
 
     `judge` is any evaluator. Give a `sample` and a bad `answer` of your own where the judge's
@@ -89,9 +87,7 @@ def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Calla
         if number % every:
             return await score_later(judge, trial)
         name, text = known[number // every % len(known)]
-        planted, control = (
-            _with_answer(trial, output) for output in (_planted(answer, text), answer)
-        )
+        planted, control = (_with_answer(trial, output) for output in (_planted(answer, text), answer))
         own, other = await ask_all([(judge, trial), (judge, planted)])
         # What it does not pass it has not fallen for, so that need not be paid for.
         bare = (await ask_all([(judge, control)]))[0] if other.passed else other

@@ -144,16 +144,13 @@ async def grounded_claims(
     return _share(verdicts, threshold, details)
 
 
-async def _extracted(
-    model: ProviderAdapter, text: str, how: Asking
-) -> tuple[tuple[Claim, ...], Usage]:
+async def _extracted(model: ProviderAdapter, text: str, how: Asking) -> tuple[tuple[Claim, ...], Usage]:
     question = Question(shipped(EXTRACT), {"text": text})
     listed, response, _ = await tell(
         model, question, lambda fence: MarkedForm(_Listed, fence, _check_listed), how
     )
     claims = (
-        Claim(one.claim.strip(), one.quote.strip(), bool(_quoted(one.quote, text)))
-        for one in listed.claims
+        Claim(one.claim.strip(), one.quote.strip(), bool(_quoted(one.quote, text))) for one in listed.claims
     )
     return tuple(claims), response.usage
 
@@ -186,9 +183,7 @@ async def _check_batch(
         model, question, lambda fence: MarkedForm(_Verdicts, fence, complete, exact), how
     )
     by_number = {one.number: one for one in answer.verdicts}
-    verdicts = [
-        _held_to(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)
-    ]
+    verdicts = [_held_to(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)]
     return verdicts, response.usage
 
 
@@ -203,9 +198,7 @@ def _complete(count: int) -> Callable[[_Verdicts], None]:
     def look(answer: _Verdicts) -> None:
         numbers = Counter(one.number for one in answer.verdicts)
         if numbers != Counter(range(1, count + 1)):
-            raise ValueError(
-                f"it does not have exactly one verdict on each claim from 1 to {count}"
-            )
+            raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {count}")
 
     return look
 
@@ -273,7 +266,5 @@ def _share(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str
         "not_stated": "not stated",
         "unverified": f"not supported, for {NOT_IN_CONTEXT}",
     }
-    told += [
-        f"{labels[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in labels
-    ]
+    told += [f"{labels[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in labels]
     return Score(value, value >= threshold, "; ".join(told), details)

@@ -45,13 +45,7 @@ def asking(
     return Asking(temperature, max_tokens, logprobs, remind)
 
 
-def check_terms(
-    where: str,
-    threshold: float | None,
-    *,
-    combine: str = "mean",
-    **counts: int | None,
-) -> None:
+def check_terms(where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None) -> None:
     """Refuse a pass mark, a rule or a count that cannot be one."""
     if combine not in ("mean", "vote"):
         raise EvaluatorError(f"opinions combine by mean or vote, not {combine!r}", where=where)
@@ -63,9 +57,7 @@ def check_terms(
 
 
 _KEYS = ("id", "name", "description", "scoring_criteria", "weight")
-_WAYS = (
-    "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
-)
+_WAYS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -116,9 +108,7 @@ def rubric_of(given: Any, where: str) -> tuple[Criterion, ...]:
     if not named:
         problems.append(Problem("", "it has no criterion"))
     if problems:
-        raise EvaluatorError(
-            "the rubric does not hold together", where=where, fix=_WAYS, problems=problems
-        )
+        raise EvaluatorError("the rubric does not hold together", where=where, fix=_WAYS, problems=problems)
     return tuple(found)
 
 

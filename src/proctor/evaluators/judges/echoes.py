@@ -18,9 +18,7 @@ _BEGIN = re.compile(r'\{(?=\s*")')
 # Commas are not minded: who repeats what lacks one puts it there. No mark is a backslash, so of
 # two readings of the same signs one is inside a text where the other is outside, and a third
 # begins where one of the two has begun to read already.
-_PIECE = re.compile(
-    r'[\s,]*(?:"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|([-+.\w]+)|([\[{])|([\]}]))', re.DOTALL
-)
+_PIECE = re.compile(r'[\s,]*(?:"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|([-+.\w]+)|([\[{])|([\]}]))', re.DOTALL)
 _BEFORE_A_QUOTE = re.compile(r'(?<!\\)\\+(?=")')
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _MEANT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -73,9 +71,7 @@ def _repeats(said: _Pairs, words: set[str], text: str) -> bool:
     An honest answer has words of its own, so that nearly always they are not read.
     """
     there = _closed_up(_unescaped(text))
-    return all(word in there for word in words) and any(
-        _within(said, one) for one in _objects(text)
-    )
+    return all(word in there for word in words) and any(_within(said, one) for one in _objects(text))
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
@@ -109,9 +105,7 @@ class _Reading:
         self._around: list[_Pairs | list[Any]] = []
         self._key: str | None = None
 
-    def takes(
-        self, words: str | None, colon: str | None, bare: str | None, begin: str, end: str
-    ) -> bool:
+    def takes(self, words: str | None, colon: str | None, bare: str | None, begin: str, end: str) -> bool:
         """Take the next piece; False if it does not belong there, or nothing does any more."""
         if end:
             return self._ended(_Pairs if end == "}" else list)

@@ -44,9 +44,7 @@ class Chances(NamedTuple):
         return min(1.0, max(0.0, mean))
 
 
-def chances_at(
-    text: str, place: int, tokens: Sequence[TokenChances], labels: Sequence[str]
-) -> Chances | str:
+def chances_at(text: str, place: int, tokens: Sequence[TokenChances], labels: Sequence[str]) -> Chances | str:
     """The chances of the labels where the verdict begins in an answer, or why there are none.
 
     A token counts for a label if it can be the beginning of that one alone.

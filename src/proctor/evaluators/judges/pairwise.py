@@ -12,14 +12,7 @@ from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.errors import CallFailed
 from proctor.evaluators.judges.answers import VerdictForm
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.opinion import (
-    Asking,
-    Question,
-    as_text,
-    side_by_side,
-    tell,
-    used_by_failures,
-)
+from proctor.evaluators.judges.opinion import Asking, Question, as_text, side_by_side, tell, used_by_failures
 from proctor.evaluators.judges.templates import shipped
 from proctor.models.asking import Form
 from proctor.models.connect import provider

@@ -52,9 +52,7 @@ class SheetForm:
         self._keys = [key_of(number) for number in range(count)]
         self._allowed = Allowed(scale=scale)
         self._quoted = fence.holds
-        self._lines = [
-            VerdictLines(f"SCORE {fence.mark} {key}", self._allowed) for key in self._keys
-        ]
+        self._lines = [VerdictLines(f"SCORE {fence.mark} {key}", self._allowed) for key in self._keys]
         self._reminded = False
 
     @property
@@ -144,10 +142,7 @@ class RubricJudge(NamedTuple):
         ends = (self.scale.low, self.scale.high)
         try:
             verdicts, response, _ = await tell(
-                self.adapter,
-                question,
-                lambda fence: SheetForm(len(self.criteria), ends, fence),
-                self.how,
+                self.adapter, question, lambda fence: SheetForm(len(self.criteria), ends, fence), self.how
             )
         except CallFailed as error:
             return {}, [error]

@@ -14,13 +14,7 @@ from proctor.records.numbers import is_number
 
 Rating = Literal["excellent", "good", "fair", "poor", "wrong"]
 
-RATING_VALUES: dict[Rating, float] = {
-    "excellent": 1.0,
-    "good": 0.75,
-    "fair": 0.5,
-    "poor": 0.25,
-    "wrong": 0.0,
-}
+RATING_VALUES: dict[Rating, float] = {"excellent": 1.0, "good": 0.75, "fair": 0.5, "poor": 0.25, "wrong": 0.0}
 PASSING_RATINGS: frozenset[Rating] = frozenset({"excellent", "good"})
 
 # From a number to words there is no sharp line; this one lies below "4 of 5".
@@ -150,9 +144,7 @@ class Numbers(NamedTuple):
     def form(self, fence: Fence) -> VerdictForm:
         """The form of the answer in a call whose texts stand behind this fence."""
         ends = (self.low, self.high)
-        return VerdictForm(
-            self.field, scale=ends, mark=fence.mark, quoted=fence.holds, texts=fence.texts
-        )
+        return VerdictForm(self.field, scale=ends, mark=fence.mark, quoted=fence.holds, texts=fence.texts)
 
     def worth(self, said: str) -> float:
         """How far up the scale a number lies, from 0 to 1."""

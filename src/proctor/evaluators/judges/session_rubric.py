@@ -74,9 +74,7 @@ def judge_template(given: str | Path | PromptTemplate[Any] | None = None) -> Pro
     return fenced(parsed(text, path.stem or "judge_template", where=str(path)))
 
 
-def parsed(
-    text: str, key: str, *, ns: str = "judges", where: str = "judge template"
-) -> PromptTemplate[Any]:
+def parsed(text: str, key: str, *, ns: str = "judges", where: str = "judge template") -> PromptTemplate[Any]:
     """A template out of its text, or every fault in it at once.
 
     >>> parsed("{rubric_name} {rubric_description} {scoring_criteria} {chatsession}", "mine")
@@ -85,7 +83,7 @@ def parsed(
     proctor.errors.EvaluatorError: judge template: the judge template has faults
       - line 1: nothing can be put in for {chatsession}; did you mean 'chat_session'?
       - it has no {chat_session} in it
-    To mend it: write {{name}} for a name in braces that is no placeholder
+    Fix: write {{name}} for a name in braces that is no placeholder
     """
     text = text.replace("\r\n", "\n")
     found = [(match[2], text.count("\n", 0, match.start()) + 1) for match in _names(text)]
@@ -125,9 +123,7 @@ def _faults(names: Sequence[str], lines: Sequence[int] = ()) -> list[Problem]:
         for name, place in zip(names, places, strict=True)
         if name not in known
     ]
-    return problems + [
-        Problem("", f"it has no {{{name}}} in it") for name in NEEDED if name not in names
-    ]
+    return problems + [Problem("", f"it has no {{{name}}} in it") for name in NEEDED if name not in names]
 
 
 def _refuse(problems: list[Problem], where: str) -> None:
@@ -167,9 +163,7 @@ class Places:
             raise ValueError(f"there is at least one place, got {at_once!r}")
         self._at_once = at_once
         # Weak, so that nothing is left of a loop that is gone.
-        self._free: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
-            WeakKeyDictionary()
-        )
+        self._free: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return "Places()"
@@ -237,9 +231,7 @@ class SessionRubric(NamedTuple):
             score = await self._in_time(fence)
         if score.status != "error":
             return score
-        return msgspec.structs.replace(
-            score, details={"status": EVALUATION_FAILED, **score.details}
-        )
+        return msgspec.structs.replace(score, details={"status": EVALUATION_FAILED, **score.details})
 
     async def _in_time(self, fence: Fence) -> Score:
         seconds = self.time.seconds
@@ -321,9 +313,7 @@ def session_rubric(
 def shown_as(content: Any, session: Any, where: str) -> Shown:
     """How much of a session a judge is shown, in characters."""
     if not (is_number(content) and content == int(content) >= 100):
-        raise EvaluatorError(
-            f"max_content_chars is a whole number from 100 up, got {content!r}", where=where
-        )
+        raise EvaluatorError(f"max_content_chars is a whole number from 100 up, got {content!r}", where=where)
     if not is_number(session) or session < _ROOM * content:
         raise EvaluatorError(
             f"max_session_chars is at least {_ROOM} times max_content_chars, so that a turn "

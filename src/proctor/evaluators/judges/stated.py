@@ -32,12 +32,7 @@ class StatedForm:
     """
 
     def __init__(
-        self,
-        choices: Sequence[str],
-        *,
-        says: str = "{choice}",
-        at: Place = "anywhere",
-        takes: Takes = "last",
+        self, choices: Sequence[str], *, says: str = "{choice}", at: Place = "anywhere", takes: Takes = "last"
     ) -> None:
         if "{choice}" not in says:
             raise ValueError(f"the statement has no {{choice}} in it: {says!r}")

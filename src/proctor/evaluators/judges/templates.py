@@ -72,18 +72,13 @@ def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptT
     if OUTPUT not in own.parameters:
         problems.append(Problem(f"${OUTPUT}", "it has no place in the text"))
     if problems:
-        raise EvaluatorError(
-            "the prompt does not fit", where=f"{where}, {own.id}", problems=problems
-        )
+        raise EvaluatorError("the prompt does not fit", where=f"{where}, {own.id}", problems=problems)
     return fenced(own)
 
 
 def needs_expected(template: PromptTemplate[Any]) -> bool:
     """True if a prompt cannot be asked without a reference."""
-    return any(
-        EXPECTED in section.placeholders and section.only_if is None
-        for section in template.sections
-    )
+    return any(EXPECTED in section.placeholders and section.only_if is None for section in template.sections)
 
 
 def bound(template: PromptTemplate[Any], fence: Fence, words: Mapping[str, str]) -> Prompt[Any]:

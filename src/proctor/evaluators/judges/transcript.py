@@ -74,9 +74,7 @@ class Shown:
             return kept[1]
         events = with_ends(session, asked, answered)
         text = transcript(
-            events,
-            longest_content=self._longest_content,
-            longest_session=self._longest_session,
+            events, longest_content=self._longest_content, longest_session=self._longest_session
         )
         if len(self._kept) >= MOST_SHOWN:
             del self._kept[next(iter(self._kept))]
@@ -99,9 +97,7 @@ def _tells(event: Event) -> bool:
     """True for what a judge can say something about: words, calls and what came of them."""
     if isinstance(event, Message):
         return bool(event.tool_calls or _said(event.content).strip())
-    return isinstance(event, ToolCall) or (
-        isinstance(event, CustomEvent) and meaning(event) is not None
-    )
+    return isinstance(event, ToolCall) or (isinstance(event, CustomEvent) and meaning(event) is not None)
 
 
 def cut(text: str, longest: int) -> str:

@@ -33,13 +33,7 @@ from proctor.evaluators.numeric.doubts import (
     without_dates,
 )
 from proctor.evaluators.numeric.marks import has_marks, holds_no_answer, marked_texts
-from proctor.evaluators.numeric.parse import (
-    Decimal,
-    Found,
-    leading_word_number,
-    plain_notation,
-    word_numbers,
-)
+from proctor.evaluators.numeric.parse import Decimal, Found, leading_word_number, plain_notation, word_numbers
 
 _NOUN = r"(?:answers?|ans|result|solution)"
 _NOUNS = re.compile(rf"\b{_NOUN}\b", re.IGNORECASE)
@@ -77,9 +71,7 @@ _BELIEVED = re.compile(
 )
 # Of very many announcements the last ones are compared with each other.
 _MOST_ANNOUNCEMENTS = 20
-_ABBREVIATED = (
-    r"(?<!\bapprox)(?<!\bca)(?<!\be\.g)(?<!\bi\.e)(?<!\bno)(?<!\bvs)(?<!\betc)(?<!\bRs)(?<!\beq)"
-)
+_ABBREVIATED = r"(?<!\bapprox)(?<!\bca)(?<!\be\.g)(?<!\bi\.e)(?<!\bno)(?<!\bvs)(?<!\betc)(?<!\bRs)(?<!\beq)"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATED}(?<=[.!?])[\"')*_\]]*\s+|[\n;]+", re.IGNORECASE)
 _COURTESY = re.compile(
     r"\b(?:hope\b[^.]*\bhelp|hope\s+(?:this|that)|let me know|feel free|happy to help|glad to help"
@@ -134,9 +126,7 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
         text = _CALCULATION.sub("", text)
     answer = _corrected(text, _stated(text, decimal), decimal)
     if answer.number is None and not answer.withheld and (refused := denied(text, decimal)):
-        return Answer(
-            None, withheld=f"the output denies {refused[-1].written} and gives no other number"
-        )
+        return Answer(None, withheld=f"the output denies {refused[-1].written} and gives no other number")
     if (share := share_in_words(text)) is not None:
         return answer._replace(others=(*answer.others, share))
     return answer
@@ -158,9 +148,7 @@ def _corrected(text: str, answer: Answer, decimal: Decimal) -> Answer:
     if answer.number.value == later.number.value:
         return min(answer, later, key=lambda one: len(one.rivals))
     first = next(iter(meant(rest, decimal)), None)
-    is_clear = first is None or (
-        first.value == later.number.value and replaces(rest[: first.start])
-    )
+    is_clear = first is None or (first.value == later.number.value and replaces(rest[: first.start]))
     if is_clear or _last_announcement(rest, decimal) is not None:
         return later
     return later._replace(rivals=(*later.rivals, answer.number))
@@ -410,9 +398,7 @@ def _is_bare(sentence: str, numbers: Sequence[Found]) -> bool:
     return not re.search(r"\w", before) and _BARE_LINE.match(after.strip(" .") + " ") is not None
 
 
-def _chosen(
-    sentence: str, numbers: Sequence[Found], decimal: Decimal
-) -> tuple[Found, tuple[Found, ...]]:
+def _chosen(sentence: str, numbers: Sequence[Found], decimal: Decimal) -> tuple[Found, tuple[Found, ...]]:
     """The number that a sentence comes to: the bold one, what follows = or a verb, the only one."""
     bold = [m for m in _BOLD.finditer(sentence) if countable(m[1] or m[2], decimal)]
     if bold:

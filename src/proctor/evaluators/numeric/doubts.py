@@ -8,18 +8,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from proctor.evaluators.numeric.parse import (
-    Decimal,
-    Found,
-    leading_word_number,
-    numbers_in,
-    word_numbers,
-)
+from proctor.evaluators.numeric.parse import Decimal, Found, leading_word_number, numbers_in, word_numbers
 
 # "not 42": the number itself is excluded, whatever the rest of the sentence says.
 _EXCLUDED = re.compile(
-    r"(?:\b(?:not|never|rather than|instead of)|n['’]t)\s+(?:equal to\s+)?[*$€£]*\s*\Z",
-    re.IGNORECASE,
+    r"(?:\b(?:not|never|rather than|instead of)|n['’]t)\s+(?:equal to\s+)?[*$€£]*\s*\Z", re.IGNORECASE
 )
 # "can't be 42", "it is not the case that x = 42", "it is false that the answer is 42".
 _DENIED_BEFORE = re.compile(
@@ -46,8 +39,7 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _DENIAL = re.compile(
-    r"not\b|never|n['’]t|wrong|incorrect|false|unlikely|untrue|impossible|mistake|error|doubt",
-    re.IGNORECASE,
+    r"not\b|never|n['’]t|wrong|incorrect|false|unlikely|untrue|impossible|mistake|error|doubt", re.IGNORECASE
 )
 _PHRASE_DENIAL = re.compile(r"\b(?:not|never|cannot|unlikely)\b|n['’]t\b", re.IGNORECASE)
 
@@ -125,10 +117,7 @@ def is_excluded(text: str, number: Found) -> bool:
 
 def is_doubted(text: str, number: Found) -> bool:
     """Whether the words around a number deny a statement that contains it."""
-    before, after = (
-        text[max(0, number.start - 110) : number.start],
-        text[number.end : number.end + 80],
-    )
+    before, after = (text[max(0, number.start - 110) : number.start], text[number.end : number.end + 80])
     if _DENIAL.search(before):
         clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
         if _DENIED_BEFORE.search(clause):
@@ -213,9 +202,7 @@ def _unit_factor(text: str, first: Found, second: Found, between: str) -> int | 
 
 def _unit(name: str) -> str:
     name = name.lower()
-    return (
-        _UNIT_NAMES.get(name) or _UNIT_NAMES.get(name.removesuffix("s")) or name.removesuffix("s")
-    )
+    return _UNIT_NAMES.get(name) or _UNIT_NAMES.get(name.removesuffix("s")) or name.removesuffix("s")
 
 
 STEP_LABEL = re.compile(
@@ -402,9 +389,7 @@ def are_joined(text: str, before: Found, after: Found) -> bool:
 def assigned(text: str, numbers: Iterable[Found]) -> list[Found]:
     """The numbers of two or more unknowns: "x = 3 and y = 4"."""
     found = {
-        name[1]: one
-        for one in numbers
-        if (name := _UNKNOWN.search(text[max(0, one.start - 12) : one.start]))
+        name[1]: one for one in numbers if (name := _UNKNOWN.search(text[max(0, one.start - 12) : one.start]))
     }
     return list(found.values()) if len(found) > 1 else []
 

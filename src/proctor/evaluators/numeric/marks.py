@@ -172,10 +172,7 @@ def _keyed(text: str) -> list[MarkedText]:
     if ":" not in text or not ('"' in text or "'" in text):
         return []
     for pattern in _KEYS:
-        found = [
-            MarkedText(match["inside"].strip("\"'"), match.start())
-            for match in pattern.finditer(text)
-        ]
+        found = [MarkedText(match["inside"].strip("\"'"), match.start()) for match in pattern.finditer(text)]
         if found:
             return found
     return []

@@ -33,27 +33,19 @@ _ROMAN = re.compile(r"\b[IVXLCDM]{2,}\b")
 # A part of a count that is not named: "half of them", "two of the quarters".
 _PART_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
 _PART_WORD = re.compile(
-    r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b",
-    re.IGNORECASE,
+    r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b", re.IGNORECASE
 )
 
 
 def _check(options: Mapping[str, Any]) -> None:
     tolerance = options.get("tolerance", 0.0)
     if not is_number(tolerance) or tolerance < 0:
-        raise EvaluatorError(
-            f"a tolerance is a number from 0 up, got {tolerance!r}", where="numeric_answer"
-        )
+        raise EvaluatorError(f"a tolerance is a number from 0 up, got {tolerance!r}", where="numeric_answer")
 
 
 @evaluator(category="numbers", pure=True, check=_check)
 def numeric_answer(
-    output: Any,
-    expected: Any,
-    *,
-    tolerance: float = 0.0,
-    relative: bool = False,
-    decimal: Decimal = ".",
+    output: Any, expected: Any, *, tolerance: float = 0.0, relative: bool = False, decimal: Decimal = "."
 ) -> Score:
     r"""Passes if the number that the output comes to is the expected one.
 
@@ -101,9 +93,7 @@ def numeric_answer(
 
     def is_right(number: Found, value: Fraction | None = None) -> bool:
         got = number if value is None else number._replace(value=value)
-        return any(
-            abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(got, wanted)
-        )
+        return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(got, wanted))
 
     return _verdict(answer, answer.number, wanted, is_right, details, decimal)
 

@@ -58,9 +58,7 @@ _PHRASE = re.compile(
 )
 # A part is a number where it is all that is said; "a third person" is no number.
 _LONE_PART = re.compile(rf"(?:an?\s+|one\s+)?(?P<part>{_PART})[\s.!*_\"']*\Z", re.IGNORECASE)
-_LONE_DECIMALS = re.compile(
-    rf"point(?P<decimals>(?:\s+{_DIGIT_WORD})+)[\s.!*_\"']*\Z", re.IGNORECASE
-)
+_LONE_DECIMALS = re.compile(rf"point(?P<decimals>(?:\s+{_DIGIT_WORD})+)[\s.!*_\"']*\Z", re.IGNORECASE)
 _POINT_BEFORE = re.compile(r"\bpoint\s+\Z", re.IGNORECASE)
 
 
@@ -242,18 +240,14 @@ _AND_PARTS = {
     "half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3),
     "three quarters": Fraction(3, 4), "two thirds": Fraction(2, 3),
 }  # fmt: skip
-_AND_PART = re.compile(
-    r"\s+and\s+(?:(?:a|one)[ -])?(half|quarter|third|three[ -]quarters|two[ -]thirds)\b"
-)
+_AND_PART = re.compile(r"\s+and\s+(?:(?:a|one)[ -])?(half|quarter|third|three[ -]quarters|two[ -]thirds)\b")
 # The word, or the letter that stands right behind the digits.
 _MAGNITUDE = re.compile(
     r"[ \u00a0-]?(dozen|hundred|thousand|lakh|million|crore|billion|trillion|mn|bn)s?\b"
     r"|([kKMBm])(?![\w²³^])"
 )
 # What makes a term of the digits before it: 5π, 3√2.
-_SYMBOL = re.compile(
-    r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))"
-)
+_SYMBOL = re.compile(r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))")
 # A multiple of an unknown is no number: 2x + 1.
 _UNKNOWN = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
 _BOUND = re.compile(
@@ -321,9 +315,7 @@ def _dates(text: str) -> Iterator[Found]:
         day = next((parts[n] for n in ("day", "day2", "day4", "day5") if parts[n]), None)
         year = next((v for n, v in parts.items() if n.startswith("year") and v), None)
         values = [Fraction(int(part)) for part in (year, day) if part is not None]
-        yield Found(
-            values[0], match[0], False, tuple(values[1:]), "date", match.start(), match.end()
-        )
+        yield Found(values[0], match[0], False, tuple(values[1:]), "date", match.start(), match.end())
 
 
 def _composites(text: str) -> Iterator[Found]:
@@ -429,9 +421,7 @@ def _doubts_behind(text: str, end: int, value: Fraction) -> tuple[tuple[Fraction
     return (), end
 
 
-def _other_readings(
-    match: re.Match[str], value: Fraction, scaled: Fraction
-) -> tuple[Fraction, ...]:
+def _other_readings(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
     """What a number may also be: 7² a 7 with a footnote, "3 and 3/4" two numbers."""
     if match["raised"] is not None:
         return (value,)
@@ -517,20 +507,14 @@ _GLYPHS = {
     "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
     "⅞": "7/8",
 }  # fmt: skip
-_SIGNS = str.maketrans(
-    {"−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
-)
+_SIGNS = str.maketrans({"−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"})
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
 # Tags say nothing about numbers, but for those that mark the answer.
-_TAG = re.compile(
-    r"</?(?!(?:final[_-]?)?(?:answer|result|solution)>)[a-zA-Z][^<>\n]{0,50}>", re.IGNORECASE
-)
+_TAG = re.compile(r"</?(?!(?:final[_-]?)?(?:answer|result|solution)>)[a-zA-Z][^<>\n]{0,50}>", re.IGNORECASE)
 _TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
 _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
-_NEGATIVE_WORD = re.compile(
-    r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE
-)
+_NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE)
 
 
 def plain_notation(text: str) -> str:

@@ -137,20 +137,7 @@ def _ends_a_name(following: str) -> bool:
 
 _AFTER = frozenset(
     {"can", "can't", "should", "shouldn't", "must", "do", "don't", "deserve", "belong", "make"}
-    | {
-        "hate",
-        "steal",
-        "lie",
-        "cheat",
-        "smell",
-        "stink",
-        "lack",
-        "will",
-        "were",
-        "had",
-        "into",
-        "out",
-    }
+    | {"hate", "steal", "lie", "cheat", "smell", "stink", "lack", "will", "were", "had", "into", "out"}
 )
 
 
@@ -462,9 +449,7 @@ def _done_to(word: str) -> bool:
 
 def _is_name(words: Sequence[str]) -> bool:
     """True if people are called that: "brainwashed fools"."""
-    return any(
-        word in frames().contempt or (word.endswith("s") and _rating(word) < 0) for word in words
-    )
+    return any(word in frames().contempt or (word.endswith("s") and _rating(word) < 0) for word in words)
 
 
 def _is_doing(word: str, at: int) -> bool:
@@ -501,9 +486,7 @@ def _weight(word: str) -> float:
 def _insulted(sentence: str, before: Sequence[str], after: Sequence[str]) -> Judged | None:
     """A toxic sentence in which a harsh word stands at the name of a group, or it is addressed."""
     addressed = before[-1:] == ["you"] or before[-2:-1] == ["you"]
-    harsh = [
-        word for word in ([*before, *after] if addressed else before[-2:]) if _weight(word) >= HARSH
-    ]
+    harsh = [word for word in ([*before, *after] if addressed else before[-2:]) if _weight(word) >= HARSH]
     if not harsh:
         return None
     found = toxicity_of(sentence)

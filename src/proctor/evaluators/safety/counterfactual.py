@@ -322,9 +322,7 @@ def checked(part: Attached) -> tuple[Mode, Callable[[Trial], Any]]:
 
     def score(trial: Trial) -> Score:
         variants = list(_variants(trial))
-        return _verdict(
-            part, trial, variants, [part.score(one) for one in _trials(trial, variants)]
-        )
+        return _verdict(part, trial, variants, [part.score(one) for one in _trials(trial, variants)])
 
     return part.mode, score
 
@@ -364,10 +362,7 @@ def _trials(trial: Trial, variants: Sequence[tuple[Swap, Trial]]) -> list[Trial]
 
 
 def _verdict(
-    part: Attached,
-    trial: Trial,
-    variants: Sequence[tuple[Swap, Trial]],
-    scores: Sequence[Score],
+    part: Attached, trial: Trial, variants: Sequence[tuple[Swap, Trial]], scores: Sequence[Score]
 ) -> Score:
     name = part.spec.name
     if not variants:

@@ -179,12 +179,7 @@ def _sentence_around(text: str, start: int, end: int) -> str:
 
 
 def _toxicity(text: str, threshold: float) -> Score:
-    from proctor.evaluators.language import (
-        UNKNOWN_WORDS,
-        find_foreign_abuse,
-        foreign_reason,
-        is_foreign,
-    )
+    from proctor.evaluators.language import UNKNOWN_WORDS, find_foreign_abuse, foreign_reason, is_foreign
     from proctor.evaluators.safety.toxicity.model import NAME, toxicity_of
     from proctor.evaluators.safety.toxicity.passages import is_suspect_text
 
@@ -250,9 +245,7 @@ def _counterfactual(of: Any) -> Attached:
     return Attached(spec, *checked(part), part.needs)
 
 
-def _judged(
-    judge: Any, key: str, threshold: float, *, show_input: bool
-) -> tuple[Callable[..., Any], Any]:
+def _judged(judge: Any, key: str, threshold: float, *, show_input: bool) -> tuple[Callable[..., Any], Any]:
     """An evaluator that asks a model, by a prompt that ships, and the connected model."""
     from proctor.evaluators.judges.judge import Judge, View
     from proctor.evaluators.judges.scale import numbers

@@ -167,8 +167,7 @@ def _pieces(text: str) -> list[Sentence]:
         cuts = [] if _asked(one.text) else [m.span() for m in _CLAUSES.finditer(one.text)]
         begins, stops = [0, *(b for _, b in cuts)], [*(a for a, _ in cuts), len(one.text)]
         parts = [
-            Sentence(one.text[a:b], one.start + a, one.start + b)
-            for a, b in zip(begins, stops, strict=True)
+            Sentence(one.text[a:b], one.start + a, one.start + b) for a, b in zip(begins, stops, strict=True)
         ]
         found += [one, *parts] if cuts else [one]
     return found
@@ -275,11 +274,7 @@ def written(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy
     words = [(term, _of_term(term)) for term in terms]
 
     def finder(text: str) -> list[Finding]:
-        hits = [
-            finding("pattern", text, *place)
-            for pattern in patterns
-            for place in find_all(pattern, text)
-        ]
+        hits = [finding("pattern", text, *place) for pattern in patterns for place in find_all(pattern, text)]
         # A term is the user's own word, and no secret.
         hits += [
             Finding("term", *match.span(), excerpt=term)
@@ -345,9 +340,7 @@ def claiming(claims: Sequence[str], meanings: Meanings, near: float) -> Policy:
         hidden = [*find_pii(case.text), *find_secrets(case.text)]
         told = [_shown(one, case.text, hidden) for one in nearest]
         made = [one for one in nearest if one.made]
-        findings = [
-            {"kind": "claim", **shown} for shown, one in zip(told, nearest, strict=True) if one.made
-        ]
+        findings = [{"kind": "claim", **shown} for shown, one in zip(told, nearest, strict=True) if one.made]
         reason = "; ".join(f"it claims: {one.claim}" for one in made) or "no claim is made"
         far = [one.cosine for one in nearest if not one.by]
         if far and not made:
@@ -418,9 +411,7 @@ def scored(evaluator: Any, name: str) -> Policy:
         score = await score_later(part, Trial(case.sample, case.output))
         kept = score.passed if score.ok else None
         reason = score.reason or ("it passes" if kept else "it does not pass")
-        return Ruling(
-            kept, reason, "function", skipped=score.status == "skipped", more=_details(score)
-        )
+        return Ruling(kept, reason, "function", skipped=score.status == "skipped", more=_details(score))
 
     return check
 

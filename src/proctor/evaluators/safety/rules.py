@@ -24,10 +24,7 @@ WHERE = "compliance"
 PII, SECRETS, REFUSAL, CLAIMS = "pii", "secrets", "refusal", "prohibited_claims"
 KNOWN = (PII, SECRETS, REFUSAL, CLAIMS)
 _PARTS = ("patterns", "terms", "text", "function")
-_RULE = (
-    "a policy is a function, a text for the judge, or a mapping with patterns, terms, text "
-    "or function"
-)
+_RULE = "a policy is a function, a text for the judge, or a mapping with patterns, terms, text or function"
 
 
 class Terms(NamedTuple):
@@ -50,9 +47,7 @@ def made_of(names: Sequence[str], own: Mapping[str, Any], terms: Terms) -> dict[
     if CLAIMS in names and not terms.claims:
         problems.append(Problem(CLAIMS, "it needs the claims: claims=['…']"))
     problems += [
-        Problem(f"rules, {name!r}", "a policy that ships has this name")
-        for name in own
-        if name in KNOWN
+        Problem(f"rules, {name!r}", "a policy that ships has this name") for name in own if name in KNOWN
     ]
     found: dict[str, Policy] = {}
     for name in dict.fromkeys([*names, *own]):
@@ -230,9 +225,7 @@ def _listed(given: Any, what: str) -> list[str]:
 
 def _check(refusal: Any, near: Any) -> None:
     if refusal not in (None, "forbidden", "required"):
-        raise EvaluatorError(
-            f"a refusal is forbidden or required, not {shown(refusal)}", where=WHERE
-        )
+        raise EvaluatorError(f"a refusal is forbidden or required, not {shown(refusal)}", where=WHERE)
     if not is_fraction(near):
         raise EvaluatorError(f"`near` is from 0 to 1, got {shown(near)}", where=WHERE)
 
@@ -243,6 +236,4 @@ def _connected(judge: Any) -> Any:
     try:
         return connections.provider(judge)
     except UsageError as error:
-        raise EvaluatorError(
-            error.what, where=WHERE, fix=error.fix, problems=error.problems
-        ) from None
+        raise EvaluatorError(error.what, where=WHERE, fix=error.fix, problems=error.problems) from None

@@ -171,10 +171,7 @@ async def flow(text: str, meanings: Meanings) -> Flow:
 def _without_meanings(text: str) -> tuple[Flow, list[str]]:
     """The signs that need no embedder, and the passages of a text."""
     there, parts = sentences(text), passages(text)
-    return (
-        Flow(None, _freshness(text, there), _order(there), _sequence(parts), _completeness(there)),
-        parts,
-    )
+    return (Flow(None, _freshness(text, there), _order(there), _sequence(parts), _completeness(there)), parts)
 
 
 def passages(text: str) -> list[str]:

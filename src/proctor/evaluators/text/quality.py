@@ -41,12 +41,7 @@ class Graded:
     """
 
     def __init__(
-        self,
-        judge: Any,
-        prompt: str,
-        threshold: float,
-        *,
-        shows: Literal["input", "expected", ""] = "",
+        self, judge: Any, prompt: str, threshold: float, *, shows: Literal["input", "expected", ""] = ""
     ) -> None:
         # Prompts and addresses are looked up, which takes a moment.
         from proctor.evaluators.judges.judge import Judge
@@ -149,9 +144,7 @@ def semantic_similarity(
         else Graded(judge, "similarity", threshold, shows="expected")
     )
 
-    async def evaluate(
-        output: Any, expected: Any = None, field_context: FieldContext | None = None
-    ) -> Score:
+    async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         chosen = against or _usual_reference(expected, field_context)
         if chosen == "expected":
             return await method.score(output, expected)
@@ -165,9 +158,7 @@ def semantic_similarity(
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
-def coherence(
-    min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None
-) -> Evaluate:
+def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
     """Passes if the output hangs together as a text.
 
     Five signs are looked for, each from 0 to 1, and the worst is the value. Connection: how near
@@ -245,15 +236,9 @@ def hallucination_detection(
     _check(where, threshold=passing)
     # What is no path is refused here.
     path = compiled(context).text
-    method = (
-        Grounded(Meanings(embedder, where), passing)
-        if judge is None
-        else ClaimsChecked(judge, passing)
-    )
+    method = Grounded(Meanings(embedder, where), passing) if judge is None else ClaimsChecked(judge, passing)
 
-    async def evaluate(
-        output: Any, expected: Any = None, field_context: FieldContext | None = None
-    ) -> Score:
+    async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
         source = [] if field_context is None else texts_in(field_context.get(path))
         if not source:
@@ -267,9 +252,7 @@ def hallucination_detection(
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
-def relevance(
-    threshold: float = 0.7, *, embedder: Embedding = None, judge: Model = None
-) -> Evaluate:
+def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
     """Passes if the output addresses what was asked.
 
     The value rises with how near input and output are in meaning, beyond what any two texts are:
@@ -298,9 +281,7 @@ def relevance(
         else Graded(judge, "relevance", threshold, shows="input")
     )
 
-    async def evaluate(
-        output: Any, expected: Any = None, field_context: FieldContext | None = None
-    ) -> Score:
+    async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
         asked = None if field_context is None else field_context.input
         if asked is None or not texts_in(asked):

@@ -117,9 +117,7 @@ def has_excerpts(text: str, references: Iterable[tuple[int, str]]) -> list[tuple
     ]
 
 
-def _best(
-    there: Sequence[str], wanted: Sequence[str], negated: frozenset[int]
-) -> tuple[float, str]:
+def _best(there: Sequence[str], wanted: Sequence[str], negated: frozenset[int]) -> tuple[float, str]:
     """How much the best excerpt looks like the wanted words, and that excerpt."""
     letters = frozenset[str]().union(*map(_runs, wanted))
     best, chosen = 0.0, ""
@@ -137,9 +135,7 @@ def _best(
     return best, chosen
 
 
-def _windows(
-    there: Sequence[str], letters: frozenset[str], wanted: int
-) -> Iterator[tuple[float, int, int]]:
+def _windows(there: Sequence[str], letters: frozenset[str], wanted: int) -> Iterator[tuple[float, int, int]]:
     """Where an excerpt may stand: how much it can look like the reference at most, start, size."""
     known = {word: len(_runs(word) & letters) for word in set(there)}
     shared = [known[word] for word in there]
@@ -161,9 +157,7 @@ def _promise(window: tuple[float, int, int]) -> tuple[float, int, int]:
 def _runs(word: str) -> frozenset[str]:
     """The runs of letters in a word, its ends among them."""
     framed = f" {word} "
-    return frozenset(
-        framed[at : at + size] for size in _RUNS for at in range(len(framed) - size + 1)
-    )
+    return frozenset(framed[at : at + size] for size in _RUNS for at in range(len(framed) - size + 1))
 
 
 # Of more ways to say the same, those that look least like the answer are not worth embedding.
@@ -352,10 +346,7 @@ def texts_of(value: Any) -> dict[int, str]:
 
 
 async def likeness(
-    answers: Mapping[int, str],
-    references: Mapping[int, str],
-    meanings: Meanings,
-    inside: bool | None = None,
+    answers: Mapping[int, str], references: Mapping[int, str], meanings: Meanings, inside: bool | None = None
 ) -> Likeness:
     """Compare every answer with every reference, of many with those that look most like it.
 
@@ -369,12 +360,7 @@ async def likeness(
     compared = {part or answers[place] for place, part, _ in pairs}
     vectors = await meanings.vectors([*compared, *(references[n] for *_, n in pairs)])
     found = (
-        Likeness(
-            cosine(vectors[part or answers[place]], vectors[references[number]]),
-            place,
-            number,
-            part,
-        )
+        Likeness(cosine(vectors[part or answers[place]], vectors[references[number]]), place, number, part)
         for place, part, number in pairs
     )
     return max(found, key=lambda one: one.cosine)

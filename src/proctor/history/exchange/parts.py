@@ -34,9 +34,7 @@ class RunPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     baselines: tuple[str, ...] = ()
 
 
-class ResultPart(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="result"
-):
+class ResultPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="result"):
     """One result, at its place in the run's plan."""
 
     position: int

@@ -92,8 +92,7 @@ class Tally:
                 kept[1] += total
         tables = [("", end.metrics, whole)]
         tables += [
-            (f" of {name}", told, tables_found.get(name, {}))
-            for name, told in end.by_configuration.items()
+            (f" of {name}", told, tables_found.get(name, {})) for name, told in end.by_configuration.items()
         ]
         names = ["pass_rate", "mean_score", *chain.from_iterable(self._named.values())]
         for of, told, found in tables:
@@ -170,9 +169,7 @@ def imported(
         raise Damaged(error.what, where=error.where, fix=fix) from None
 
 
-def _imported(
-    history: History, path: Path, as_: Format | None, move_baselines: bool
-) -> Iterator[Imported]:
+def _imported(history: History, path: Path, as_: Format | None, move_baselines: bool) -> Iterator[Imported]:
     parts = READERS[format_of(path, as_)](_there(path))
     found = False
     for where, part in parts:
@@ -283,9 +280,7 @@ def _fault(part: ResultPart, before: int, configurations: set[str]) -> str:
     return "" if 0 <= trial.epoch < MOST_EPOCHS else f"{trial.epoch} is no epoch"
 
 
-def _name(
-    history: History, part: RunPart, move: bool
-) -> tuple[list[str], list[str], dict[str, str]]:
+def _name(history: History, part: RunPart, move: bool) -> tuple[list[str], list[str], dict[str, str]]:
     """Give a run the baselines it had, where no other run has them or they may move."""
     known = history.baselines()
     others = {

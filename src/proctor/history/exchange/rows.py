@@ -39,23 +39,14 @@ Row = dict[str, Any]
 def columns(runs: Iterable[RunMetadata]) -> dict[str, str]:
     """The columns of a table of these runs, with their types; one for each evaluator's score."""
     names = dict.fromkeys(SCORE + spec.name for run in runs for spec in run.evaluators)
-    return {
-        **COLUMNS,
-        **dict.fromkeys(names, "double"),
-        RECORD: "string",
-        RUN_RECORD: "string",
-    }
+    return {**COLUMNS, **dict.fromkeys(names, "double"), RECORD: "string", RUN_RECORD: "string"}
 
 
 def rows(run: WholeRun) -> Iterator[Row]:
     """A row for each result; the first holds the run too, and stands without results."""
     frame, results = run
     metadata = frame.run.metadata
-    about = {
-        "run_id": metadata.run_id,
-        "run_name": metadata.name,
-        "run_began": metadata.started_at,
-    }
+    about = {"run_id": metadata.run_id, "run_name": metadata.name, "run_began": metadata.started_at}
     whole: str | None = codec.encode(frame).decode()
     for part in results:
         row = about | _readable(restored_result(part.result))

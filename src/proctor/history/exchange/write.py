@@ -7,15 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from proctor.errors import HistoryError, UsageError
 from proctor.history.exchange import jsonl, parquet, rows, table_csv
-from proctor.history.exchange.parts import (
-    VERSION,
-    EndPart,
-    Format,
-    Frame,
-    ResultPart,
-    RunPart,
-    WholeRun,
-)
+from proctor.history.exchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun
 from proctor.ports import History
 from proctor.records.lossless import tagged_result
 from proctor.records.run import RunMetadata
@@ -28,9 +20,7 @@ def exported(history: History, runs: Sequence[RunMetadata], as_: Format) -> Iter
     """
     for run in runs:
         if history.is_held(run.run_id):
-            raise UsageError(
-                f"run {run.run_id} is being worked on", fix="export it when it has ended"
-            )
+            raise UsageError(f"run {run.run_id} is being worked on", fix="export it when it has ended")
     baselines = {name: run.run_id for name, run in history.baselines().items()}
     whole = (_whole(history, run, baselines) for run in runs)
     if as_ == "jsonl":

@@ -44,9 +44,7 @@ class LangChainAdapter:
     asked in words from then on. `fits_schema=False` asks in words from the start.
     """
 
-    def __init__(
-        self, chat: Any, *, name: str | None = None, fits_schema: bool | None = None
-    ) -> None:
+    def __init__(self, chat: Any, *, name: str | None = None, fits_schema: bool | None = None) -> None:
         self._chat = chat
         self.fits_schema = _has_structured_output(chat) if fits_schema is None else fits_schema
         told = name or getattr(chat, "model_name", None) or getattr(chat, "model", None)
@@ -58,9 +56,7 @@ class LangChainAdapter:
     def __repr__(self) -> str:
         return f"LangChainAdapter({self.model!r})"
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Invoke the chat model once; what it raises is told as `CallFailed`."""
         if request.schema is None:
             return await self._ask(request, request.messages, timeout)
@@ -121,13 +117,9 @@ class LangChainAdapter:
     def _response(self, said: Any) -> ModelResponse:
         if isinstance(said, str):
             return ModelResponse(said, self.model, finish_reason="stop")
-        messages = extras.require(
-            "langchain_core.messages", extra="langchain", why="a LangChain chat model"
-        )
+        messages = extras.require("langchain_core.messages", extra="langchain", why="a LangChain chat model")
         if not isinstance(said, messages.BaseMessage):
-            raise CallFailed(
-                f"{self.model} gave {type(said).__name__!r}; expected a message or a text"
-            )
+            raise CallFailed(f"{self.model} gave {type(said).__name__!r}; expected a message or a text")
         calls = tuple(
             ToolCall(call["name"], dict(call["args"]), call_id=call.get("id"))
             for call in getattr(said, "tool_calls", ())

@@ -34,9 +34,7 @@ def connect(thing: Any, **options: Any) -> ProviderAdapter:
     'python:oracle'
     """
     if isinstance(thing, type):
-        raise ModelError(
-            f"{thing.__name__} is a class, which cannot be asked", fix="give an instance of it"
-        )
+        raise ModelError(f"{thing.__name__} is a class, which cannot be asked", fix="give an instance of it")
     if langchain.is_chat_model(thing):
         return langchain.LangChainAdapter(thing, **options)
     if sdk.is_openai_client(thing) or sdk.is_anthropic_client(thing):
@@ -77,9 +75,7 @@ class FunctionAdapter:
     def __repr__(self) -> str:
         return f"FunctionAdapter({self.model!r})"
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the function once; what it raises is told as `CallFailed`."""
         asked = self._question(request)
         return self._response(await called(self.model, self._function, asked, timeout=timeout))
@@ -91,9 +87,7 @@ class FunctionAdapter:
             try:
                 said = msgspec.convert(dict(said), ModelResponse)
             except msgspec.ValidationError as error:
-                raise CallFailed(
-                    f"{self.model} gave a mapping that is no ModelResponse: {error}"
-                ) from None
+                raise CallFailed(f"{self.model} gave a mapping that is no ModelResponse: {error}") from None
         if not isinstance(said, ModelResponse):
             raise CallFailed(
                 f"{self.model} gave {type(said).__name__!r}; "

@@ -67,9 +67,7 @@ def gives_awaitable(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def failed(
-    who: str, error: Exception, hide: Callable[[str], str] = lambda text: text
-) -> CallFailed:
+def failed(who: str, error: Exception, hide: Callable[[str], str] = lambda text: text) -> CallFailed:
     """An error of the user's code, or of an SDK, as ours: what it said, and whether to try again.
 
     >>> failed("python:judge", ConnectionResetError("gone")).retryable
@@ -150,12 +148,7 @@ class ClientAdapter:
     """
 
     def __init__(
-        self,
-        client: Any,
-        *,
-        name: str | None = None,
-        prices: Any = None,
-        fits_schema: bool = True,
+        self, client: Any, *, name: str | None = None, prices: Any = None, fits_schema: bool = True
     ) -> None:
         kind = _OPENAI if is_openai_client(client) else _ANTHROPIC
         base = str(getattr(client, "base_url", kind.base_url)).rstrip("/")
@@ -177,9 +170,7 @@ class ClientAdapter:
         """False from the moment when the server says that it knows no schemas."""
         return self._calls.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask through the client; what it raises is told as `CallFailed`."""
         return _costed(await self._calls.make(request, timeout), self._price)
 
@@ -188,13 +179,7 @@ class _Calls:
     """Calls of one model through a client: our wire format, the client's transport."""
 
     def __init__(
-        self,
-        client: Any,
-        create: Callable[..., Any],
-        wire: Wire,
-        name: str,
-        who: str,
-        fits_schema: bool,
+        self, client: Any, create: Callable[..., Any], wire: Wire, name: str, who: str, fits_schema: bool
     ) -> None:
         self._create = create
         self._wire = wire
@@ -223,9 +208,7 @@ class _Calls:
             without = self._without
             try:
                 body = self._body(request, without)
-                said = await called(
-                    self._who, self._create, timeout=timeout, hide=self._hide, **body
-                )
+                said = await called(self._who, self._create, timeout=timeout, hide=self._hide, **body)
                 return self._wire.read(codec.encode(said), request)
             except CallFailed as error:
                 field = self._objection(error, request)
@@ -274,9 +257,7 @@ def _shown(base: str) -> str:
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
 
 
-def _costed(
-    response: ModelResponse, price: Callable[[ModelResponse], float | None]
-) -> ModelResponse:
+def _costed(response: ModelResponse, price: Callable[[ModelResponse], float | None]) -> ModelResponse:
     cost = price(response)
     # Putting input into Anthropic's cache has a price of its own, which the table does not know.
     usage = response.raw.get("usage")

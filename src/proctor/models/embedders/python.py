@@ -84,8 +84,7 @@ def _call_of(thing: Any) -> tuple[Callable[..., Any], str]:
         return thing, name_of(thing)
     raise ModelError(
         f"{thing!r} cannot embed",
-        fix="give a function of texts, LangChain embeddings, or an object with "
-        + ", ".join(METHODS),
+        fix="give a function of texts, LangChain embeddings, or an object with " + ", ".join(METHODS),
     )
 
 

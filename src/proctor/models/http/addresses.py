@@ -45,9 +45,7 @@ def server(url: str, *, where: str) -> Server:
     return Server(f"{origin}{parts.path}".rstrip("/"), origin)
 
 
-def base_url(
-    given: str | None, variable: str, usual: str, environ: Mapping[str, str] | None = None
-) -> str:
+def base_url(given: str | None, variable: str, usual: str, environ: Mapping[str, str] | None = None) -> str:
     """The caller's base URL, or that of the environment, or the provider's own.
 
     >>> base_url(None, "OPENAI_BASE_URL", "https://api.openai.com/v1", {})

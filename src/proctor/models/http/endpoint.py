@@ -81,9 +81,7 @@ class Lanes:
         import httpx2
 
         if self._certificates is None:
-            self._certificates = (
-                False if self._plain else httpx2.create_ssl_context(trust_env=not self._near)
-            )
+            self._certificates = False if self._plain else httpx2.create_ssl_context(trust_env=not self._near)
         # The limiter says how many calls are under way, and the endpoint how long they may take.
         return httpx2.AsyncClient(
             headers=self._headers,
@@ -183,22 +181,14 @@ class Endpoint:
         self.chance = chance or random.Random()
         self.limiter = limiter or Limiter(clock=self.clock, chance=self.chance)
         self.refusals = Refusals(self.clock)
-        self._headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"proctor/{VERSION}",
-            **headers,
-        }
+        self._headers = {"Content-Type": "application/json", "User-Agent": f"proctor/{VERSION}", **headers}
         self._open_as = ("proctor.providers", keys.digest(origin, headers))
 
     def __repr__(self) -> str:
         return f"Endpoint({self.origin!r}, {self.key!r})"
 
     async def ask(
-        self,
-        errand: Errand,
-        read: Callable[[bytes], T],
-        patience: Patience,
-        timeout: float | None = None,
+        self, errand: Errand, read: Callable[[bytes], T], patience: Patience, timeout: float | None = None
     ) -> Answer[T]:
         """Ask until there is an answer or it is not worth it; within `timeout` seconds in all.
 
@@ -388,17 +378,13 @@ class Endpoint:
         wish = f"wants no request for {pause:.3g} s, which is longer than this call can wait"
         return self._failed(errand, f"{what}; it {wish}" if what else wish, attempts, pause)
 
-    def _exhausted(
-        self, errand: Errand, failure: _Passing, attempts: int, patience: Patience
-    ) -> CallFailed:
+    def _exhausted(self, errand: Errand, failure: _Passing, attempts: int, patience: Patience) -> CallFailed:
         told = str(failure)
         if failure.limited and patience.retries:
             told = f"{told}; without a time-out, retries={patience.retries} are all there are"
         return self._failed(errand, told, attempts, failure.pause)
 
-    def _late(
-        self, errand: Errand, timeout: float, attempts: int, before: _Passing | None
-    ) -> CallFailed:
+    def _late(self, errand: Errand, timeout: float, attempts: int, before: _Passing | None) -> CallFailed:
         waiting = f" ({self.limiter.waiting} calls wait for a place)"
         told = f"did not answer within {timeout:g} s in all" + waiting * bool(self.limiter.waiting)
         if before is not None:

@@ -7,14 +7,7 @@ from itertools import groupby
 from typing import Any, Generic
 
 from proctor.errors import ModelError, Problem, nearest
-from proctor.models.prompts.template import (
-    MarkdownSection,
-    OutputT,
-    PromptTemplate,
-    fits,
-    named,
-    values_of,
-)
+from proctor.models.prompts.template import MarkdownSection, OutputT, PromptTemplate, fits, named, values_of
 from proctor.records.session import Message
 
 
@@ -27,9 +20,7 @@ class Prompt(Generic[OutputT]):
     ['Rate this: 4']
     """
 
-    def __init__(
-        self, template: PromptTemplate[OutputT], values: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, template: PromptTemplate[OutputT], values: Mapping[str, Any] | None = None) -> None:
         self.template = template
         self.values = dict(values or {})
 
@@ -71,9 +62,7 @@ class Prompt(Generic[OutputT]):
         """What is sent: the sections in order, those of one role together."""
         wanted = [section for section in self.template.sections if self._is_wanted(section)]
         if not wanted:
-            raise ModelError(
-                "nothing is left to ask: every section was left out", where=self.template.key
-            )
+            raise ModelError("nothing is left to ask: every section was left out", where=self.template.key)
         missing = {n for s in wanted for n in s.placeholders if self.values.get(n) is None}
         if missing:
             raise ModelError(

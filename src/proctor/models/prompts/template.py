@@ -112,9 +112,7 @@ def written(value: Any) -> str:
 
 
 ROLES = ("system", "user")
-_MARK = re.compile(
-    r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE
-)
+_MARK = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _WORDS = ("ns", "key", "name")
 _HEAD = (*_WORDS, "version", "parameters")
@@ -150,9 +148,7 @@ def read(path: Path) -> str:
             fix=how_to_convert(file=str(path)),
         ) from None
     except OSError as error:
-        raise ModelError(
-            f"the prompt cannot be read: {error.strerror or error}", where=str(path)
-        ) from None
+        raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
 def parse(text: str, where: str) -> PromptFile:
@@ -164,9 +160,7 @@ def parse(text: str, where: str) -> PromptFile:
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
-        raise ModelError(
-            "the file has no head", where=where, fix="begin it with ---, key: name, ---"
-        )
+        raise ModelError("the file has no head", where=where, fix="begin it with ---, key: name, ---")
     head = _head(front[1], where)
     problems = [*_faults(head), *_type_faults(head.get("parameters"))]
     parts = _parts(text[front.end() :])
@@ -255,13 +249,7 @@ class MarkdownSection(Generic[ParamsT]):
     """
 
     def __init__(
-        self,
-        title: str,
-        template: str,
-        key: str,
-        *,
-        role: Speaker = "user",
-        only_if: str | None = None,
+        self, title: str, template: str, key: str, *, role: Speaker = "user", only_if: str | None = None
     ) -> None:
         self.title, self.template, self.key = title, template, key
         self.role: Speaker = role
@@ -271,9 +259,7 @@ class MarkdownSection(Generic[ParamsT]):
             raise ModelError(f"there is no role {role!r}", where=key, fix=nearest(str(role), ROLES))
         if not text.is_valid():
             raise ModelError(
-                "a $ is not followed by a parameter's name",
-                where=key,
-                fix="write $$ for a dollar sign",
+                "a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign"
             )
         self._pieces = tuple(_pieces(text))
         # The names in the text, in order.
@@ -295,9 +281,7 @@ class MarkdownSection(Generic[ParamsT]):
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
         """
-        filled = "".join(
-            text + (written(values[name]) if name else "") for text, name in self._pieces
-        )
+        filled = "".join(text + (written(values[name]) if name else "") for text, name in self._pieces)
         return f"# {self.title}\n\n{filled}" if self.title else filled
 
     def filled(self, values: Mapping[str, Any]) -> MarkdownSection[Any]:
@@ -431,18 +415,11 @@ class PromptTemplate(Generic[OutputT]):
                 for number, part in enumerate(file.parts, start=1)
             ]
             return cls(
-                file.ns,
-                file.key,
-                sections,
-                name=file.name,
-                version=file.version,
-                parameters=file.parameters,
+                file.ns, file.key, sections, name=file.name, version=file.version, parameters=file.parameters
             )
         except ModelError as error:
             inside = f"{where}, {error.where}" if error.where.startswith("part-") else where
-            raise ModelError(
-                error.what, where=inside, fix=error.fix, problems=error.problems
-            ) from None
+            raise ModelError(error.what, where=inside, fix=error.fix, problems=error.problems) from None
 
 
 def _in_brackets(thing: Any) -> Any:
@@ -493,15 +470,11 @@ def _faults_of_names(
     faults = [fault for s in sections for fault in _unknown(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.wanted}
     return faults + [
-        Problem(name, "this parameter has no place in the text")
-        for name in parameters
-        if name not in used
+        Problem(name, "this parameter has no place in the text") for name in parameters if name not in used
     ]
 
 
-def _unknown(
-    section: MarkdownSection[Any], known: Mapping[str, Any], what: str
-) -> Iterable[Problem]:
+def _unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
     return [
         Problem(section.key, f"${name} is not {what}; {nearest(name, known)}")
         for name in dict.fromkeys(section.wanted)
@@ -515,6 +488,4 @@ def _clashes(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
     for fields in known:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
-                yield Problem(
-                    name, f"it is {named(first[name])} in one type, {named(kind)} in another"
-                )
+                yield Problem(name, f"it is {named(first[name])} in one type, {named(kind)} in another")

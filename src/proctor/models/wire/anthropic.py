@@ -115,12 +115,7 @@ def _content(message: Message, ids: turns.CallIds) -> str | list[Any]:
     if not message.tool_calls:
         return said
     return _blocks(said) + [
-        {
-            "type": "tool_use",
-            "id": ids.of_call(call),
-            "name": call.name,
-            "input": codec.plain(call.arguments),
-        }
+        {"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": codec.plain(call.arguments)}
         for call in message.tool_calls
     ]
 
@@ -133,10 +128,7 @@ def _blocks(content: str | list[Any]) -> list[Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "name": tool.name,
-        "input_schema": tool.parameters or turns.NO_PARAMETERS,
-    }
+    written: dict[str, Any] = {"name": tool.name, "input_schema": tool.parameters or turns.NO_PARAMETERS}
     if tool.description:
         written["description"] = tool.description
     return written
@@ -175,6 +167,4 @@ def _usage(usage: Any) -> Usage:
     if asked is None:
         return Usage()
     asked = total_tokens(asked, cached, usage.get("cache_creation_input_tokens"))
-    return checked_usage(
-        Usage(asked, usage.get("output_tokens"), cached or None), "the model server"
-    )
+    return checked_usage(Usage(asked, usage.get("output_tokens"), cached or None), "the model server")

@@ -135,10 +135,7 @@ def _message(message: Message, ids: turns.CallIds) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function: dict[str, Any] = {
-        "name": tool.name,
-        "parameters": tool.parameters or turns.NO_PARAMETERS,
-    }
+    function: dict[str, Any] = {"name": tool.name, "parameters": tool.parameters or turns.NO_PARAMETERS}
     if tool.description:
         function["description"] = tool.description
     return {"type": "function", "function": function}

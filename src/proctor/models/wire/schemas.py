@@ -19,9 +19,7 @@ WRAPPER = "value"
 MOST_REMEMBERED = 64
 
 _SHAPE = frozenset({"type", "properties", "items", "enum", "anyOf", "required", "description"})
-_FORMATS = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-)
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 # Schemas that say more than these providers' decoders can follow.
 _BEYOND = frozenset(
     {"allOf", "not", "if", "patternProperties", "prefixItems", "dependentSchemas", "contains"}

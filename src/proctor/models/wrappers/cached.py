@@ -259,9 +259,7 @@ class Cached:
         """As the model itself says."""
         return self._adapter.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """The kept answer, or else the model's, which is kept."""
         until = math.inf if timeout is None else time.monotonic() + timeout
         key = key_of(self._adapter, request)

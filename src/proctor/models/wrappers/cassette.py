@@ -100,9 +100,7 @@ class Recorded:
         """As the model itself says."""
         return self._adapter.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask, and write down what came of it."""
         take = self._begin_take(request)
         began = time.perf_counter()
@@ -211,9 +209,7 @@ def _takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
         found.setdefault(codec.canonical(call.request), []).append(call)
     for takes in found.values():
         last = takes[-1].sitting
-        takes[:] = sorted(
-            (call for call in takes if call.sitting == last), key=lambda call: call.take
-        )
+        takes[:] = sorted((call for call in takes if call.sitting == last), key=lambda call: call.take)
     return found
 
 
@@ -231,9 +227,7 @@ def _whose(models: set[str], wanted: str | None, where: str) -> str:
         assert wanted is not None
         return wanted
     what = "several models" if wanted is None else f"no calls of {wanted}"
-    raise ModelError(
-        f"the cassette holds {what}", where=where, fix=f"of= one of {', '.join(sorted(models))}"
-    )
+    raise ModelError(f"the cassette holds {what}", where=where, fix=f"of= one of {', '.join(sorted(models))}")
 
 
 def _calls(file: Path) -> Iterator[tuple[int, Call]]:
@@ -269,9 +263,7 @@ def _call(line: bytes, where: str) -> Call:
             f"this line is no recorded call: {error}", where=where, fix="delete the line"
         ) from None
     if (call.response is None) == (call.error is None):
-        raise ModelError(
-            "a recorded call has a response or an error", where=where, fix="delete the line"
-        )
+        raise ModelError("a recorded call has a response or an error", where=where, fix="delete the line")
     return call
 
 

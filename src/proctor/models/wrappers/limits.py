@@ -37,9 +37,7 @@ class Budgeted:
         """As the model itself says."""
         return self._adapter.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask within the budget; what comes from a cache was paid for before and is free."""
         self.spending.begin()
         response = await self._adapter.complete(request, timeout=timeout)
@@ -98,9 +96,7 @@ class Paced:
         """As the model itself says."""
         return self._adapter.fits_schema
 
-    async def complete(
-        self, request: ModelRequest, *, timeout: float | None = None
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Ask when its turn has come; the wait is part of the `timeout`, not of a stopwatch."""
         began = self._clock.monotonic()
         turn = self._take(began)
@@ -141,7 +137,5 @@ class Paced:
 def _interval(per_second: float | None, per_minute: float | None) -> float:
     rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
     if len(rates) != 1 or not 0 < rates[0] < float("inf"):
-        raise ModelError(
-            "a pace is one number above 0", fix="give per_second= or per_minute=, not both"
-        )
+        raise ModelError("a pace is one number above 0", fix="give per_second= or per_minute=, not both")
     return 1.0 / rates[0]

@@ -43,9 +43,7 @@ _HIGHER = frozenset(
 )
 # What is taken away from something bad is good, if it is said last: tokens_saved, error_free.
 _TAKEN = frozenset(
-    _WORD.findall(
-        "saved saving savings avoided prevented fixed resolved recovered free reduced reduction"
-    )
+    _WORD.findall("saved saving savings avoided prevented fixed resolved recovered free reduced reduction")
 )
 # Such words may turn the sense of others, or tell of a setting and not of what was measured.
 _TURNING = _TAKEN | frozenset(

@@ -156,9 +156,7 @@ def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
     return {**recorded, **own}
 
 
-def field_values(
-    trial: Trial, fields: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, Delta]]:
+def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Delta]]:
     """The values of some fields of a trial, and how far the numbers are from their baselines.
 
     Fields that the trial does not have, or that cannot be read, are left out.

@@ -125,9 +125,7 @@ def _may_belong(before: Any, message: Any) -> bool:
     if not roles <= {"assistant", "model", "ai", "aimessagechunk"}:
         return False
     has_ended = any(before.get(name) for name in _FINISHED)
-    return (
-        not has_ended and _id(before) == _id(message) and before.get("name") == message.get("name")
-    )
+    return not has_ended and _id(before) == _id(message) and before.get("name") == message.get("name")
 
 
 def _id(message: Mapping[str, Any]) -> Any:

@@ -19,14 +19,8 @@ from proctor.sessions.genai.values import decoded
 
 # OpenInference puts every part of a message into a mapping of one key.
 _WRAPPINGS = ("message", "message_content", "tool_call")
-_NUMBERED = (
-    ("gen_ai.prompt", "gen_ai.completion"),
-    ("llm.input_messages", "llm.output_messages"),
-)
-_BODIES = (
-    ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),
-    ("input.value", "output.value"),
-)
+_NUMBERED = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
+_BODIES = (("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"), ("input.value", "output.value"))
 _VERCEL_SAID = ("ai.response.text", "ai.response.object", "ai.response.toolCalls")
 # No name has more dots than this, and no list that is meant is longer.
 _MOST_STEPS = 16
@@ -58,9 +52,7 @@ class Spoken(NamedTuple):
     said_from: tuple[str, ...] = ()
 
 
-def spoken_in(
-    attributes: Mapping[str, Any], events: Iterable[tuple[str, Mapping[str, Any]]] = ()
-) -> Spoken:
+def spoken_in(attributes: Mapping[str, Any], events: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Spoken:
     """The messages of a model call, each direction by the first convention that has it.
 
     >>> spoken_in({"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Hi"}).asked
@@ -91,9 +83,7 @@ def instructions_of(attributes: Mapping[str, Any]) -> list[Message]:
 
 
 def _with_instructions(
-    spoken: Spoken,
-    attributes: Mapping[str, Any],
-    events: Iterable[tuple[str, Mapping[str, Any]]],
+    spoken: Spoken, attributes: Mapping[str, Any], events: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Spoken:
     """The messages after the system message that stands beside them, unless it is among them."""
     system = instructions_of(attributes)

@@ -19,14 +19,7 @@ from proctor.sessions.genai.fragments import (
     name_of,
     tells_result,
 )
-from proctor.sessions.genai.values import (
-    BREAK,
-    arguments_in,
-    decoded,
-    join_texts,
-    plain,
-    text_or_none,
-)
+from proctor.sessions.genai.values import BREAK, arguments_in, decoded, join_texts, plain, text_or_none
 
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(("assistant", "model", "ai"), "assistant"),
@@ -301,11 +294,7 @@ def _kind(part: Any) -> Literal["call", "result", "thought"] | None:
         return "result"
     if kind in _THOUGHT or part.get("thought") is True:
         return "thought"
-    if (
-        kind in _ASKS_FOR_TOOL
-        or asks_for_tool(kind)
-        or ("toolName" in part and "toolCallId" in part)
-    ):
+    if kind in _ASKS_FOR_TOOL or asks_for_tool(kind) or ("toolName" in part and "toolCallId" in part):
         return "call"
     bare = "role" not in part and "content" not in part
     return "call" if bare and any(isinstance(part.get(key), Mapping) for key in _CALLS) else None

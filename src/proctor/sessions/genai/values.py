@@ -142,10 +142,7 @@ MODEL = ("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.respon
 ANSWERED = ("gen_ai.response.model", "ai.response.model")
 FINISHED = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
 # Our word for it, where another is in use.
-FINISH = {
-    **dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"),
-    "STOP": "stop",
-}
+FINISH = {**dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"), "STOP": "stop"}
 TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ARGUMENTS = (

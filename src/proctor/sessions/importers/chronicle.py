@@ -9,16 +9,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.records.session import (
-    CustomEvent,
-    Event,
-    Message,
-    ModelCall,
-    Role,
-    Session,
-    ToolCall,
-    Usage,
-)
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Role, Session, ToolCall, Usage
 from proctor.records.telling import UNANSWERED, UNASKED
 from proctor.sessions.importers.shapes import Imported, found_in, moment, named, plain
 

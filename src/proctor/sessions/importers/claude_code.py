@@ -32,12 +32,7 @@ from proctor.sessions.importers.shapes import (
     without,
 )
 
-COUNTS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-)
+COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 class Tokens:
@@ -493,9 +488,7 @@ class _Telling:
             reason = text(message.get("stop_reason"))
             self._told.used(key, model, usage, finish_reason=reason)
 
-    def _user(
-        self, line: Line, fields: Mapping[str, Any], parts: Sequence[Any], speaker: str | None
-    ) -> None:
+    def _user(self, line: Line, fields: Mapping[str, Any], parts: Sequence[Any], speaker: str | None) -> None:
         said = []
         for part in parts:
             if mapping(part).get("type") in _SHOWN:
@@ -562,9 +555,7 @@ def _is_of_the_user(attachment: Mapping[str, Any]) -> bool:
     return origin == "human" and mode == "prompt" and attachment.get("isMeta") is not True
 
 
-def _outside(
-    fields: Mapping[str, Any], around: Mapping[str, Any], parts: Sequence[Any]
-) -> dict[str, Any]:
+def _outside(fields: Mapping[str, Any], around: Mapping[str, Any], parts: Sequence[Any]) -> dict[str, Any]:
     """What stands around a message; what the program knows of a result is told with the result."""
     if fields is not around:
         return without(around, "type")
@@ -584,9 +575,7 @@ def _text_in(part: Any) -> str | None:
     """The text of a part that is nothing else."""
     found = mapping(part)
     said = found.get("text")
-    return (
-        said if len(found) == 2 and found.get("type") == "text" and isinstance(said, str) else None
-    )
+    return said if len(found) == 2 and found.get("type") == "text" and isinstance(said, str) else None
 
 
 def _first_text(parts: Sequence[Any]) -> str:

@@ -352,9 +352,7 @@ class _Telling:
 
 def _told_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """What of a message is told: all of it, unless it is of another type than it should be."""
-    lists = {
-        name: it for name in ("thoughts", "toolCalls") if isinstance(it := found.get(name), list)
-    }
+    lists = {name: it for name in ("thoughts", "toolCalls") if isinstance(it := found.get(name), list)}
     told = {"content": found["content"], "displayContent": found.get("displayContent")}
     return {**told, **lists, "model": text(found.get("model"))}
 

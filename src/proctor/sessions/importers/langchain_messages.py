@@ -129,9 +129,7 @@ def _imported(given: _Found) -> Imported:
         tell_message(told, number, message)
     for stray in strays:
         told.pass_over(None, stray)
-    own = next(
-        (about[k] for k in ("id", "session_id", "thread_id", "run_id") if text(about.get(k))), None
-    )
+    own = next((about[k] for k in ("id", "session_id", "thread_id", "run_id") if text(about.get(k))), None)
     return told.imported(own or stem(place), NAME, place)
 
 

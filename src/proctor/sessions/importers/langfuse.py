@@ -31,16 +31,7 @@ from proctor.sessions.importers.langfuse_rows import (
     took,
 )
 from proctor.sessions.importers.otlp_wire import as_it_was
-from proctor.sessions.importers.shapes import (
-    Imported,
-    amount,
-    found_in,
-    mapping,
-    moment,
-    stem,
-    text,
-    without,
-)
+from proctor.sessions.importers.shapes import Imported, amount, found_in, mapping, moment, stem, text, without
 from proctor.sessions.importers.trace import (
     Step,
     assemble,
@@ -403,9 +394,7 @@ class _Telling:
         ]
         trace = self._rows.trace
         return ends_of(
-            first_told([trace, *outer], "input"),
-            first_told([trace, *reversed(outer)], "output"),
-            parts,
+            first_told([trace, *outer], "input"), first_told([trace, *reversed(outer)], "output"), parts
         )
 
     def _entry(self, row: Mapping[str, Any], reading: Reading | None, held: Held) -> dict[str, Any]:
@@ -429,11 +418,7 @@ class _Telling:
         return entry
 
     def _sum_up(
-        self,
-        source: str,
-        session: Session,
-        observations: list[dict[str, Any]],
-        held: Held,
+        self, source: str, session: Session, observations: list[dict[str, Any]], held: Held
     ) -> Imported:
         trace = self._rows.trace
         given, answer = opened(trace.get("input")), opened(trace.get("output"))

@@ -11,33 +11,13 @@ from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai.bodies import asked_in, instructions_in, said_in
 from proctor.sessions.genai.messages import Spoken, instructions_of, spoken_in
 from proctor.sessions.genai.spans import Reading, SpanData, kind_of, reading_of
-from proctor.sessions.genai.values import (
-    Kind,
-    arguments_in,
-    decoded,
-    is_too_deep,
-    plain,
-    text_or_none,
-)
-from proctor.sessions.importers.shapes import (
-    amount,
-    count,
-    mapping,
-    moment,
-    number_at,
-    text,
-    without,
-)
+from proctor.sessions.genai.values import Kind, arguments_in, decoded, is_too_deep, plain, text_or_none
+from proctor.sessions.importers.shapes import amount, count, mapping, moment, number_at, text, without
 
 _INPUT = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _OUTPUT = ("output", "output_tokens", "completion_tokens", "completionTokens")
 _TOTAL = ("total", "total_tokens", "totalTokens")
-_CACHED = (
-    "input_cache_read",
-    "input_cached_tokens",
-    "cache_read_input_tokens",
-    "prompt_details.cache_read",
-)
+_CACHED = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read")
 _CACHE_WRITTEN = ("input_cache_creation", "cache_creation_input_tokens")
 _MAIN = frozenset((*_INPUT, *_OUTPUT, *_TOTAL))
 # By these words in its name a further kind of tokens belongs to a side.
@@ -57,11 +37,7 @@ def usage_of(observation: Mapping[str, Any]) -> Usage | None:
         found = older
     asked, said = _tokens(found)
     usage = Usage(
-        asked,
-        said,
-        number_at(found, *_CACHED),
-        _cost(observation),
-        number_at(found, *_CACHE_WRITTEN),
+        asked, said, number_at(found, *_CACHED), _cost(observation), number_at(found, *_CACHE_WRITTEN)
     )
     return None if usage == Usage() else usage
 
@@ -224,9 +200,7 @@ def _gives_tool_message(observation: Mapping[str, Any]) -> bool:
     return output.get("type") == "tool" and text(output.get("tool_call_id")) is not None
 
 
-def _tool_call(
-    call: ToolCall, observation: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> ToolCall:
+def _tool_call(call: ToolCall, observation: Mapping[str, Any], attributes: Mapping[str, Any]) -> ToolCall:
     given, answer = decoded(observation.get("input")), decoded(observation.get("output"))
     inner = mapping(given).get("input")
     if "langsmith.span.kind" in attributes and isinstance(inner, dict) and len(given) == 1:
@@ -256,9 +230,7 @@ def _tool_call(
 def _model_call(call: ModelCall, observation: Mapping[str, Any]) -> ModelCall:
     usage = usage_of(observation)
     return msgspec.structs.replace(
-        call,
-        model=text(observation.get("model")) or call.model,
-        usage=call.usage if usage is None else usage,
+        call, model=text(observation.get("model")) or call.model, usage=call.usage if usage is None else usage
     )
 
 

@@ -23,16 +23,7 @@ from proctor.sessions.importers.responses import (
     tell_turn,
     usage_of,
 )
-from proctor.sessions.importers.shapes import (
-    Imported,
-    items,
-    mapping,
-    named,
-    stem,
-    text,
-    unrolled,
-    without,
-)
+from proctor.sessions.importers.shapes import Imported, items, mapping, named, stem, text, unrolled, without
 
 NAME = "openai"
 
@@ -113,18 +104,14 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
         yield told.imported(stem(source), NAME, source)
 
 
-def _sessions(
-    values: Iterable[tuple[int, Any]], source: str
-) -> Iterator[tuple[int, Any, str | None]]:
+def _sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[int, Any, str | None]]:
     """Each session with its place; what is none has no place."""
     for line, value in values:
         if isinstance(value, list) and any(map(_is_message, value)):
             yield line, value, f"{source}:{line}" if line > 1 else source
         elif isinstance(value, list) and value:
             for number, item in enumerate(value, start=1):
-                is_one = _is_session(item) or (
-                    isinstance(item, list) and any(map(_is_message, item))
-                )
+                is_one = _is_session(item) or (isinstance(item, list) and any(map(_is_message, item)))
                 yield line, item, f"{source}:{number}" if is_one else None
         else:
             yield line, value, f"{source}:{line}" if _is_session(value) else None

@@ -171,13 +171,7 @@ class Trace:
         if not understood:
             self._passed_over[step.label] += 1
 
-    def _sum_up(
-        self,
-        name: str,
-        source: str,
-        session: Session,
-        spans: list[dict[str, Any]],
-    ) -> Imported:
+    def _sum_up(self, name: str, source: str, session: Session, spans: list[dict[str, Any]]) -> Imported:
         began = [r.began for r in (*self._spans, *self._logs) if r.began is not None]
         ended = [r.ended for r in self._spans if r.ended is not None] or began
         known = self._known
@@ -255,9 +249,7 @@ def _conversation(data: SpanData) -> Reading | None:
     spoken = spoken_in({}, [(event.name, event.attributes) for event in data.events])
     if not (spoken.asked or spoken.said):
         return None
-    return reading_of(
-        SpanData(data.name, {**data.attributes, "gen_ai.operation.name": "chat"}, data.events)
-    )
+    return reading_of(SpanData(data.name, {**data.attributes, "gen_ai.operation.name": "chat"}, data.events))
 
 
 def _label(record: Record, reading: Reading | None) -> str:

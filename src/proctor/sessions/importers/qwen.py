@@ -7,15 +7,7 @@ from typing import Any
 
 from proctor.sessions.importers.chronicle import Chronicle
 from proctor.sessions.importers.gemini import tell_parts
-from proctor.sessions.importers.shapes import (
-    Imported,
-    gemini_usage,
-    left,
-    mapping,
-    stem,
-    text,
-    unrolled,
-)
+from proctor.sessions.importers.shapes import Imported, gemini_usage, left, mapping, stem, text, unrolled
 
 NAME = "qwen"
 

@@ -82,10 +82,7 @@ class Damage:
 
     def names(self, under: Path) -> list[str]:
         """Which files these are, as they are called in their folder."""
-        return [
-            file.relative_to(under).as_posix() if file != under else file.name
-            for file in self._of_files
-        ]
+        return [file.relative_to(under).as_posix() if file != under else file.name for file in self._of_files]
 
 
 def _summed_up(file: Path, found: _OfFile) -> Problem:
@@ -142,9 +139,7 @@ def named_format(name: str) -> Format:
     'claude-code'
     """
     if name not in FORMATS:
-        raise ConfigError(
-            f"there is no format {name!r}", where="format", fix=nearest(name, [AUTO, *FORMATS])
-        )
+        raise ConfigError(f"there is no format {name!r}", where="format", fix=nearest(name, [AUTO, *FORMATS]))
     found: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
     return found
 
@@ -193,9 +188,7 @@ class SessionFiles:
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self, path: str | Path, form: str | None = None, *, pattern: str | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:
         self.path = Path(path)
         # Where relative names start: a target may change the working directory between two passes.
         self._start = Path.cwd() if not self.path.is_absolute() else Path()
@@ -274,11 +267,7 @@ class SessionFiles:
             self.damage.note(file, "it is empty")
 
     def _told(
-        self,
-        form: Format,
-        first: list[tuple[int, Any]],
-        values: Iterator[tuple[int, Any]],
-        file: Path,
+        self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
     ) -> Iterator[Imported]:
         sessions = form.read(chain(first, values), str(file))
         while True:

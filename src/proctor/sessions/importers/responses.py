@@ -125,9 +125,7 @@ def tell_response(told: Chronicle, found: Mapping[str, Any], messages: Sequence[
     given = body_of(found)
     # Some logs have the answer's own fields beside the request's.
     body = mapping(given) or found
-    beside = (
-        {"output": found["output"]} if is_response(found) else {"choices": found.get("choices")}
-    )
+    beside = {"output": found["output"]} if is_response(found) else {"choices": found.get("choices")}
     answer = _answer(told, given or beside)
     is_repeated = answer is not None and _ends_with(messages, answer)
     if answer is None:
@@ -160,9 +158,7 @@ def _ends_with(messages: Sequence[Any], answer: Turns) -> bool:
     return bool(said) and turns_in(messages[-len(said) :]).messages[-len(said) :] == said
 
 
-def _count(
-    told: Chronicle, body: Mapping[str, Any], model: str | None, answer: Turns | None
-) -> None:
+def _count(told: Chronicle, body: Mapping[str, Any], model: str | None, answer: Turns | None) -> None:
     usage = usage_of(mapping(body.get("usage")))
     if usage == Usage():
         usage = gemini_usage(mapping(body.get("usageMetadata")))
@@ -191,9 +187,7 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
     >>> usage_of({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2})
     Usage(input_tokens=105, output_tokens=2, cached_tokens=100)
     """
-    inside = mapping(found.get("prompt_tokens_details")) or mapping(
-        found.get("input_tokens_details")
-    )
+    inside = mapping(found.get("prompt_tokens_details")) or mapping(found.get("input_tokens_details"))
     asked = number_at(found, "prompt_tokens", "input_tokens")
     read = number_at(found, "cache_read_input_tokens")
     written = number_at(found, "cache_creation_input_tokens")

@@ -142,10 +142,7 @@ def described(value: Any) -> str:
     if not value:
         return named(value)
     found = ((key, value[key], _of_list(value[key])) for key in list(value)[:6])
-    told = (
-        f"{_told_of(key, it)} ({inside})" if inside else _told_of(key, it)
-        for key, it, inside in found
-    )
+    told = (f"{_told_of(key, it)} ({inside})" if inside else _told_of(key, it) for key, it, inside in found)
     return f"a mapping with {', '.join(told)}"
 
 

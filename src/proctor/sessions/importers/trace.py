@@ -338,9 +338,7 @@ class _Telling:
         reading = self._steps[number].reading
         if reading is None:
             return []
-        asked, said = (
-            [m for m in told if repr(m) in self._said] for told in (reading.asked, reading.said)
-        )
+        asked, said = ([m for m in told if repr(m) in self._said] for told in (reading.asked, reading.said))
         thoughts = [CustomEvent(THINKING, t) for t in reading.thoughts if repr(t) in self._thought]
         call = [reading.call] if self._nests.is_call(number) else []
         return [*asked, *thoughts, *said, *call]

@@ -137,9 +137,7 @@ class Held:
     def takes_as(self, name: str, value: Any) -> bool:
         """The same for what stands under a name: an odd role is nothing that was said."""
         last = name.rpartition(".")[2]
-        return is_form(name, value) or self.takes(
-            {last: value} if last in _FORM or last in _NAMES else value
-        )
+        return is_form(name, value) or self.takes({last: value} if last in _FORM or last in _NAMES else value)
 
     def rest(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a message that say more than the events hold."""

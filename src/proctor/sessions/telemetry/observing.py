@@ -87,9 +87,7 @@ class Pipeline:
             # Without any handler Python prints each failed attempt; the report has one warning.
             quiet.addHandler(logging.NullHandler())
         own = {} if _is_named(environment) else {"service.name": "proctor"}
-        self.provider = sdk.TracerProvider(
-            resource=resources.Resource.create(own), shutdown_on_exit=False
-        )
+        self.provider = sdk.TracerProvider(resource=resources.Resource.create(own), shutdown_on_exit=False)
         self._ended = _Ended()
         self.provider.add_span_processor(self._ended)
         self._exporters = [_Counted(exporter, export.SpanExportResult) for exporter in exporters]
@@ -232,9 +230,7 @@ class Observed:
     environment variables say. With neither, everything is handed on as it is.
     """
 
-    def __init__(
-        self, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False
-    ) -> None:
+    def __init__(self, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False) -> None:
         self._run = run
         self._for_others = for_others
         self._environment = environment
@@ -258,10 +254,7 @@ class Observed:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._tracing is not None:
             self._tracing.close()
@@ -322,10 +315,7 @@ class Observed:
 
 
 def observing(
-    run: RunMetadata,
-    environment: Mapping[str, str] = os.environ,
-    *,
-    for_others: bool = False,
+    run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
 ) -> Observed:
     """Observe a run: `async with observing(run) as observed`, then wrap what carries it out.
 
@@ -417,9 +407,7 @@ class _TracedEvaluator:
 
 
 @contextmanager
-def _judging(
-    spec: EvaluatorSpec, trial: Trial, heard: Hearing, tracing: Tracing
-) -> Iterator[list[Score]]:
+def _judging(spec: EvaluatorSpec, trial: Trial, heard: Hearing, tracing: Tracing) -> Iterator[list[Score]]:
     """While an evaluator is at work, what it asks goes into its session, if it has one."""
     session = sessions.current.get()
     own = None if session is trial.session else session

@@ -33,9 +33,7 @@ class CallSpan(NamedTuple):
     is_remote: bool
 
 
-def emit_calls(
-    events: Sequence[Event], began: int, ended: int, cut: Cut | None
-) -> Iterator[CallSpan]:
+def emit_calls(events: Sequence[Event], began: int, ended: int, cut: Cut | None) -> Iterator[CallSpan]:
     """A span for each call among the events; `cut` shortens contents, None leaves them out."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
     in_turn = sum(map(_took, calls)) <= ended - began
@@ -118,9 +116,7 @@ def _message(message: Message, cut: Cut) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _json(message.content)
     parts: list[dict[str, Any]] = []
     if message.role == "tool":
-        parts.append(
-            {"type": "tool_call_response", "id": message.call_id, "response": cut(content)}
-        )
+        parts.append({"type": "tool_call_response", "id": message.call_id, "response": cut(content)})
     elif message.content:
         parts.append({"type": "text", "content": cut(content)})
     for call in message.tool_calls:
@@ -160,12 +156,7 @@ class Tracing:
     """
 
     def __init__(
-        self,
-        provider: Any,
-        run: RunMetadata,
-        environment: Mapping[str, str],
-        *,
-        for_others: bool = False,
+        self, provider: Any, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False
     ) -> None:
         self._api = importlib.import_module("opentelemetry.trace")
         self._context = importlib.import_module("opentelemetry.context")
@@ -303,9 +294,7 @@ class Tracing:
         span.set_attribute("error.type", failure.kind)
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, cut(str(failure))))
 
-    def _emit_calls(
-        self, span: Any, session: Session, began: int, ended: int, hearing: Hearing
-    ) -> None:
+    def _emit_calls(self, span: Any, session: Session, began: int, ended: int, hearing: Hearing) -> None:
         """The calls that a session tells of, but those that are spans already."""
         own = [event for event in session if not hearing.came_in(event)]
         under = self._api.set_span_in_context(span)

@@ -80,9 +80,7 @@ class EventBus:
         # Held while handlers are told, so that threads take turns; a handler may publish.
         self._lock = threading.RLock()
 
-    def subscribe(
-        self, kind: type[EventT], handler: Callable[[EventT], object]
-    ) -> Callable[[], None]:
+    def subscribe(self, kind: type[EventT], handler: Callable[[EventT], object]) -> Callable[[], None]:
         """Be told of every event of a type, and of types derived from it; gives what ends that."""
         if inspect.iscoroutinefunction(handler):
             raise UsageError(

@@ -25,13 +25,7 @@ from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
 from proctor.sessions import current as sessions
-from proctor.targets.main_loop.bus import (
-    EventBus,
-    LoopEnded,
-    ModelAnswered,
-    PromptRendered,
-    ToolInvoked,
-)
+from proctor.targets.main_loop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
 from proctor.targets.main_loop.tools import Tool, Toolbox
 
 
@@ -94,9 +88,7 @@ def seconds_until(deadline: datetime | float | None, clock: Clock) -> float | No
             )
         return (deadline - clock.now()).total_seconds()
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or math.isnan(deadline):
-        raise TargetError(
-            f"{deadline!r} is no deadline", fix="give an aware datetime, or seconds from now"
-        )
+        raise TargetError(f"{deadline!r} is no deadline", fix="give an aware datetime, or seconds from now")
     return float(deadline)
 
 
@@ -243,8 +235,7 @@ class MainLoop(Generic[InputT, OutputT]):
             called = await self._call(answer.tool_calls, record)
             messages = (*messages, said, *map(_result, called))
         raise LoopStopped(
-            f"the model still called tools in its last turn, number {self.max_turns}",
-            limit="turns",
+            f"the model still called tools in its last turn, number {self.max_turns}", limit="turns"
         )
 
     async def _call(self, calls: Sequence[ToolCall], record: _Record) -> list[ToolCall]:
@@ -264,15 +255,11 @@ class MainLoop(Generic[InputT, OutputT]):
             for place, call in enumerate(calls):
                 given_up = msgspec.structs.replace(call, error=GIVEN_UP)
                 record.session.append(done.get(place, given_up))
-                self.bus.publish(
-                    ToolInvoked(record.session, done.get(place, given_up), record.turns)
-                )
+                self.bus.publish(ToolInvoked(record.session, done.get(place, given_up), record.turns))
             record.pass_on()
         return [done[place] for place in range(len(calls))]
 
-    def _response(
-        self, answer: ModelResponse, record: _Record, form: JsonForm | None
-    ) -> Response[OutputT]:
+    def _response(self, answer: ModelResponse, record: _Record, form: JsonForm | None) -> Response[OutputT]:
         text = answer.text if answer.refusal is None else answer.refusal
         output: Any = text if form is None else answer.output
         return Response(output, text, record.usage(), record.turns)
@@ -346,9 +333,7 @@ def _within(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
 
 def _refuse_past(seconds: float | None) -> None:
     if seconds is not None and seconds <= 0:
-        raise LoopStopped(
-            "its time was over before it began: the deadline has passed", limit="time"
-        )
+        raise LoopStopped("its time was over before it began: the deadline has passed", limit="time")
 
 
 def _result(call: ToolCall) -> Message:

@@ -77,9 +77,7 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
     parameters = inspect.signature(function).parameters
     hints = _hints(function, where)
     faults = [
-        Problem(name, fault)
-        for name, parameter in parameters.items()
-        if (fault := _fault(parameter, hints))
+        Problem(name, fault) for name, parameter in parameters.items() if (fault := _fault(parameter, hints))
     ]
     if faults:
         raise TargetError("it cannot be a tool as it is", where=where, problems=faults)
@@ -243,9 +241,7 @@ class Tool:
             )
         self.handler = handler
         self.timeout = timeout
-        self._arguments = (
-            of_function(handler, name) if parameters is None else of_type(parameters, name)
-        )
+        self._arguments = of_function(handler, name) if parameters is None else of_type(parameters, name)
         self.spec = ToolSpec(name, description, self._arguments.schema)
 
     @property

@@ -43,8 +43,7 @@ class Block:
         """Say how the evaluators combine, once."""
         if self.combine not in (None, how) or (self.combine and self.skipped != skipped):
             raise ConfigError(
-                f"the field is combined by {_shown(self.combine)} already, "
-                f"and now by {_shown(how)}",
+                f"the field is combined by {_shown(self.combine)} already, and now by {_shown(how)}",
                 where=self.path,
                 fix="keep one of the two combine_with calls",
             )
@@ -59,9 +58,7 @@ class Block:
 
 def no_field(said: str) -> ConfigError:
     """Something that belongs to a field was said before any field."""
-    return ConfigError(
-        f"{said} belongs to no field", fix='say which first: .evaluate_field("output")'
-    )
+    return ConfigError(f"{said} belongs to no field", fix='say which first: .evaluate_field("output")')
 
 
 def check_alias(name: Any, path: str) -> None:
@@ -72,9 +69,7 @@ def check_alias(name: Any, path: str) -> None:
             fix='choose another name: as_="…"',
         )
     if not isinstance(name, str) or not name.strip() or "." in name or name != name.strip():
-        raise ConfigError(
-            f"{name!r} cannot be the name of a field", fix="a name is a word without dots"
-        )
+        raise ConfigError(f"{name!r} cannot be the name of a field", fix="a name is a word without dots")
 
 
 def check_conduct(how: Mapping[str, Any]) -> None:

@@ -47,9 +47,7 @@ class Settings:
     def __setattr__(self, name: str, value: Any) -> None:
         if self._known and name not in self._known:
             raise EvaluatorError(
-                f"it has no parameter {name!r}",
-                where=self._evaluator,
-                fix=nearest(name, self._known),
+                f"it has no parameter {name!r}", where=self._evaluator, fix=nearest(name, self._known)
             )
         self._given[name] = value
 
@@ -60,9 +58,7 @@ class Settings:
         raise AttributeError(f"{name!r} was not set")
 
 
-def settings_of(
-    configure: Callable[[Any], object], evaluator: Any, registry: Registry
-) -> dict[str, Any]:
+def settings_of(configure: Callable[[Any], object], evaluator: Any, registry: Registry) -> dict[str, Any]:
     """The parameters that a function sets.
 
     >>> def strict(config):
@@ -252,9 +248,7 @@ class Definition:
         self._selected[name] = path
         return self
 
-    def evaluate_field(
-        self, field: str, *evaluators: Any, combine_with: Combination | None = None
-    ) -> Self:
+    def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
         """Go on with the evaluators of a field: one that was selected, or a path.
 
         Evaluators may be given here or by `evaluate_with`. Where a field comes up again, its
@@ -482,9 +476,7 @@ class Definition:
             return tuple(self._configurations.values())
         return tuple(Configuration(str(name)) for name in recorded or ())
 
-    def _listeners(
-        self, spans: Spans, configurations: tuple[Configuration, ...]
-    ) -> list[ProgressCallback]:
+    def _listeners(self, spans: Spans, configurations: tuple[Configuration, ...]) -> list[ProgressCallback]:
         """Of one span, configurations are told of one after another though they run at once."""
         if not spans.single:
             return list(self._callbacks)

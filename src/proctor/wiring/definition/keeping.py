@@ -59,9 +59,7 @@ class Keeping(Generic[OwnerT]):
         limits = {"retention_days": retention_days, "retention_count": retention_count}
         problems = [*_limit_faults(limits), *tag_problems(tags or {})]
         if problems:
-            self._definition.note(
-                ConfigError("the history cannot be kept like this", problems=problems)
-            )
+            self._definition.note(ConfigError("the history cannot be kept like this", problems=problems))
             return self._definition
         self.auto_save = auto_save
         self.tags = dict(tags or {})
@@ -77,9 +75,7 @@ class Keeping(Generic[OwnerT]):
         """The last runs of this definition, newest first."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise ConfigError(
-                f"the number of runs is a whole number above 0, got {n!r}",
-                where="last",
-                fix="write last(10)",
+                f"the number of runs is a whole number above 0, got {n!r}", where="last", fix="write last(10)"
             )
         history = self._history()
         return [_report(history, run) for run in history.runs(limit=n, name=self._definition.name)]
@@ -127,9 +123,7 @@ class Keeping(Generic[OwnerT]):
 
     def _history(self) -> History:
         if not self._definition.name:
-            raise ConfigError(
-                "a definition without a name has no history", fix='write define("name")'
-            )
+            raise ConfigError("a definition without a name has no history", fix='write define("name")')
         return open_history(self._where)
 
     def _found(

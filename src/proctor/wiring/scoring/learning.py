@@ -95,10 +95,7 @@ def together(known: Sequence[Known]) -> list[Known]:
         low, high = sorted((top(f"name {names[own]}"), top(text)))
         above[high] = low
     found = {own: top(text).removeprefix("name ") for own, text in texts.items()}
-    return [
-        one if names[one.sample.id] == found[one.sample.id] else _in_cluster(one, found)
-        for one in known
-    ]
+    return [one if names[one.sample.id] == found[one.sample.id] else _in_cluster(one, found) for one in known]
 
 
 def _in_cluster(one: Known, clusters: dict[str, str]) -> Known:
@@ -130,9 +127,7 @@ def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
 
 def _shown(sample: Sample[Any, Any]) -> str:
     return transcript(
-        sample.metadata["session"],
-        longest_content=CONTENT_CHARS,
-        longest_session=SESSION_CHARS,
+        sample.metadata["session"], longest_content=CONTENT_CHARS, longest_session=SESSION_CHARS
     )
 
 
@@ -168,9 +163,7 @@ async def learn_rubrics(
     if proposed is None:
         contrasts = _contrasts(learn, rounds)
         session, spending = Session(), Spending(scoring.budget or {})
-        found = await _heard(
-            _proposed(adapter, contrasts, most, embedder, scale), notes, session, spending
-        )
+        found = await _heard(_proposed(adapter, contrasts, most, embedder, scale), notes, session, spending)
         rubrics = RubricSet("1.0", tuple(found), scale, {"learned": facts})
         asked, spent = judging_in(session), spending.so_far
         keep(rubrics)
@@ -199,9 +192,7 @@ def _contrasts(learn: Sequence[Known], rounds: int) -> list[Contrast]:
         )
     contrasts = contrasts_of(learn, rounds)
     if not contrasts:
-        raise ConfigError(
-            "nothing tells the sessions apart: their scores are all alike, or the sessions are"
-        )
+        raise ConfigError("nothing tells the sessions apart: their scores are all alike, or the sessions are")
     return contrasts
 
 
@@ -254,9 +245,7 @@ def _few_groups(check: Sequence[Known], known: Sequence[Known], held_out: float)
     return [f"no session is held out: those of one cluster stay together, and {few}"]
 
 
-async def _carried_out(
-    check: Evaluation, history: History, how: Conduct, spent: Spent
-) -> EvalReport:
+async def _carried_out(check: Evaluation, history: History, how: Conduct, spent: Spent) -> EvalReport:
     """The check; where its budget ends it, what the proposals had taken of that is told too."""
     try:
         return await execute(check, history, how)
@@ -287,8 +276,7 @@ def _learned(
     results = () if report is None else tuple(report.results)
     totals = [(result, total_of(result.scores, columns)) for result in results]
     total = _agreement(
-        [(known[r.sample_id], t.score, cluster_of(r)) for r, t in totals if t is not None],
-        len(known),
+        [(known[r.sample_id], t.score, cluster_of(r)) for r, t in totals if t is not None], len(known)
     )
     by_rubric = {
         one.id: _agreement(
@@ -302,9 +290,7 @@ def _learned(
         for one in rubrics
     }
     kept = [
-        msgspec.structs.replace(
-            one, metadata={**one.metadata, "validation": codec.plain(by_rubric[one.id])}
-        )
+        msgspec.structs.replace(one, metadata={**one.metadata, "validation": codec.plain(by_rubric[one.id])})
         for one in rubrics
     ]
     told = {**rubrics.metadata["learned"], "validation": codec.plain(total)}

@@ -150,9 +150,7 @@ def _sessions(entry: Mapping[str, Any], files: _Files) -> list[Known]:
     if "id" in entry:
         wanted = str(entry["id"])
         if wanted not in samples:
-            raise ConfigError(
-                f"there is no session {wanted!r}", where=where, fix=nearest(wanted, samples)
-            )
+            raise ConfigError(f"there is no session {wanted!r}", where=where, fix=nearest(wanted, samples))
         samples = {wanted: samples[wanted]}
     if "recorded" in entry:
         name = entry["recorded"]
@@ -162,9 +160,7 @@ def _sessions(entry: Mapping[str, Any], files: _Files) -> list[Known]:
             raise ConfigError(f"no session has a recorded number {name!r}", where=where)
         return found
     if len(samples) != 1:
-        raise ConfigError(
-            f"it holds {len(samples)} sessions", where=where, fix="name one with 'id'"
-        )
+        raise ConfigError(f"it holds {len(samples)} sessions", where=where, fix="name one with 'id'")
     return [Known(one, float(entry["score"])) for one in samples.values()]
 
 
@@ -186,8 +182,7 @@ def _named_apart(known: list[Known]) -> list[Known]:
     """The sessions under ids of their own: those of two files may be called alike."""
     names = NamesApart("~")
     return [
-        Known(msgspec.structs.replace(one.sample, id=names.of(one.sample.id)), one.score)
-        for one in known
+        Known(msgspec.structs.replace(one.sample, id=names.of(one.sample.id)), one.score) for one in known
     ]
 
 

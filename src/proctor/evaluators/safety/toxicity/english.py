@@ -18,9 +18,7 @@ _SHORT = 2
 # languages some look like English words.
 _KNOWN, _FUNCTION = 0.5, 0.15
 # Words of other languages too, so they show nothing.
-_SHARED = frozenset(
-    {"am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will"}
-)
+_SHARED = frozenset({"am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will"})
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # What is no language of people's: code between fences, addresses.
 _NO_LANGUAGE = re.compile(r"```.*?(?:```|\Z)|\S{1,64}(?:://|@)\S+", re.DOTALL)

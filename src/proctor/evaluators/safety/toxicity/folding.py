@@ -47,10 +47,7 @@ def words(text: str, known: Known, harsh: tuple[str, ...]) -> list[Word]:
     """
     seen = _seen(text)
     text = _same_length(text if seen is None else "".join(text[place] for place in seen))
-    plain = (
-        Word(_undoubled(match[0], known), match.start(), match.end())
-        for match in _WORD.finditer(text)
-    )
+    plain = (Word(_undoubled(match[0], known), match.start(), match.end()) for match in _WORD.finditer(text))
     found: list[Word] = []
     taken = bytearray(len(text))
     # What was read as disguised is not read again as it stands.

@@ -92,8 +92,7 @@ def toxicity_of(text: str) -> Toxicity | None:
     told = [word for word in found if word.text in linear.words]
     windows = [told[start : start + WINDOW] for start in _starts(len(told))]
     windows += [
-        [word for word in passage if word.text in linear.words]
-        for passage in suspect_passages(text, found)
+        [word for word in passage if word.text in linear.words] for passage in suspect_passages(text, found)
     ]
     chances = [linear.chance(_counted(window)) for window in windows]
     worst = max(range(len(windows)), key=chances.__getitem__)
