@@ -58,10 +58,7 @@ class _Scores:
         if len(set(self.values)) < 2:
             return None
         shared = shared_clusters(self.clusters)
-        if shared is None:
-            found = mean_interval(self.values)
-        else:
-            found = clustered_mean_interval(self.values, shared)
+        found = mean_interval(self.values) if shared is None else clustered_mean_interval(self.values, shared)
         if found is None:
             return None
         return [half_up(max(scale[0], found[0])), half_up(min(scale[1], found[1]))]
