@@ -1,4 +1,4 @@
-"""From sync to async, once: a coroutine function becomes a plain one that works anywhere."""
+"""Call async code from sync code, inside or outside a running event loop."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from proctor.core.isolation import hide, is_interrupt
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# How long tasks that were told to end may take before the loop is closed over them.
+# How long cancelled tasks may take to end before the loop is closed.
 LEFTOVER_SECONDS = 1.0
 
 
 def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """A plain function that runs the coroutine to its end, also inside a running event loop.
+    """Return a sync version of a coroutine function; it also works inside a running event loop.
 
     >>> async def double(x: int) -> int:
     ...     return 2 * x
@@ -36,23 +36,23 @@ def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a loop of its own: here, or in a thread if this one has a loop running."""
-    # Not by catching an error: it would stand above every error of the coroutine.
+    """Run a coroutine in a new event loop; in a new thread if this thread already runs one."""
+    # get_running_loop() raises, and its error would become the context of the coroutine's errors.
     if asyncio._get_running_loop() is None:
         return _run_here(coroutine)
     return _run_in_thread(coroutine)
 
 
 def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`, but a task that ignores its cancellation cannot hold up the end."""
+    """Like `asyncio.run`, but a task that ignores its cancellation cannot block the end."""
     loop = asyncio.new_event_loop()
     main: asyncio.Task[T] | None = None
     try:
         asyncio.set_event_loop(loop)
         main = loop.create_task(coroutine)
-        # What runs inside cannot find it among all tasks and cancel it.
+        # User code must not find this task in asyncio.all_tasks() and cancel it.
         hide(main)
-        _run_to_the_end(loop, main)
+        _run_until_done(loop, main)
         return main.result()
     finally:
         leftovers = asyncio.all_tasks(loop)
@@ -65,24 +65,24 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         if leftovers:
             _, stubborn = loop.run_until_complete(asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS))
             for task in stubborn:
-                # It was told to end and would not; nobody needs to hear of it once more.
+                # It ignored its cancellation; asyncio need not log that it was destroyed.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
         generators = loop.create_task(loop.shutdown_asyncgens())
         loop.run_until_complete(asyncio.wait({generators}, timeout=LEFTOVER_SECONDS))
-        # User code may have set a policy of its own that knows no loop.
+        # User code may have set an event-loop policy that fails here.
         with contextlib.suppress(Exception):
             asyncio.set_event_loop(None)
         loop.close()
 
 
-def _run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) -> None:
-    """Run a loop until a task is done, also if something inside stops the loop or exits."""
+def _run_until_done(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) -> None:
+    """Run a loop until a task is done, even if user code stops the loop or raises SystemExit."""
     while not main.done():
         try:
             loop.run_until_complete(main)
         except (SystemExit, KeyboardInterrupt) as error:
-            # A task that raises one throws it through the loop as well. Whoever awaits that task
-            # gets it; the loop goes on, unless it may be a real Ctrl-C.
+            # A task that raises one also throws it through the loop. Its awaiter gets the error;
+            # the loop continues unless it may be a real Ctrl-C.
             if main.done() or is_interrupt(error):
                 raise
         except RuntimeError:
@@ -97,9 +97,9 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     cancel: list[Callable[[], object]] = []
     ended: list[bool] = []
     interrupted = threading.Event()
-    # A bare lock: Ctrl-C that meets an event as it is entered leaves it locked for ever.
-    bell = threading.Lock()
-    bell.acquire()
+    # A plain lock: Ctrl-C during Event.set() can leave the event locked.
+    end_signal = threading.Lock()
+    end_signal.acquire()
 
     async def cancellable() -> T:
         task = asyncio.current_task()
@@ -117,21 +117,21 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             failure.append(error)
         finally:
             ended.append(True)
-            bell.release()
+            end_signal.release()
 
     def wait() -> None:
-        # Who was interrupted after the bell had rung finds that it is over.
+        # After an interrupted acquire, `ended` tells whether the signal was already sent.
         while not ended:
-            bell.acquire()
+            end_signal.acquire()
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="proctor-loop")
     try:
         thread.start()
-        # Not `join`: an interrupted one takes the thread for ended.
+        # Not `join`: after an interrupt it treats the thread as ended.
         wait()
     except KeyboardInterrupt:
-        # Ctrl-C reaches the thread that waits; the one that works has to be told.
+        # Ctrl-C only reaches the waiting thread; cancel the work in the other one.
         interrupted.set()
         with contextlib.suppress(IndexError, RuntimeError):
             cancel[0]()

@@ -1,4 +1,4 @@
-"""Time, handed in: wall time is aware UTC, durations are monotonic."""
+"""The clock that components receive: wall time in UTC, monotonic durations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What anything that needs the time is given."""
+    """Wall time, monotonic time and sleep; tests pass their own."""
 
     def now(self) -> datetime:
-        """The wall clock, aware and in UTC."""
+        """Return the wall time, in UTC and timezone-aware."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for durations and deadlines."""
+        """Return seconds for durations and deadlines; they never run backwards."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -25,14 +25,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of this machine."""
 
     __slots__ = ()
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    # The function itself: it is asked several times for every sample.
+    # Without a wrapper: called several times per sample.
     monotonic = staticmethod(time.perf_counter)
 
     async def sleep(self, seconds: float) -> None:

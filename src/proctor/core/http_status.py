@@ -1,4 +1,4 @@
-"""Facts about other machines: whether one is this one, and how long a server asks to wait."""
+"""Whether a host is this machine, and how long a server asks to wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _PLAIN = re.compile(_NUMBER)
 _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|us|ns|[dhms]))+")
 _PART = re.compile(rf"({_NUMBER})(ms|us|ns|[dhms])")
-# A plain number above these is a moment in Unix time, in seconds or in milliseconds.
+# A number above these is a Unix timestamp in seconds or milliseconds.
 _UNIX_TIME, _UNIX_MILLISECONDS = 1e9, 1e12
 
 
@@ -20,7 +20,7 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("example.com")
     (True, True, False)
     """
-    # Wanted by those who open connections, and not quick to import.
+    # Slow to import, and only needed to open a connection.
     from ipaddress import ip_address
 
     try:
@@ -30,14 +30,14 @@ def is_loopback(host: str) -> bool:
 
 
 def seconds_until(text: str, now: datetime) -> float | None:
-    """How long a header's value asks to wait: a number of seconds, a duration or a date.
+    """Return the seconds that a Retry-After value asks to wait: a number, a duration or a date.
 
     >>> noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    >>> [seconds_until(each, noon) for each in ("1.5", "6m0s", "120ms", "2026-05-01T12:00:30Z")]
+    >>> [seconds_until(value, noon) for value in ("1.5", "6m0s", "120ms", "2026-05-01T12:00:30Z")]
     [1.5, 360.0, 0.12, 30.0]
     >>> seconds_until("Fri, 01 May 2026 12:01:00 GMT", noon), seconds_until("soon", noon)
     (60.0, None)
-    >>> [seconds_until(each, noon) for each in ("1777636805", "1777636805000")]
+    >>> [seconds_until(value, noon) for value in ("1777636805", "1777636805000")]
     [5.0, 5.0]
     """
     text = text.strip()
@@ -45,21 +45,21 @@ def seconds_until(text: str, now: datetime) -> float | None:
         number = float(text)
         if number < _UNIX_TIME:
             return number
-        then = number / 1000.0 if number >= _UNIX_MILLISECONDS else number
-        return max(0.0, then - now.timestamp())
+        timestamp = number / 1000.0 if number >= _UNIX_MILLISECONDS else number
+        return max(0.0, timestamp - now.timestamp())
     if _DURATION.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    moment = _moment(text)
-    return None if moment is None else max(0.0, (moment - now).total_seconds())
+    date = _parse_date(text)
+    return None if date is None else max(0.0, (date - now).total_seconds())
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     from email.utils import parsedate_to_datetime
 
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            found = read(text)
+            date = parse(text)
         except ValueError:
             continue
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return None

@@ -1,4 +1,4 @@
-"""What packages offer under a name: entry points, the one road for built-ins and plugins."""
+"""Import objects by address and plugins by entry point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load(address: str) -> Any:
-    """The object at `module:attr` (or `file.py:attr`), looked for in the current folder too.
+    """Import the object at `module:attribute` or `file.py:attribute`; the current folder counts.
 
     >>> load("math:sqrt")(16.0)
     4.0
@@ -28,22 +28,22 @@ def load(address: str) -> Any:
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write it as module:attribute")
-    found: Any = module(module_name)
-    place = module_name
+    value: Any = module(module_name)
+    parent = module_name
     for attribute in attributes.split("."):
         try:
-            found = getattr(found, attribute)
+            value = getattr(value, attribute)
         except AttributeError:
-            public = [name for name in dir(found) if not name.startswith("_")]
+            public = [name for name in dir(value) if not name.startswith("_")]
             raise UsageError(
-                f"{place!r} has no attribute {attribute!r}", where=address, fix=nearest(attribute, public)
+                f"{parent!r} has no attribute {attribute!r}", where=address, fix=nearest(attribute, public)
             ) from None
-        place += f".{attribute}" if ":" in place else f":{attribute}"
-    return found
+        parent += f".{attribute}" if ":" in parent else f":{attribute}"
+    return value
 
 
 def module(name: str) -> ModuleType:
-    """A module by its dotted name or by the path of its file.
+    """Import a module by its dotted name or by the path of its file.
 
     >>> module("json").__name__
     'json'
@@ -56,21 +56,21 @@ def module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
-        raise _explained(error) from error
+        raise _explain_syntax_error(error) from error
     except ModuleNotFoundError as error:
         if error.name is None or not (name + ".").startswith(error.name + "."):
-            raise _failed(name, error) from error
+            raise _import_error(name, error) from error
         raise UsageError(
             f"there is no module {error.name!r}",
             where=name,
-            fix=f"check the spelling, install it, or run from the folder that holds it ({here})",
+            fix=f"check the spelling, install it, or run Proctor in the folder that contains it (now: {here})",
         ) from None
     except (Exception, SystemExit) as error:
-        raise _failed(name, error) from error
+        raise _import_error(name, error) from error
 
 
 def add_folder(folder: Path) -> str:
-    """Let modules be found in a folder too; gives the folder's full path."""
+    """Add a folder to the import path and return its full path."""
     full = str(folder.resolve())
     if full not in sys.path:
         sys.path.insert(0, full)
@@ -82,32 +82,32 @@ def _from_file(path: Path) -> ModuleType:
         raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
     add_folder(path.parent)
     name = _name_for(path)
-    before = sys.modules.get(name)
-    spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
+    previous = sys.modules.get(name)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made
+    new_module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = new_module
     try:
-        spec.loader.exec_module(made)
+        spec.loader.exec_module(new_module)
     except BaseException as error:
-        # Half a module must not be found by the next import.
+        # The next import must not find a partly executed module.
         sys.modules.pop(name, None)
-        if before is not None:
-            sys.modules[name] = before
+        if previous is not None:
+            sys.modules[name] = previous
         if isinstance(error, SyntaxError):
-            raise _explained(error) from error
+            raise _explain_syntax_error(error) from error
         if isinstance(error, Exception | SystemExit):
-            raise _failed(str(path), error) from error
+            raise _import_error(str(path), error) from error
         raise
-    return made
+    return new_module
 
 
-class _AsItIs(SourceFileLoader):
-    """Reads a file as it is now.
+class _UncachedLoader(SourceFileLoader):
+    """Compile the file each time.
 
-    What Python has kept compiled is told from the file by size and time, and that to the second: a
-    file that a script changed just now would be run as it was before.
+    Python's bytecode cache compares size and time to the second, so a file that a script has just
+    changed would run in its old version.
     """
 
     def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002
@@ -115,7 +115,7 @@ class _AsItIs(SourceFileLoader):
 
 
 def _name_for(path: Path) -> str:
-    """The file's own name, unless another module has it: `json.py` must not take json's place."""
+    """Return the file's name, or a variation of it: `json.py` must not replace the module json."""
     name = path.stem
     while name in sys.modules and not _is_file_of(path, sys.modules[name]):
         name = f"_{name}"
@@ -127,17 +127,17 @@ def _is_file_of(path: Path, loaded: ModuleType) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _explained(error: SyntaxError) -> Exception:
-    """A file that is not Python, told by its place; text that a module parses is its own affair."""
+def _explain_syntax_error(error: SyntaxError) -> Exception:
+    # A module may also parse other text, and fail there.
     if not (error.filename or "").endswith(".py"):
         return error
     return UsageError(
-        f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}", fix="mend the line"
+        f"{error.filename}, line {error.lineno}, is not valid Python: {error.msg}", fix="correct this line"
     )
 
 
-def _failed(name: str, error: BaseException) -> UsageError:
-    """What a module raised while it was imported, and on which line of the user's."""
+def _import_error(name: str, error: BaseException) -> UsageError:
+    """Describe an error during an import, with the line of the user's code."""
     library, proctor = str(Path(traceback.__file__).parent), str(Path(__file__).parent)
     frames = [
         frame
@@ -145,11 +145,11 @@ def _failed(name: str, error: BaseException) -> UsageError:
         if not frame.filename.startswith(("<", library, proctor))
     ]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else name
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
-    fix = "see that it can be imported by itself"
+    description = f"{type(error).__name__}: {error}".rstrip(": ")
+    fix = f"make sure that Python can import {name} without Proctor"
     if isinstance(error, SystemExit):
-        fix = 'let the file end the program only under `if __name__ == "__main__":`'
-    return UsageError(f"{name!r} cannot be imported: {what}", where=where, fix=fix)
+        fix = 'call sys.exit() only under `if __name__ == "__main__":`'
+    return UsageError(f"{name!r} cannot be imported: {description}", where=where, fix=fix)
 
 
 EVALUATORS = "proctor.evaluators"
@@ -159,7 +159,7 @@ MAILBOXES = "proctor.mailboxes"
 
 
 def installed(group: str) -> Iterable[EntryPoint]:
-    """All entry points of a group; where two packages take one name, Proctor's own comes first.
+    """Return all entry points of a group; for equal names, Proctor's own comes first.
 
     >>> any(point.name == "matching" for point in installed(EVALUATORS))
     True
@@ -168,9 +168,8 @@ def installed(group: str) -> Iterable[EntryPoint]:
 
 
 @functools.cache
-def _installed(group: str, _places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    # Looking through all installed packages takes milliseconds, and a model may be named in every
-    # call; the answer changes only with the places that are looked in.
+def _installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    # Scanning all installed packages takes milliseconds, and every call may look up a model.
     from importlib.metadata import entry_points
 
     return tuple(
@@ -181,12 +180,12 @@ def _installed(group: str, _places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 def names(group: str) -> list[str]:
-    """The names that are taken in a group."""
+    """Return the names of a group's entry points."""
     return [point.name for point in installed(group)]
 
 
 def find(group: str, name: str) -> Any:
-    """The object that a package offers under a name, or None."""
+    """Return the object behind an entry point, or None."""
     for point in installed(group):
         if point.name == name:
             return point.load()

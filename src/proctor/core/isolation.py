@@ -1,8 +1,7 @@
-"""Run user code in a task and a context of its own, so that it cannot reach the caller's.
+"""Run user code in its own task and context, so that it cannot affect the caller's.
 
 A target or an evaluator may cancel `asyncio.current_task()`, set context variables, keep a
-reference to its task for later, or raise any exception. Whatever it does to its task ends with
-that task.
+reference to its task, or raise any exception. The effects end with its task.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _unregister_task = asyncio.tasks._unregister_task
 
 _NAME = "proctor-call"
 
-# Calls that were cancelled and whose end nobody waits for; loops hold tasks weakly.
+# Cancelled calls that nothing awaits; event loops keep only weak references to tasks.
 _abandoned: set[asyncio.Task[Any]] = set()
 
 
@@ -35,7 +34,7 @@ def is_interrupt(error: BaseException) -> bool:
     """True if a KeyboardInterrupt may be a real Ctrl-C rather than raised by user code.
 
     Python raises it for Ctrl-C only in the main thread, and only under its default handler. A run
-    replaces that handler, so during a run a KeyboardInterrupt is what user code raised: data.
+    replaces that handler, so a KeyboardInterrupt during a run comes from user code.
 
     >>> is_interrupt(ValueError())
     False
@@ -97,25 +96,25 @@ if sys.version_info >= (3, 12):
             raise NotImplementedError
 
 else:
-    # `asyncio.current_task` is a look-up in it, and `_enter_task` an entry with more checks.
+    # Faster than asyncio.current_task and _enter_task, which check more.
     _current_tasks = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
     _current_task = _current_tasks.get
 
     class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
         """A task that takes its first step at once, in a copy of the context.
 
-        A coroutine that never waits then costs no turn of the loop. From the second step on it is
-        the standard library's own task.
+        A coroutine that never waits needs no iteration of the event loop. From the second step on
+        this is a standard task.
         """
 
-        # As `Task` sets them for each.
+        # Defaults that `Task.__init__` sets per task.
         _name = _NAME
         _num_cancels_requested = 0
         _must_cancel = False
         _fut_waiter = None
 
         def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-            # One function and no more: this is done for every sample.
+            # In one function for speed: this runs for every sample.
             loop: Any = _get_running_loop()
             self._loop = loop
             self._callbacks: list[Any] = []
@@ -126,7 +125,7 @@ else:
             try:
                 self._wait_for(context.run(coroutine.send, None))
             except StopIteration:
-                # What the coroutine returned is not needed: see `UserCall`.
+                # `UserCall` stores the return value itself.
                 self._state = "CANCELLED" if self._must_cancel else "FINISHED"
                 if self._callbacks:
                     self._Future__schedule_callbacks()
@@ -144,17 +143,17 @@ else:
                 super().__del__()
 
         def _wait_for(self, awaited: Any) -> None:
-            """Do what `Task` does when its coroutine waits."""
-            wrong = None
+            """Wait for a future as `Task` does."""
+            error = None
             if awaited is not None:
                 if getattr(awaited, "_asyncio_future_blocking", None) is None:
-                    wrong = RuntimeError(f"Task got bad yield: {awaited!r}")
+                    error = RuntimeError(f"Task got bad yield: {awaited!r}")
                 elif awaited.get_loop() is not self._loop:
-                    wrong = RuntimeError(f"{awaited!r} is attached to a different loop")
+                    error = RuntimeError(f"{awaited!r} is attached to a different loop")
                 elif awaited is self:
-                    wrong = RuntimeError(f"Task cannot await on itself: {self!r}")
+                    error = RuntimeError(f"Task cannot await on itself: {self!r}")
                 elif not awaited._asyncio_future_blocking:
-                    wrong = RuntimeError(f"yield was used instead of yield from with {awaited!r}")
+                    error = RuntimeError(f"yield was used instead of yield from with {awaited!r}")
                 else:
                     awaited._asyncio_future_blocking = False
                     awaited.add_done_callback(self._Task__wakeup, context=self._context)
@@ -162,15 +161,15 @@ else:
                     if self._must_cancel and awaited.cancel(msg=self._cancel_message):
                         self._must_cancel = False
                     return
-            self._loop.call_soon(self._Task__step, wrong, context=self._context)
+            self._loop.call_soon(self._Task__step, error, context=self._context)
 
 
 class UserCall(_EagerTask):
-    """One call of user code, begun at once, in a task and a context of its own.
+    """One call of user code, started immediately, in its own task and context.
 
-    Afterwards `value` is what it returned or `error` what it raised, a cancellation included.
-    Whoever waits does not depend on the task: `give_up` ends the wait even if the task goes on.
-    `ended_at` is when it ended, on the clock of the loop.
+    Afterwards `value` is the return value or `error` the exception, including a cancellation.
+    `give_up` ends the wait even if the task keeps running. `ended_at` is the time of the end on the
+    clock of the event loop.
 
     >>> async def main() -> tuple[object, object]:
     ...     async def answer() -> int:
@@ -193,7 +192,7 @@ class UserCall(_EagerTask):
     _timer: asyncio.TimerHandle | None = None
 
     async def _run(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
-        # The outcome is kept here: a task that is cancelled just before it returns loses it.
+        # Stored here because a task that is cancelled just before it returns loses its result.
         try:
             self.value = await function(*args)
         except BaseException as error:
@@ -205,7 +204,7 @@ class UserCall(_EagerTask):
             self.ended_at = monotonic()
 
     async def wait(self) -> None:
-        """Return when the call has ended or was given up; if the wait is cancelled, so is it."""
+        """Return when the call has ended or was given up; cancelling the wait cancels the call."""
         if self.ended or self.given_up:
             return
         self._waiter = asyncio.get_running_loop().create_future()
@@ -218,7 +217,7 @@ class UserCall(_EagerTask):
             self.abandon()
 
     def limit(self, seconds: float, grace: float) -> None:
-        """Let the call expire after some seconds, and give it up after the grace time."""
+        """Cancel the call after `seconds`, and give it up after another `grace` seconds."""
 
         def expire() -> None:
             self.expire()
@@ -228,20 +227,20 @@ class UserCall(_EagerTask):
         self._timer = loop.call_later(seconds, expire)
 
     def expire(self) -> None:
-        """Cancel the call because its time is over."""
+        """Cancel the call because its time limit is reached."""
         self.expired = True
         self.cancel()
 
     def give_up(self) -> None:
-        """Stop waiting for a call that goes on although it was cancelled."""
+        """Stop waiting for a call that continues although it was cancelled."""
         self.given_up = True
         self._wake()
 
     def abandon(self) -> None:
-        """Cancel the call if it has not ended, and wait for it no longer."""
+        """Cancel the call if it has not ended, and stop waiting for it."""
         if self.ended or self.done():
             return
-        # Visible again: whoever closes the loop should find it.
+        # Registered again, so that closing the loop finds it.
         _register_task(self)
         _abandoned.add(self)
         self.add_done_callback(_abandoned.discard)
@@ -253,7 +252,7 @@ class UserCall(_EagerTask):
 
 
 async def settle_abandoned(seconds: float) -> None:
-    """Give abandoned calls of this loop some time to clean up."""
+    """Wait up to `seconds` for abandoned calls of this loop to clean up."""
     loop = asyncio.get_running_loop()
     tasks = [task for task in _abandoned if task.get_loop() is loop]
     if tasks:

@@ -1,7 +1,7 @@
-"""What lives as long as an event loop needs it: opened when first used, closed by the last user.
+"""Resources shared by all calls in one event loop: opened on first use, closed by the last user.
 
-Connections belong to the loop they were opened in, and many calls share them. A call, a run, or a
-whole program holds them open with `in_use`; when nobody does any more, they are closed.
+A connection belongs to the event loop that opened it. A call or a run keeps the connections open
+with `in_use`; the last one to leave closes them.
 """
 
 from __future__ import annotations
@@ -16,63 +16,63 @@ T = TypeVar("T")
 Close = Callable[[Any], Awaitable[object]]
 
 
-class _Held:
-    """What is open in one loop, and how many hold it open."""
+class _LoopResources:
+    """The open resources of one event loop, and the number of their users."""
 
     def __init__(self) -> None:
         self.users = 0
-        self.things: dict[Hashable, tuple[Any, Close]] = {}
+        self.resources: dict[Hashable, tuple[Any, Close]] = {}
 
 
-# Weak, so that nothing is left of a loop that is gone.
-_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
+# Weak keys: a closed loop leaves nothing behind.
+_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopResources] = WeakKeyDictionary()
 
 
-class in_use:  # noqa: N801 - used as a function is
-    """Hold open what is opened inside; the last to leave closes everything.
+class in_use:  # noqa: N801 - used like a function
+    """Keep the resources opened inside open; the last user to leave closes all of them.
 
     >>> async def main() -> list[str]:
-    ...     said = []
-    ...     async def close(thing: str) -> None:
-    ...         said.append(f"closed {thing}")
+    ...     log = []
+    ...     async def close(client: str) -> None:
+    ...         log.append(f"closed {client}")
     ...     async with in_use():
-    ...         said.append(opened("line", lambda: "a line", close))
-    ...     return said
+    ...         log.append(opened("client", lambda: "client 1", close))
+    ...     return log
     >>> asyncio.run(main())
-    ['a line', 'closed a line']
+    ['client 1', 'closed client 1']
     """
 
-    __slots__ = ("_held",)
+    __slots__ = ("_loop_resources",)
 
     async def __aenter__(self) -> None:
-        self._held = _LOOPS.setdefault(asyncio.get_running_loop(), _Held())
-        self._held.users += 1
+        self._loop_resources = _LOOPS.setdefault(asyncio.get_running_loop(), _LoopResources())
+        self._loop_resources.users += 1
 
     async def __aexit__(self, *error: object) -> None:
-        held = self._held
-        held.users -= 1
-        if held.users == 0:
-            things, held.things = list(held.things.values()), {}
+        shared = self._loop_resources
+        shared.users -= 1
+        if shared.users == 0:
+            closing, shared.resources = list(shared.resources.values()), {}
             async with contextlib.AsyncExitStack() as stack:
-                # Each is closed, also if closing another fails or is told to end.
-                for thing, close in things:
-                    stack.push_async_callback(_closed, thing, close)
+                # Every resource is closed, even if closing another one fails or is cancelled.
+                for resource, close in closing:
+                    stack.push_async_callback(_close_quietly, resource, close)
 
 
-async def _closed(thing: Any, close: Close) -> None:
+async def _close_quietly(resource: Any, close: Close) -> None:
     with contextlib.suppress(Exception):
-        await close(thing)
+        await close(resource)
 
 
 def opened(key: Hashable, make: Callable[[], T], close: Close) -> T:
-    """The thing under a key in the running loop, made if it is not there yet.
+    """Return the resource for a key in the running loop; open it on first use.
 
-    Only inside `in_use`: outside of it nobody would close the thing.
+    Only inside `in_use`, which closes it.
     """
-    held = _LOOPS.get(asyncio.get_running_loop())
-    if held is None or held.users == 0:
-        raise RuntimeError("nothing holds this open; use it inside `async with in_use()`")
-    if key not in held.things:
-        held.things[key] = (make(), close)
-    found: T = held.things[key][0]
-    return found
+    shared = _LOOPS.get(asyncio.get_running_loop())
+    if shared is None or shared.users == 0:
+        raise RuntimeError("shared resources can only be opened inside `async with in_use()`")
+    if key not in shared.resources:
+        shared.resources[key] = (make(), close)
+    resource: T = shared.resources[key][0]
+    return resource

@@ -1,4 +1,4 @@
-"""Names that are each given once: those that come again get a number."""
+"""Unique names: a repeated name gets a number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class NamesApart:
-    """Gives every name once; `between` stands before the number of one that comes again.
+    """Make names unique by appending `separator` and a number to repeated ones.
 
-    Names are alike if `key` makes the same of them.
+    Two names are equal if `key` returns the same text for both.
 
     >>> names = NamesApart()
     >>> [names.of(name) for name in ("chat", "chat", "chat-2", "chat")]
@@ -18,20 +18,20 @@ class NamesApart:
     ['Chat', 'chat_2']
     """
 
-    def __init__(self, between: str = "-", *, key: Callable[[str], str] = str) -> None:
-        self._between = between
+    def __init__(self, separator: str = "-", *, key: Callable[[str], str] = str) -> None:
+        self._separator = separator
         self._key = key
         self._taken: set[str] = set()
-        # Where to go on counting: many that are called alike are not counted from the beginning.
-        self._turns: dict[str, int] = {}
+        # The last number used for each name, so that many repeats do not count from 1 again.
+        self._numbers: dict[str, int] = {}
 
-    def of(self, wanted: str) -> str:
-        """The name itself, or with the next number that is free."""
-        whose = self._key(wanted)
-        name, turn = wanted, self._turns.get(whose, 1)
-        while self._key(name) in self._taken:
-            turn += 1
-            name = f"{wanted}{self._between}{turn}"
-        self._turns[whose] = turn
-        self._taken.add(self._key(name))
-        return name
+    def of(self, name: str) -> str:
+        """Return the name, with the next free number if it is taken."""
+        key = self._key(name)
+        unique, number = name, self._numbers.get(key, 1)
+        while self._key(unique) in self._taken:
+            number += 1
+            unique = f"{name}{self._separator}{number}"
+        self._numbers[key] = number
+        self._taken.add(self._key(unique))
+        return unique

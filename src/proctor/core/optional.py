@@ -1,4 +1,4 @@
-"""The one door for optional packages: import it, or say which extra to install."""
+"""Import optional packages, or say which extra to install."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module if the program has imported it already, else None: nothing is loaded for a look.
+    """Return the module if the program has already imported it, else None.
 
     >>> loaded("surely_not_imported") is None
     True
@@ -35,11 +35,11 @@ def loaded(module: str) -> ModuleType | None:
     return sys.modules.get(module)
 
 
-def is_pydantic_model(kind: object) -> bool:
-    """True for a class that is a pydantic model; pydantic is not loaded for the look.
+def is_pydantic_model(value: object) -> bool:
+    """True if the value is a pydantic model class; this does not import pydantic.
 
     >>> is_pydantic_model(int)
     False
     """
     pydantic = loaded("pydantic")
-    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+    return pydantic is not None and isinstance(value, type) and issubclass(value, pydantic.BaseModel)

@@ -1,8 +1,8 @@
 """Keep user code from ending the process before a run is complete.
 
-`os._exit(0)` in a target ends the process at once: no report is written, nothing is printed, and
-the exit code says that all is well. While a block is active, `os._exit`, `os.execv` and
-`os.execve` (and what is built on them, such as `os.execvp`) raise `ProcessExitBlocked` instead.
+`os._exit(0)` in a target ends the process immediately: no report, no output, and exit code 0.
+While a block is active, `os._exit`, `os.execv` and `os.execve` (and functions that call them, such
+as `os.execvp`) raise `ProcessExitBlocked` instead.
 Child processes keep the real functions: multiprocessing and `os.fork` need them. An exit in C code
 cannot be blocked.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 _NAMES = ("_exit", "execv", "execve")
-# `os` copies its functions from this module, where user code can find them too.
+# `os` re-exports the functions of this module; user code can call either.
 _SYSTEM = sys.modules.get(os.name, os)
 
 
@@ -26,7 +26,7 @@ class ProcessExitBlocked(SystemExit):
 
 
 class _Block:
-    """A stretch of time in which a process must not end. `exit_code` is set at its end."""
+    """A period in which the process must not end; `exit_code` is set at its end."""
 
     def __init__(self, report: Callable[[str], object] | None) -> None:
         self.pid = os.getpid()
@@ -89,7 +89,7 @@ def _install() -> None:
 def _restore() -> None:
     for name, function in _real.items():
         for module in (os, _SYSTEM):
-            # Somebody else may have replaced it since.
+            # Other code may have replaced it in the meantime.
             if getattr(getattr(module, name), "_real", None) is function:
                 setattr(module, name, function)
 
@@ -105,7 +105,7 @@ def _blocked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         call = f"os._exit({args[0] if args else ''})" if name == "_exit" else f"os.{name}(…)"
         text = (
             f"{call} was called, which ends the process in the middle of the run; Proctor blocked "
-            "it. Fix: raise an exception, or call it in a process of its own"
+            "it. Fix: raise an exception, or call it in a separate process"
         )
         for block in active:
             if block.report is not None:

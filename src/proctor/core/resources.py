@@ -1,4 +1,4 @@
-"""Files that ship inside the package: SQL, schemas, templates, the demonstration."""
+"""Files inside the package (SQL, schemas, templates), UTF-8 error texts and bounded gzip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def path(*parts: str) -> Path:
-    """Where a shipped file lies on disk.
+    """Return the path of a file that is part of the package.
 
     >>> path("py.typed").name
     'py.typed'
@@ -25,16 +25,16 @@ def path(*parts: str) -> Path:
 
 
 def text(*parts: str) -> str:
-    """The content of a shipped text file."""
+    """Return the content of a text file that is part of the package."""
     return path(*parts).read_text(encoding="utf-8")
 
 
-# What a file that is not UTF-8 usually is: spreadsheets save it, and it contains Latin-1.
+# The most likely encoding of a file that is not UTF-8: spreadsheets write it.
 GUESSED_ENCODING = "Windows-1252"
 
 
 def describe_byte(data: bytes, position: int) -> str:
-    """Name a byte that is not UTF-8, with the character that it probably is.
+    """Describe a byte that is not UTF-8, with its most likely character.
 
     >>> describe_byte(b"caf\\xe9", 3)
     "byte 0xe9, 'é' in Windows-1252"
@@ -49,7 +49,7 @@ def describe_byte(data: bytes, position: int) -> str:
 
 
 def describe_error(error: UnicodeDecodeError) -> str:
-    r"""Say on which line a text stops being UTF-8.
+    r"""Name the first line of a text that is not UTF-8.
 
     >>> try:
     ...     b"name: a\ncity: caf\xe9".decode()
@@ -63,7 +63,7 @@ def describe_error(error: UnicodeDecodeError) -> str:
 
 
 def how_to_convert(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
-    """Say what to type to convert a file to UTF-8.
+    """Return the command that converts a file to UTF-8.
 
     >>> how_to_convert("UTF-16", "qa.csv")
     'convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv'
@@ -72,17 +72,17 @@ def how_to_convert(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
     return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
 
 
-# This much is always unpacked, whatever the ratio; beyond it, the ratio decides.
+# Up to this size the compression ratio does not matter.
 ALWAYS_BYTES = 64 * 1024 * 1024
 LARGEST_RATIO = 200
-# What reading a damaged or enormous file raises.
+# Errors from reading a damaged or oversized file.
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 Explain = Callable[[Exception], Exception]
 
 
 class _BoundedGzip(io.RawIOBase):
-    """The unpacked bytes of a gzip file; an OSError once there are implausibly many."""
+    """The unpacked bytes of a gzip file; raises OSError when there are implausibly many."""
 
     def __init__(self, path: Path, explain: Explain) -> None:
         self._unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed with this stream
@@ -105,7 +105,7 @@ class _BoundedGzip(io.RawIOBase):
                 raise OSError(
                     errno.EFBIG,
                     f"it unpacks into more than {self._limit / 1024**2:,.0f} MB, more than "
-                    f"{LARGEST_RATIO} times its size; unpack it first if it is meant to be so",
+                    f"{LARGEST_RATIO} times its size; unpack the file first if its size is intended",
                 )
         except UNREADABLE as error:
             raise self._explain(error) from None
@@ -117,9 +117,9 @@ class _BoundedGzip(io.RawIOBase):
 
 
 def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
-    """Open a gzip file for reading, within bounds.
+    """Open a gzip file for reading, with a size limit.
 
-    Reading a damaged file, or one that unpacks into too much, raises what `explain` makes of the
-    error; by default one of `UNREADABLE`.
+    Reading a damaged or oversized file raises the exception that `explain` returns; by default one
+    of `UNREADABLE`.
     """
     return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

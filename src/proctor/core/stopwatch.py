@@ -1,4 +1,4 @@
-"""Time for a piece of work, which stands still while the work waits for its turn."""
+"""Time limits that pause while the work waits for its turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Watch(Protocol):
-    """What counts the time of a piece of work and can stand still."""
+    """Measures the time of some work and can be paused."""
 
     seconds: float
     noted: str
@@ -24,9 +24,9 @@ _running: ContextVar[Watch | None] = ContextVar("proctor_stopwatch", default=Non
 
 
 class Stopwatch:
-    """Raises `TimeoutError` if what is done inside takes longer, waiting for turns aside.
+    """Raise `TimeoutError` if the work inside takes longer than `seconds`, not counting pauses.
 
-    `seconds` is None for no limit. A stopwatch around this one stands still with it.
+    `seconds` is None for no limit. Pausing this stopwatch also pauses the ones around it.
 
     >>> async def main() -> str:
     ...     async with Stopwatch(0.05):
@@ -41,7 +41,7 @@ class Stopwatch:
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = math.inf if seconds is None else seconds
-        # What went wrong last, which is why it takes so long.
+        # The last failure, to explain why the work takes long.
         self.noted = ""
         self._timeout = asyncio.timeout(seconds)
         self._halts, self._left = 0, 0.0
@@ -60,11 +60,11 @@ class Stopwatch:
 
     @property
     def expired(self) -> bool:
-        """True if the time was up."""
+        """True if the time limit was reached."""
         return self._timeout.expired()
 
     def halt(self) -> None:
-        """Stand still from now on."""
+        """Pause until `go_on` is called as often as `halt`."""
         if self._outer is not None:
             self._outer.halt()
         self._halts += 1
@@ -73,7 +73,7 @@ class Stopwatch:
             self._timeout.reschedule(None)
 
     def go_on(self) -> None:
-        """Run again, when all who halted it go on."""
+        """Undo one `halt`; continue after the last one."""
         if self._outer is not None:
             self._outer.go_on()
         self._halts -= 1
@@ -81,13 +81,13 @@ class Stopwatch:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._left)
 
     def _counts(self) -> bool:
-        """False when it is over, and for what runs in another thread, which must not touch it."""
+        """False after the end, and in other threads, which must not touch the timeout."""
         is_here = self._loop is asyncio.get_running_loop()
         return is_here and math.isfinite(self.seconds) and not self._timeout.expired()
 
 
 def limit() -> float | None:
-    """How many seconds the current work may take in all; None if nothing limits it.
+    """Return the time limit of the current work in seconds, or None without a limit.
 
     >>> limit() is None
     True
@@ -97,22 +97,19 @@ def limit() -> float | None:
 
 
 def note(why: str) -> None:
-    """Tell whoever counts the time what went wrong last; empty when all is well again."""
+    """Record the last failure for the timeout message; an empty text clears it."""
     watch = _running.get()
     if watch is not None:
         watch.noted = why
 
 
-# Let this watch count what this task does from now on; None for no watch.
+# Set the stopwatch of the current task, or None for no stopwatch.
 count_with: Callable[[Watch | None], object] = _running.set
 
 
 @contextlib.contextmanager
 def halted() -> Iterator[None]:
-    """What is done inside is waiting for a turn, not the work that a stopwatch counts.
-
-    The innermost stopwatch and those around it stand still, for all tasks begun under them.
-    """
+    """Pause the current stopwatch and the ones around it while waiting for a turn."""
     watch = _running.get()
     if watch is None:
         yield

@@ -1,4 +1,4 @@
-"""Threads for what blocks: one for each call at a time, given up when a call does not return."""
+"""Threads for blocking calls; a thread whose call does not return is abandoned."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Work = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "asyncio.
 
 
 class Threads:
-    """Lends daemon threads to blocking calls.
+    """Run blocking calls in daemon threads.
 
-    A call that is cancelled (by a time-out) keeps its thread, for Python cannot stop it; the thread
-    ends when the call returns and is never waited for, so it cannot hang the run or the exit.
+    Python cannot stop a thread, so a cancelled call (after a timeout, say) keeps its thread until it
+    returns. Nothing waits for that thread: it cannot hang the run or the exit.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._idle: list[SimpleQueue[Work | None]] = []
         self._finished: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
-        self._told = False
+        self._is_delivery_scheduled = False
         self.abandoned = 0
 
     async def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function in a thread, in the caller's context, and wait for what it gives."""
+        """Call a function in a thread, in the caller's context, and return its result."""
         work = self._idle.pop() if self._idle else self._start()
         future = self._loop.create_future()
         work.put((contextvars.copy_context(), function, args, future))
@@ -40,11 +40,11 @@ class Threads:
             raise
         self._idle.append(work)
         if error is not None:
-            raise _carried(error)
+            raise _raisable(error)
         return result
 
     def close(self) -> None:
-        """Let the idle threads go."""
+        """End the idle threads."""
         for work in self._idle:
             work.put(None)
         self._idle.clear()
@@ -63,25 +63,25 @@ class Threads:
             except BaseException as raised:
                 error = raised
             self._finished.append((future, result, error))
-            # One wake-up serves all calls that finish before the loop gets round to it.
-            if not self._told:
-                self._told = True
+            # One wake-up delivers all calls that finish before the loop runs again.
+            if not self._is_delivery_scheduled:
+                self._is_delivery_scheduled = True
                 try:
                     self._loop.call_soon_threadsafe(self._deliver)
                 except RuntimeError:
-                    return  # the loop is closed: nobody waits any more
+                    return  # the loop is closed
 
     def _deliver(self) -> None:
-        self._told = False
+        self._is_delivery_scheduled = False
         while self._finished:
             future, result, error = self._finished.popleft()
-            # The error as a value: one that the call raised is no cancellation of the wait.
+            # As a value: a CancelledError from the call must not cancel the caller.
             if not future.cancelled():
                 future.set_result((result, error))
 
 
 async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function in a thread of its own, which nobody waits for if the wait is given up."""
+    """Call a function in a new thread; a cancelled caller does not wait for it."""
     threads = Threads()
     try:
         return await threads.run(function, *args)
@@ -89,8 +89,6 @@ async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
         threads.close()
 
 
-def _carried(error: BaseException) -> BaseException:
-    """An exception that a coroutine can raise: StopIteration would end it."""
-    if isinstance(error, StopIteration):
-        return RuntimeError("the call raised StopIteration")
-    return error
+def _raisable(error: BaseException) -> BaseException:
+    # StopIteration would end the coroutine that raises it.
+    return RuntimeError("the call raised StopIteration") if isinstance(error, StopIteration) else error

@@ -88,7 +88,7 @@ def _loader_class() -> type[SafeLoader]:
     The scanner looks at every open bracket again for each token, so checking the depth of the
     parsed document comes too late.
     """
-    # Most commands read no YAML, and do not wait for it.
+    # Imported on first use: most commands read no YAML.
     import yaml
 
     class DepthLimitedLoader(yaml.SafeLoader):
