@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.redaction.findings import Finding, apart, finding
+from proctor.core.redaction.findings import Finding, finding, without_overlaps
 from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.secrets import find_secrets, has_crc
 from tests.redaction.lines import PII, SECRETS, rows
@@ -125,7 +125,7 @@ def test_only_the_kinds_that_are_wanted_are_looked_for() -> None:
 def test_of_findings_that_overlap_the_longest_stays() -> None:
     """One place of a text is reported once."""
     found = [Finding("a", 0, 4), Finding("b", 2, 9), Finding("c", 3, 5), Finding("d", 9, 11)]
-    assert [one.kind for one in apart(found)] == ["b", "d"]
+    assert [one.kind for one in without_overlaps(found)] == ["b", "d"]
     assert finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
 
 

@@ -63,7 +63,7 @@ def module(name: str) -> ModuleType:
         raise UsageError(
             f"there is no module {error.name!r}",
             where=name,
-            fix=f"check the spelling, install it, or run Proctor in the folder that contains it (now: {here})",
+            fix=f"check the spelling, install it, or run Proctor in its folder (now: {here})",
         ) from None
     except (Exception, SystemExit) as error:
         raise _import_error(name, error) from error

@@ -1,8 +1,7 @@
-"""Personal data in a text, by shapes and check digits: a pure function from a text to findings.
+"""Find personal data in a text by shape and check digits.
 
-Found are e-mail addresses, telephone numbers, payment cards, IBANs, IP addresses, and national
-numbers of persons whose check digit or shape makes them sure. Names, street addresses and dates
-of birth are not: no shape tells them.
+Covers e-mail addresses, phone numbers, payment cards, IBANs, IP addresses and national identity
+numbers. Names, street addresses and dates of birth have no recognisable shape and are not found.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import Finding, apart, finding
+from proctor.core.redaction.findings import Finding, finding, without_overlaps
 
-# Verhoeff's tables: the group of a pentagon's turns and flips, and its permutation.
-_TURNS = tuple(
+# Verhoeff's tables: multiplication in the dihedral group of order 10, and the permutation.
+_DIHEDRAL = tuple(
     tuple(
         (a + b) % 5 + 5 * (b >= 5)
         if a < 5 and b < 5
@@ -28,15 +27,15 @@ _TURNS = tuple(
     )
     for a in range(10)
 )
-_SHUFFLE = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+_PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
-# What letters and digits of an Italian code are worth in odd places.
+# Values of letters and digits at odd positions of an Italian tax code.
 _ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _MRZ_WEIGHTS = (7, 3, 1)
 
 
 def luhn(digits: str) -> bool:
-    """The check of cards and of Canadian insurance numbers.
+    """Check payment cards and Canadian insurance numbers.
 
     >>> luhn("4111111111111111"), luhn("4111111111111112")
     (True, False)
@@ -47,32 +46,32 @@ def luhn(digits: str) -> bool:
 
 
 def mod_97(iban: str) -> bool:
-    """The check of an IBAN without spaces, in capitals.
+    """Check an IBAN in upper case without spaces.
 
     >>> mod_97("GB82WEST12345698765432"), mod_97("GB82WEST12345698765431")
     (True, False)
     """
-    turned = iban[4:] + iban[:4]
-    return int("".join(str(int(letter, 36)) for letter in turned)) % 97 == 1
+    rotated = iban[4:] + iban[:4]
+    return int("".join(str(int(letter, 36)) for letter in rotated)) % 97 == 1
 
 
 def verhoeff(digits: str) -> bool:
-    """The check of Indian Aadhaar numbers.
+    """Check Indian Aadhaar numbers.
 
     >>> verhoeff("2363"), verhoeff("2364")
     (True, False)
     """
     check = 0
-    for place, digit in enumerate(reversed(digits)):
+    for i, digit in enumerate(reversed(digits)):
         number = int(digit)
-        for _ in range(place % 8):
-            number = _SHUFFLE[number]
-        check = _TURNS[check][number]
+        for _ in range(i % 8):
+            number = _PERMUTATION[number]
+        check = _DIHEDRAL[check][number]
     return check == 0
 
 
 def cpf(digits: str) -> bool:
-    """The two check digits of a Brazilian CPF.
+    """Check the two check digits of a Brazilian CPF.
 
     >>> cpf("52998224725"), cpf("52998224724"), cpf("11111111111")
     (True, False, False)
@@ -80,14 +79,14 @@ def cpf(digits: str) -> bool:
     if len(set(digits)) == 1:
         return False
     for size in (9, 10):
-        total = sum(int(digit) * (size + 1 - place) for place, digit in enumerate(digits[:size]))
+        total = sum(int(digit) * (size + 1 - i) for i, digit in enumerate(digits[:size]))
         if total * 10 % 11 % 10 != int(digits[size]):
             return False
     return True
 
 
 def dni(number: str) -> bool:
-    """The letter of a Spanish DNI or NIE.
+    """Check the letter of a Spanish DNI or NIE.
 
     >>> dni("12345678Z"), dni("X1234567L"), dni("12345678A")
     (True, True, False)
@@ -97,7 +96,7 @@ def dni(number: str) -> bool:
 
 
 def nir(number: str) -> bool:
-    """The key of a French social security number, of which Corsica has letters.
+    """Check a French social security number, including the letters of Corsica.
 
     >>> nir("255081416802538"), nir("255081416802539")
     (True, False)
@@ -107,34 +106,32 @@ def nir(number: str) -> bool:
 
 
 def codice_fiscale(code: str) -> bool:
-    """The last letter of an Italian tax code.
+    """Check the last letter of an Italian tax code.
 
     >>> codice_fiscale("RSSMRA85T10A562S"), codice_fiscale("RSSMRA85T10A562T")
     (True, False)
     """
-    worth = [int(one) if one.isdigit() else ord(one) - ord("A") for one in code[:15]]
-    total = sum(n if place % 2 else _ODD[n] for place, n in enumerate(worth))
+    values = [int(char) if char.isdigit() else ord(char) - ord("A") for char in code[:15]]
+    total = sum(n if i % 2 else _ODD[n] for i, n in enumerate(values))
     return chr(ord("A") + total % 26) == code[15]
 
 
 def mrz(field: str, check: str) -> bool:
-    """The check digit of a field in the machine-readable lines of a passport.
+    """Check a field of the machine-readable zone of a passport.
 
     >>> mrz("L898902C3", "6"), mrz("L898902C3", "7")
     (True, False)
     """
-    total = sum(
-        (0 if one == "<" else int(one, 36)) * _MRZ_WEIGHTS[place % 3] for place, one in enumerate(field)
-    )
+    total = sum((0 if char == "<" else int(char, 36)) * _MRZ_WEIGHTS[i % 3] for i, char in enumerate(field))
     return str(total % 10) == check
 
 
-# How far before a number its name may stand.
+# How far before a number its name may be.
 _NAME_BEFORE = 30
 _FIRST = r"(?<![\w.+/=-])"
 _LAST = r"(?![\w/=]|[.,-]\w)"
 
-# The first digits of each issuer, as ranges of their first six, and how long its numbers are.
+# Ranges of the first six digits of each issuer, and the lengths of its numbers.
 _ISSUERS = (
     ("340000", "349999", (15,)),
     ("370000", "379999", (15,)),
@@ -161,7 +158,7 @@ _CARD = re.compile(
     _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19})"
     r"(?![\w/=]|[.,-]\d)"
 )
-# What a number is said to be, if it is neither a card nor a phone.
+# Words before a number that is neither a card nor a phone.
 OTHER_NUMBER = re.compile(
     r"(?:\b(?:order|invoice|ticket|tracking|reference|ref|case|serial|part|item|sku|isbn|issn|imei"
     r"|ean|gtin|upc|barcode|batch|lot|build|version|release|parcel|shipment|id|uuid|hash|timestamp"
@@ -181,12 +178,12 @@ _COUNTRIES = (
 _IBAN_LENGTHS = {name: int(size) for name, size in re.findall(r"([A-Z]{2})(\d+)", _COUNTRIES)}
 
 _SSN_SHAPE = r"(?!000|666|9)\d{3}{sep}(?!00)\d{2}{sep}(?!0000)\d{4}"
-# Printed in advertisements once, and never given to anyone since.
+# Printed in advertisements, and never assigned to a person.
 _SSN_PRINTED = frozenset({"078051120", "219099999"})
 
 
-class Kind(NamedTuple):
-    """A national number: its shape, its check, and the name it needs before it if any."""
+class NationalNumber(NamedTuple):
+    """A national number: its shape, its check, and the name required before it, if any."""
 
     kind: str
     shape: re.Pattern[str]
@@ -194,7 +191,7 @@ class Kind(NamedTuple):
     name: re.Pattern[str] | None = None
 
 
-def _named(words: str) -> re.Pattern[str]:
+def _preceding(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b[^\n]{{0,20}}\Z", re.IGNORECASE)
 
 
@@ -202,7 +199,7 @@ def _shape(pattern: str) -> re.Pattern[str]:
     return re.compile(_FIRST + f"(?:{pattern})" + _LAST)
 
 
-def _assigned(digits: str) -> bool:
+def _is_assigned_ssn(digits: str) -> bool:
     return digits not in _SSN_PRINTED
 
 
@@ -211,18 +208,18 @@ def _always(_: str) -> bool:
 
 
 def _passport(line: str) -> bool:
-    """All four check digits of the second line of a passport."""
+    """Check all four check digits of the second line of a passport."""
     fields = ((0, 9), (13, 19), (21, 27))
     return all(mrz(line[a:b], line[b]) for a, b in fields) and mrz(
         line[0:10] + line[13:20] + line[21:43], line[43]
     )
 
 
-_SOCIAL_SECURITY = _named(r"ssn|social security|social-security|sozialversicherung\w*")
-_KINDS = (
-    Kind("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "-")), _assigned),
-    Kind("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "[ ]?")), _assigned, _SOCIAL_SECURITY),
-    Kind(
+_SOCIAL_SECURITY = _preceding(r"ssn|social security|social-security|sozialversicherung\w*")
+_NATIONAL_NUMBERS = (
+    NationalNumber("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "-")), _is_assigned_ssn),
+    NationalNumber("us_ssn", _shape(_SSN_SHAPE.replace("{sep}", "[ ]?")), _is_assigned_ssn, _SOCIAL_SECURITY),
+    NationalNumber(
         "uk_nino",
         _shape(
             r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]"
@@ -230,11 +227,13 @@ _KINDS = (
         ),
         _always,
     ),
-    Kind("canada_sin", _shape(r"\d{3}([ -]?)\d{3}\1\d{3}"), luhn, _named("sin|social insurance|nas")),
-    Kind("spain_dni", _shape(r"\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z]"), dni),
-    Kind("brazil_cpf", _shape(r"\d{3}\.\d{3}\.\d{3}-\d{2}"), cpf),
-    Kind("brazil_cpf", _shape(r"\d{11}"), cpf, _named("cpf")),
-    Kind(
+    NationalNumber(
+        "canada_sin", _shape(r"\d{3}([ -]?)\d{3}\1\d{3}"), luhn, _preceding("sin|social insurance|nas")
+    ),
+    NationalNumber("spain_dni", _shape(r"\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z]"), dni),
+    NationalNumber("brazil_cpf", _shape(r"\d{3}\.\d{3}\.\d{3}-\d{2}"), cpf),
+    NationalNumber("brazil_cpf", _shape(r"\d{11}"), cpf, _preceding("cpf")),
+    NationalNumber(
         "france_nir",
         _shape(
             r"[12] ?\d\d ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d\d|2[AB]) ?\d{3} ?\d{3} ?"
@@ -242,14 +241,14 @@ _KINDS = (
         ),
         nir,
     ),
-    Kind(
+    NationalNumber(
         "italy_codice_fiscale",
         _shape(r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]"),
         codice_fiscale,
     ),
-    Kind("india_aadhaar", _shape(r"[2-9]\d{3} \d{4} \d{4}"), verhoeff),
-    Kind("india_aadhaar", _shape(r"[2-9]\d{3}-?\d{4}-?\d{4}"), verhoeff, _named("aadhaar")),
-    Kind(
+    NationalNumber("india_aadhaar", _shape(r"[2-9]\d{3} \d{4} \d{4}"), verhoeff),
+    NationalNumber("india_aadhaar", _shape(r"[2-9]\d{3}-?\d{4}-?\d{4}"), verhoeff, _preceding("aadhaar")),
+    NationalNumber(
         "passport_mrz",
         re.compile(
             r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z]{1,3}<{0,2}\d{6}\d[MFX<]\d{6}\d[A-Z0-9<]{14}[\d<]\d"
@@ -261,10 +260,10 @@ _KINDS = (
 
 
 def find_cards(text: str) -> Iterator[Finding]:
-    """Payment cards: the length and first digits of an issuer, and the check digit."""
+    """Find payment cards by issuer, length and check digit."""
     for match in _CARD.finditer(text):
-        digits = _bare(match[0])
-        if not (_issued(digits) and luhn(digits)) or len(set(digits)) == 1:
+        digits = _strip_separators(match[0])
+        if not (_has_issuer(digits) and luhn(digits)) or len(set(digits)) == 1:
             continue
         if match[0].isdigit() and OTHER_NUMBER.search(before(text, match.start())):
             continue
@@ -272,7 +271,7 @@ def find_cards(text: str) -> Iterator[Finding]:
 
 
 def find_accounts(text: str) -> Iterator[Finding]:
-    """International bank account numbers: the length of their country, and mod 97."""
+    """Find IBANs by country, length and checksum."""
     for match in _IBAN.finditer(text):
         length = _IBAN_LENGTHS.get(match[0][:2])
         end = length and _end_of(match[0], length)
@@ -283,8 +282,8 @@ def find_accounts(text: str) -> Iterator[Finding]:
 
 
 def find_national(text: str) -> Iterator[Finding]:
-    """National numbers of persons, each by the rules of its country."""
-    for kind, shape, check, name in _KINDS:
+    """Find national identity numbers by the rules of each country."""
+    for kind, shape, check, name in _NATIONAL_NUMBERS:
         for match in shape.finditer(text):
             if name is not None and not name.search(before(text, match.start())):
                 continue
@@ -294,31 +293,31 @@ def find_national(text: str) -> Iterator[Finding]:
 
 
 def before(text: str, start: int) -> str:
-    """What stands shortly before a place."""
+    """Return the text just before a position."""
     return text[max(0, start - _NAME_BEFORE) : start]
 
 
-def _bare(number: str) -> str:
+def _strip_separators(number: str) -> str:
     return number.replace(" ", "").replace("-", "")
 
 
-def _issued(digits: str) -> bool:
+def _has_issuer(digits: str) -> bool:
     first = digits[:6]
     return any(low <= first <= high and len(digits) in sizes for low, high, sizes in _ISSUERS)
 
 
 def _end_of(spaced: str, length: int) -> int:
-    """Where the letter or digit with this number ends; 0 if there are fewer."""
-    for place, one in enumerate(spaced):
-        length -= one != " "
+    """Return the end of the nth character that is not a space, or 0 if there are fewer."""
+    for i, char in enumerate(spaced):
+        length -= char != " "
         if not length:
-            return place + 1
+            return i + 1
     return 0
 
 
 _FIRST_IN_PHONE = r"(?<![\w.+/=:@-])(?<!\d[ ,])"
 _LAST_IN_PHONE = r"(?![\w=@]|[.,:/-]\d| \d{2})"
-_ABROAD = re.compile(r"(?<![\w+])(?:\+|00)[ ]?[1-9](?:[ ./()-]{0,2}\d){6,14}(?!\d|[.-]\d)")
+_INTERNATIONAL = re.compile(r"(?<![\w+])(?:\+|00)[ ]?[1-9](?:[ ./()-]{0,2}\d){6,14}(?!\d|[.-]\d)")
 _ANY = re.compile(_FIRST_IN_PHONE + r"\(?\d(?:[ ./()-]{0,2}\d){6,14}" + _LAST_IN_PHONE)
 _NAME = re.compile(
     r"\b(?:(?:phone|telephone|tel|mobile|cell|cellphone|fax|whatsapp|hotline|sms|telefon|handy"
@@ -328,7 +327,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 
-# How long the numbers of a country are behind its code; the usual rule where it is not listed.
+# Lengths of a country's numbers after its calling code; others have `_USUAL_LENGTH`.
 _CALLING_CODES = (
     "1:10-10 7:10-10 20:8-10 27:9-9 30:10-10 31:9-9 32:8-9 33:9-9 34:9-9 36:8-9 39:6-11 40:9-9 "
     "41:9-9 43:7-13 44:9-10 45:8-8 46:7-10 47:8-8 48:9-9 49:6-12 51:8-9 52:10-11 53:6-8 "
@@ -347,8 +346,8 @@ _CODE = re.compile(
     r"|8(?:[1246]|0[08]|5[02356]|7[08]|8[0-368])|9(?:[0-58]|6[0-8]|7[0-79]|9[2-68])"
 )
 
-# How countries write their own numbers, where that cannot be taken for anything else.
-_AT_HOME = {
+# National formats that are unambiguous.
+_NATIONAL_FORMATS = {
     "us": r"(?:1[-. ])?(?:\([2-9]\d\d\) ?|[2-9]\d\d(?P<a>[-. ]))(?!11)[2-9]\d\d[-. ]\d{4}",
     "uk": r"\(?0(?:20|11\d|1\d1|[1-3]\d{2,4}|7\d{3}|8\d{2})\)? \d{3,4} ?\d{3,4}",
     "france": r"0[1-9](?:(?P<f>[ .-])\d\d)(?:(?P=f)\d\d){3}",
@@ -357,19 +356,23 @@ _AT_HOME = {
     "japan": r"0[5789]0-\d{4}-\d{4}|0\d-\d{4}-\d{4}",
     "germany": r"\(0\d{2,5}\) ?\d{3,8}|0(?:15\d|16[023]|17\d)\d?[ /-]\d{3,4} ?\d{3,5}",
 }
-_HOME = re.compile(
-    _FIRST_IN_PHONE + "(?:" + "|".join(f"(?:{one})" for one in _AT_HOME.values()) + ")" + _LAST_IN_PHONE
+_NATIONAL = re.compile(
+    _FIRST_IN_PHONE
+    + "(?:"
+    + "|".join(f"(?:{pattern})" for pattern in _NATIONAL_FORMATS.values())
+    + ")"
+    + _LAST_IN_PHONE
 )
 _DATE = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,2}\2\d{2,4}(?: .*)?")
 
 
 def find_phones(text: str) -> Iterator[Finding]:
-    """Telephone numbers: international ones, those in a country's own shape, and those so named."""
-    for match in _ABROAD.finditer(text):
-        # The zero in +44 (0)20 is dialled at home only.
+    """Find phone numbers: international ones, national formats, and digits after a word like "call"."""
+    for match in _INTERNATIONAL.finditer(text):
+        # The zero in +44 (0)20 is only dialled inside the country.
         if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
             yield finding("phone", text, match.start(), match.end(), keep=2)
-    for shape, needs_name in ((_HOME, False), (_ANY, True)):
+    for shape, needs_name in ((_NATIONAL, False), (_ANY, True)):
         for match in shape.finditer(text):
             around = before(text, match.start())
             if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
@@ -379,16 +382,16 @@ def find_phones(text: str) -> Iterator[Finding]:
 
 
 def _is_assigned_phone(digits: str) -> bool:
-    """True if the digits are a country's code and as many as its numbers have."""
+    """True if the digits are a calling code and a number of the right length."""
     code = _CODE.match(digits)
     if code is None:
         return False
     low, high = _LENGTHS.get(code[0], _USUAL_LENGTH)
-    rest = digits[code.end() :]
-    return low <= len(rest) <= high and (code[0] != "1" or _north_american(rest))
+    number = digits[code.end() :]
+    return low <= len(number) <= high and (code[0] != "1" or _is_north_american(number))
 
 
-def _north_american(digits: str) -> bool:
+def _is_north_american(digits: str) -> bool:
     return digits[0] > "1" and digits[3] > "1" and digits[1:3] != "11"
 
 
@@ -412,53 +415,53 @@ _V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/1
 
 
 def find_pii(text: str, kinds: Iterable[str] | None = None) -> list[Finding]:
-    """Personal data in a text, in its order, each masked; `kinds` names those wanted.
+    """Find personal data in a text, in order, with masked excerpts; `kinds` limits the search.
 
-    >>> [one.kind for one in find_pii("Write to ann@example.com or call +44 20 7946 0958.")]
+    >>> [finding.kind for finding in find_pii("Write to ann@example.com or call +44 20 7946 0958.")]
     ['email', 'phone']
     >>> find_pii("Order 4111111111111112 of version 1.2.3")
     []
     """
-    wanted = tuple(FINDERS) if kinds is None else tuple(kinds)
-    return apart(one for kind in wanted for one in FINDERS[kind](text))
+    names = FINDERS if kinds is None else kinds
+    return without_overlaps(item for name in names for item in FINDERS[name](text))
 
 
 def find_emails(text: str) -> Iterator[Finding]:
-    """E-mail addresses; not names of files, "your_name@…", nor a password before a host."""
+    """Find e-mail addresses, except file names, "your_name@…" and passwords before a host."""
     for match in _EMAIL.finditer(text):
         name = match["name"]
         if ".." in name or name.lower().startswith("your") or _FILE_ENDING.fullmatch(match["top"]):
             continue
-        shell = name == "git" and text[match.end() : match.end() + 1] == ":"
-        if not shell and not _AUTHORITY.search(text[max(0, match.start() - 80) : match.start()]):
+        is_git_remote = name == "git" and text[match.end() : match.end() + 1] == ":"
+        if not is_git_remote and not _AUTHORITY.search(text[max(0, match.start() - 80) : match.start()]):
             yield finding("email", text, match.start(), match.end())
 
 
 def find_addresses(text: str) -> Iterator[Finding]:
-    """IP addresses of machines; not networks, masks, this machine itself, or versions."""
+    """Find IP addresses of machines, except networks, masks, loopback and version numbers."""
     for match in _V4.finditer(text):
         try:
             address = ipaddress.IPv4Address(match[0].partition("/")[0])
         except ValueError:
             continue
-        if match["net"] not in (None, "/32") or not _of_a_machine(address):
+        if match["net"] not in (None, "/32") or not _is_machine(address):
             continue
         around = before(text, match.start())
         if _ADDRESS.search(around) or not _VERSION.search(around):
             yield finding("ip_address", text, match.start(), match.end())
     for match in _V6.finditer(text):
         try:
-            found = ipaddress.IPv6Address(match[0])
+            address_v6 = ipaddress.IPv6Address(match[0])
         except ValueError:
             continue
-        if any(found in net for net in _V6_IN_USE) and any(map(str.isdigit, match[0])):
+        if any(address_v6 in net for net in _V6_IN_USE) and any(map(str.isdigit, match[0])):
             yield finding("ip_address", text, match.start(), match.end())
 
 
-def _of_a_machine(address: ipaddress.IPv4Address) -> bool:
+def _is_machine(address: ipaddress.IPv4Address) -> bool:
     if address.is_loopback or address.is_unspecified or address.is_multicast:
         return False
-    # What begins with 255 is a mask; what begins with 0 is never a machine.
+    # 255.x is a mask, 0.x never a machine.
     return address.packed[0] not in (0, 255)
 
 

@@ -1,11 +1,8 @@
-"""Secrets in a text: keys, tokens, passwords; a pure function from a text to findings.
+"""Find secrets in a text: keys of known providers, private keys, tokens, passwords in URLs and
+headers, and values assigned to names such as api_key. Placeholders (EXAMPLE, xxxx, <your key>) do
+not count.
 
-Found are keys in the shapes of known providers, private keys, tokens that decode, passwords in
-addresses and headers, and values that are assigned to a name such as api_key. What stands there
-for want of a secret (EXAMPLE, xxxx, <your key>) is none.
-
-Each finder looks for its marks first and at its patterns only there: a long text with few marks
-takes next to no time, and no single step takes long, whatever the text.
+Each finder searches for a short prefix and applies its pattern only there, so long texts are fast.
 """
 
 from __future__ import annotations
@@ -20,14 +17,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import KEYS_OF, Finding, apart, finding
+from proctor.core.redaction.findings import KEYS_OF, Finding, finding, without_overlaps
 
-# A random value of 16 characters or more has at least so many bits in each.
+# Random values have at least this many bits of entropy per character.
 LEAST_BITS = 3.0
 _LEAST_LENGTH, _SHORT_LENGTH, _JUMBLED_LENGTH = 12, 6, 16
 
-# A long random value holds a short word now and then: of 1,600 characters about one in fifteen has
-# "xxx" or "fake" somewhere. So words count anywhere only if they are long, else by themselves.
+# Long random values contain short words by chance ("xxx" or "fake" in one of 15 values of 1,600
+# characters). So only long words count anywhere; short ones must be separate words.
 _PLACEHOLDER = re.compile(
     r"example|placeholder|redact|changeme|change[_-]me|sample|insert|replace|masked|hidden|foobar"
     r"|not[_-]?real|x{6}|\*\*\*|\.\.\.|…|<|>|\{\{|\$\{|%\(|[@#$]\{"
@@ -48,7 +45,7 @@ _DIGITS = re.compile(r"\d{6,30}")
 
 
 def entropy(value: str) -> float:
-    """How many bits a character of a value holds, by how often each occurs.
+    """Return the entropy of a value in bits per character.
 
     >>> entropy("aaaa"), entropy("abcd")
     (0.0, 2.0)
@@ -58,7 +55,7 @@ def entropy(value: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """True for what stands where a secret should: EXAMPLE, xxxx, <your key>.
+    """True for a placeholder of a secret: EXAMPLE, xxxx, <your key>.
 
     >>> is_placeholder("sk-xxxxxxxxxxxx"), is_placeholder("q9Zr4Tn2"), is_placeholder("q9fakeZr4")
     (True, False, False)
@@ -67,7 +64,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_weak(value: str) -> bool:
-    """True for a word that only says what belongs there, and for placeholders.
+    """True for a placeholder or a generic word such as "string".
 
     >>> is_weak("string"), is_weak("<password>"), is_weak("hunter2")
     (True, True, False)
@@ -76,23 +73,23 @@ def is_weak(value: str) -> bool:
 
 
 def is_key(value: str) -> bool:
-    """True for a long value, mostly of letters and digits, that nobody wrote as words or code."""
+    """True for a long random value that is neither words nor code."""
     long = len(value) >= _LEAST_LENGTH and entropy(value) >= LEAST_BITS
     return long and (is_mixed(value) or _is_jumbled(value)) and not _CODE.fullmatch(value)
 
 
 def _is_jumbled(value: str) -> bool:
-    """True for sixteen letters or more of which about as many are large as small.
+    """True for at least 16 letters, about half of them in upper case.
 
     >>> _is_jumbled("nxDZiweJLraSzvuXZJxJCLOa"), _is_jumbled("aLongNameOfSomeFunction")
     (True, False)
     """
-    large, small = (sum(map(of, value)) for of in (str.isupper, str.islower))
-    return len(value) >= _JUMBLED_LENGTH and min(large, small) >= 0.35 * len(value)
+    upper, lower = sum(map(str.isupper, value)), sum(map(str.islower, value))
+    return len(value) >= _JUMBLED_LENGTH and min(upper, lower) >= 0.35 * len(value)
 
 
 def is_short_key(value: str) -> bool:
-    """True for what may be a key beside a name that leaves no doubt.
+    """True for a value that may be a key if its name is unambiguous.
 
     >>> is_short_key("short1"), is_short_key("config.key1"), is_short_key("word")
     (True, False, False)
@@ -102,7 +99,7 @@ def is_short_key(value: str) -> bool:
 
 
 def is_password(value: str, *, quoted: bool) -> bool:
-    """In quotes any word that is no name in a program; else only what no one writes as a word."""
+    """True for a possible password: any quoted text that is not code, or an unquoted mixed one."""
     if quoted:
         return not re.fullmatch(r"[A-Z_]+|\$\w+|%\w+%|https?:.*", value)
     bare = value.rstrip(".,;!?")
@@ -110,7 +107,7 @@ def is_password(value: str, *, quoted: bool) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """True if there are letters and digits in it."""
+    """True if a value contains letters and digits."""
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
@@ -119,11 +116,11 @@ _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Shape(NamedTuple):
-    """The keys of a provider: what they begin with, what follows, and whether they end in a CRC."""
+    """The keys of a provider: prefixes, the pattern after them, and whether they end in a CRC."""
 
     kind: str
-    begins: str
-    follows: str
+    prefixes: str
+    pattern: str
     crc: bool = False
 
 
@@ -162,20 +159,20 @@ SHAPES = (
     Shape("databricks_token", "dapi", r"[a-f0-9]{32}(?:-\d)?"),
     Shape("nvidia_key", "nvapi-", r"[A-Za-z0-9_-]{40,90}"),
 )
-# A text is looked at only where a key may begin, which is found quickly.
+# Patterns are only applied where a prefix occurs.
 _PATTERNS = tuple(
-    (shape, mark, re.compile(f"{_FIRST}{re.escape(mark)}(?P<follows>{shape.follows}){_LAST}"))
+    (shape, prefix, re.compile(f"{_FIRST}{re.escape(prefix)}(?P<follows>{shape.pattern}){_LAST}"))
     for shape in SHAPES
-    for mark in shape.begins.split()
+    for prefix in shape.prefixes.split()
 )
-# In an address of its interface it stands after "bot".
+# URLs of the Telegram API have the token after "bot".
 _TELEGRAM = re.compile(rf"(?:(?<=/bot)|{_FIRST})\d{{8,10}}:(?P<follows>A[A-Za-z0-9_-]{{34}}){_LAST}")
 
 
 def has_crc(token: str) -> bool:
     """True if the last six characters are the CRC-32 of those after the prefix, in base 62.
 
-    GitHub's and npm's tokens are so made; one whose check fails was made up or misread.
+    GitHub and npm tokens end this way; a token whose check fails is invented or misread.
 
     >>> has_crc("ghp_" + "0" * 36)
     False
@@ -188,34 +185,34 @@ def has_crc(token: str) -> bool:
     return digits.rjust(6, "0") == check
 
 
-def places(text: str, mark: str) -> Iterator[int]:
-    """Where a mark stands in a text.
+def positions(text: str, prefix: str) -> Iterator[int]:
+    """Yield the positions of a substring.
 
-    >>> list(places("a-b-c", "-"))
+    >>> list(positions("a-b-c", "-"))
     [1, 3]
     """
-    place = text.find(mark)
-    while place >= 0:
-        yield place
-        place = text.find(mark, place + 1)
+    position = text.find(prefix)
+    while position >= 0:
+        yield position
+        position = text.find(prefix, position + 1)
 
 
 def find_keys(text: str) -> Iterator[Finding]:
-    """Keys that are known by their shape.
+    """Find keys that are recognised by their shape.
 
-    >>> [one.kind for one in find_keys("/AKIA" + "Z7QW2MKX5RTB6PLN/")]
+    >>> [finding.kind for finding in find_keys("/AKIA" + "Z7QW2MKX5RTB6PLN/")]
     ['aws_access_key']
     """
-    for shape, mark, pattern in _PATTERNS:
-        for place in places(text, mark):
-            match = pattern.match(text, place)
+    for shape, prefix, pattern in _PATTERNS:
+        for position in positions(text, prefix):
+            match = pattern.match(text, position)
             if match and _is_random(match["follows"]):
                 sure = not shape.crc or has_crc(match[0])
-                yield finding(shape.kind, text, place, match.end(), keep=len(mark), sure=sure)
-    for place in places(text, ":A"):
-        match = _TELEGRAM.search(text, max(0, place - 10), place + 37)
+                yield finding(shape.kind, text, position, match.end(), keep=len(prefix), sure=sure)
+    for position in positions(text, ":A"):
+        match = _TELEGRAM.search(text, max(0, position - 10), position + 37)
         if match and _is_random(match["follows"]):
-            yield finding("telegram_token", text, *match.span(), keep=place - match.start() + 1)
+            yield finding("telegram_token", text, *match.span(), keep=position - match.start() + 1)
 
 
 def _is_random(value: str) -> bool:
@@ -223,19 +220,19 @@ def _is_random(value: str) -> bool:
 
 
 _PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
-# They also mean something else, and must stand by themselves.
+# Ambiguous: they must be separate words.
 _SHORT_PASSWORDS = ("pass", "pw")
-# Each of these in any name, but keys only of something.
+# Anywhere in a name; `key` only after a word such as `api`.
 _OTHERS = ("token", "secret", "credential", "key")
 
-# What a key, token or secret is of; with a space between, it may be a sentence.
+# The word before key, token or secret; with a space between them it may be a sentence.
 _OWNER = re.compile(rf"(?:{KEYS_OF}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
-# How many characters before a name are read.
+# How many characters before a name are examined.
 _BEFORE = 30
-# How many names inside the value of an earlier name are looked at: `key:key:key:…` has a name
-# every four characters, and each would be read as a value of 500.
+# How many names inside the value of an earlier name are examined: in `key:key:key:…` each name
+# would be read with a value of 500 characters.
 _MOST_NESTED = 4
-# Texts within texts have backslashes before their quotes.
+# Quotes in nested texts have backslashes before them.
 _VALUE = re.compile(
     r"\\{0,8}[\"']?(?:[ \t]{0,4}(?P<sign>=>|:=|=|:)[ \t]{0,4}|[ \t]is[ \t](?=\S{8}))"
     r"(?:\[\s{0,8}|\{\s{0,8}\\{0,8}[\"']value\\{0,8}[\"']\s{0,4}:\s{0,4})?"
@@ -245,64 +242,64 @@ _VALUE = re.compile(
 
 
 def find_assigned(text: str) -> Iterator[Finding]:
-    """Values that are assigned to a name which says that they are secret.
+    """Find values that are assigned to a name such as `password` or `api_key`.
 
-    >>> [one.kind for one in find_assigned('{"DB_PASSWORD": "hunter22", "max_tokens": "hunter23"}')]
+    >>> [finding.kind for finding in find_assigned('{"DB_PASSWORD": "hunter22", "max_tokens": "hunter23"}')]
     ['password']
     """
     low = text.lower()
     if len(low) != len(text):
-        # A few letters become two when they are made small, and places would no longer agree.
+        # Some letters become two in lower case, which would shift the positions.
         low = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
     for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHERS):
         value_end = nested = 0
-        for place in places(low, name):
-            nested = nested + 1 if place < value_end else 0
+        for position in positions(low, name):
+            nested = nested + 1 if position < value_end else 0
             if nested > _MOST_NESTED:
                 continue
-            if name == "key" and not _OWNER.search(low, max(0, place - _BEFORE), place):
+            if name == "key" and not _OWNER.search(low, max(0, position - _BEFORE), position):
                 continue
-            if match := _VALUE.match(text, place + len(name)):
+            if match := _VALUE.match(text, position + len(name)):
                 value_end = max(value_end, match.end())
-                yield from _judged(text, low, name, place, match)
+                yield from _check_value(text, low, name, position, match)
 
 
-def _judged(text: str, low: str, name: str, place: int, match: re.Match[str]) -> Iterator[Finding]:
+def _check_value(text: str, low: str, name: str, position: int, match: re.Match[str]) -> Iterator[Finding]:
     group = "quoted" if match["quoted"] else "open"
     start, end = match.span(group)
     value = match[group] if group == "quoted" else match[group].rstrip("}\\")
     if is_weak(value):
         return
-    before = low[max(0, place - _BEFORE) : place]
+    before = low[max(0, position - _BEFORE) : position]
     if name in _PASSWORDS:
         is_found, kind = is_password(value, quoted=group == "quoted"), "password"
     elif name in _SHORT_PASSWORDS:
-        is_found, kind = _is_short(name, before, value, match), "password"
+        is_found, kind = _is_short_password(name, before, value, match), "password"
     else:
-        is_found, kind = _is_of(name, before, value, match), "assigned_secret"
+        is_found, kind = _is_assigned_secret(name, before, value, match), "assigned_secret"
     if is_found:
         yield finding(kind, text, start, min(end, start + len(value)), keep=0)
 
 
-def _is_short(name: str, before: str, value: str, match: re.Match[str]) -> bool:
-    """For `pass` and `pw`: names of their own, with a value that is no word."""
-    joined = before[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
-    if before[-1:].isalnum() or not match["sign"] or not (joined or match["quoted"]):
+def _is_short_password(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+    """True if `pass` or `pw` is a separate name and its value is not a word."""
+    is_joined = before[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
+    if before[-1:].isalnum() or not match["sign"] or not (is_joined or match["quoted"]):
         return False
     return is_mixed(value) and is_password(value, quoted=False)
 
 
-def _is_of(name: str, before: str, value: str, match: re.Match[str]) -> bool:
-    """For keys, tokens and secrets: random values, and short ones where all else is plain."""
+def _is_assigned_secret(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+    """True if the value of a key, token or secret is random, or short after an unambiguous name."""
     owner = _OWNER.search(before)
     if name == "key" and owner is None:
         return False
     if is_key(value):
         return True
-    is_plain = owner is not None and owner["joint"] != " "
+    is_unambiguous = owner is not None and owner["joint"] != " "
     is_call = match.string[match.end() : match.end() + 1] in ("(", "[")
-    tight = match["quoted"] or (match[0].startswith("=") and not is_call)
-    return bool(is_plain and tight and is_short_key(value))
+    is_adjacent = match["quoted"] or (match[0].startswith("=") and not is_call)
+    return bool(is_unambiguous and is_adjacent and is_short_key(value))
 
 
 _BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
@@ -319,10 +316,10 @@ _WEBHOOK = re.compile(
     r"|discord(?:app)?\.com/api/webhooks/\d{15,22}/)(?P<value>[A-Za-z0-9_-]{20,100})"
 )
 _SIGNED = re.compile(r"(?:(?<=[?&;])|(?<=u0026)|(?<=-))\w{3,9}=(?P<value>[A-Za-z0-9%+/=_-]{20,1000})")
-_MARKED = (
-    *(("bearer_token", mark, _BEARER) for mark in ("Bearer ", "bearer ", "Basic ", "Token ")),
-    *(("webhook", mark, _WEBHOOK) for mark in ("https://hooks.slack.com/", "https://discord")),
-    *(("signed_url", mark, _SIGNED) for mark in ("sig=", "Signature=")),
+_PREFIXED = (
+    *(("bearer_token", prefix, _BEARER) for prefix in ("Bearer ", "bearer ", "Basic ", "Token ")),
+    *(("webhook", prefix, _WEBHOOK) for prefix in ("https://hooks.slack.com/", "https://discord")),
+    *(("signed_url", prefix, _SIGNED) for prefix in ("sig=", "Signature=")),
 )
 _BASIC = re.compile(
     r"uthorization\\{0,8}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,8}[\"']?[Bb]asic[ ]{1,3}"
@@ -335,18 +332,18 @@ _COMMAND_LONGEST = 500
 
 
 def find_secrets(text: str) -> list[Finding]:
-    """Secrets in a text, in its order, each masked.
+    """Find all secrets in a text, in order, with masked excerpts.
 
     >>> key = "AKIA" + "Z7QW2MKX5RTB6PLN"
-    >>> [(one.kind, one.excerpt) for one in find_secrets(f"The key is {key}.")]
+    >>> [(finding.kind, finding.excerpt) for finding in find_secrets(f"The key is {key}.")]
     [('aws_access_key', 'AKIA… (20 characters)')]
     >>> find_secrets("api_key = 'YOUR_API_KEY'; the key is AKIAIOSFODNN7EXAMPLE")
     []
     """
-    return apart(one for finder in _FINDERS for one in finder(text))
+    return without_overlaps(item for finder in _FINDERS for item in finder(text))
 
 
-def _blocks(text: str) -> Iterator[Finding]:
+def _find_private_keys(text: str) -> Iterator[Finding]:
     for match in _BLOCK.finditer(text):
         stop = text.find("-----", match.end(), match.end() + _BLOCK_LONGEST)
         end = stop if stop >= 0 else min(len(text), match.end() + _BLOCK_LONGEST)
@@ -355,41 +352,41 @@ def _blocks(text: str) -> Iterator[Finding]:
             yield finding("private_key", text, match.start(), end, keep=10)
 
 
-def _tokens(text: str) -> Iterator[Finding]:
-    """Signed tokens whose head names an algorithm and whose body is an object."""
-    for place in places(text, "eyJ"):
-        if match := _JWT.match(text, place):
-            head, body = _decoded(match[1]), _decoded(match[2])
-            if isinstance(head, dict) and "alg" in head and isinstance(body, dict):
+def _find_jwts(text: str) -> Iterator[Finding]:
+    """Find JWTs: the header names an algorithm and the payload is an object."""
+    for position in positions(text, "eyJ"):
+        if match := _JWT.match(text, position):
+            header, payload = _decode_json(match[1]), _decode_json(match[2])
+            if isinstance(header, dict) and "alg" in header and isinstance(payload, dict):
                 yield finding("jwt", text, match.start(), match.end(), keep=3)
 
 
-def _decoded(part: str) -> object:
+def _decode_json(text: str) -> object:
     try:
-        return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, binascii.Error, RecursionError):
         return None
 
 
-def _connections(text: str) -> Iterator[Finding]:
-    for place in places(text, "://"):
-        match = _AUTHORITY.match(text, place)
-        if match and _SCHEME.search(text, max(0, place - 31), place) and not is_weak(match[1]):
+def _find_url_passwords(text: str) -> Iterator[Finding]:
+    for position in positions(text, "://"):
+        match = _AUTHORITY.match(text, position)
+        if match and _SCHEME.search(text, max(0, position - 31), position) and not is_weak(match[1]):
             yield finding("password_in_url", text, *match.span(1), keep=0)
 
 
-def _marked(text: str) -> Iterator[Finding]:
-    for kind, mark, pattern in _MARKED:
-        for place in places(text, mark):
-            match = pattern.match(text, place)
+def _find_prefixed(text: str) -> Iterator[Finding]:
+    for kind, prefix, pattern in _PREFIXED:
+        for position in positions(text, prefix):
+            match = pattern.match(text, position)
             if match and is_key(match["value"]) and not is_placeholder(match["value"]):
                 yield finding(kind, text, *match.span("value"), keep=0)
 
 
-def _basic(text: str) -> Iterator[Finding]:
-    """A name and a password in a header, however short: they are only encoded."""
-    for place in places(text, "uthorization"):
-        match = _BASIC.match(text, place)
+def _find_basic_auth(text: str) -> Iterator[Finding]:
+    """Find the base64 of `name:password` in an Authorization header."""
+    for position in positions(text, "uthorization"):
+        match = _BASIC.match(text, position)
         if match and _is_pair(match["value"]):
             yield finding("basic_auth", text, *match.span("value"), keep=0)
 
@@ -402,28 +399,38 @@ def _is_pair(value: str) -> bool:
     return bool(colon and password) and f"{name}{password}".isprintable()
 
 
-def _cookies(text: str) -> Iterator[Finding]:
-    done = 0
-    for place in places(text, "ookie"):
-        match = _COOKIES.match(text, place) if place >= done else None
+def _find_cookies(text: str) -> Iterator[Finding]:
+    end = 0
+    for position in positions(text, "ookie"):
+        match = _COOKIES.match(text, position) if position >= end else None
         if match is None:
             continue
-        done = match.end()
+        end = match.end()
         for pair in _COOKIE.finditer(text, *match.span("pairs")):
             if is_key(pair["value"]) and not is_placeholder(pair["value"]):
                 yield finding("cookie", text, *pair.span("value"), keep=0)
 
 
-def _commands(text: str) -> Iterator[Finding]:
-    """`curl -u name:password`."""
-    for mark in (" -u", " --user"):
-        for place in places(text, mark):
-            first = max(0, place - _COMMAND_LONGEST)
-            if text.rfind("curl", first, place) <= text.rfind("\n", first, place):
+def _find_command_passwords(text: str) -> Iterator[Finding]:
+    """Find the password in `curl -u name:password`."""
+    for prefix in (" -u", " --user"):
+        for position in positions(text, prefix):
+            first = max(0, position - _COMMAND_LONGEST)
+            if text.rfind("curl", first, position) <= text.rfind("\n", first, position):
                 continue
-            match = _USER.match(text, place)
+            match = _USER.match(text, position)
             if match and not is_weak(match["value"]):
                 yield finding("password", text, *match.span("value"), keep=0)
 
 
-_FINDERS = (*(find_keys, _blocks, _tokens, _connections, _basic, _marked, _cookies, _commands), find_assigned)
+_FINDERS = (
+    find_keys,
+    _find_private_keys,
+    _find_jwts,
+    _find_url_passwords,
+    _find_basic_auth,
+    _find_prefixed,
+    _find_cookies,
+    _find_command_passwords,
+    find_assigned,
+)
