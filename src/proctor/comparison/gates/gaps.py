@@ -15,8 +15,7 @@ from proctor.comparison.compare import COMBINED
 from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import coverage_of
 from proctor.comparison.sides import MEAN_SCORE, Numbers, Side
-from proctor.metrics.warnings import TENTH as TENTH
-from proctor.metrics.warnings import Missing, count_skipped, evaluator_of
+from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
@@ -24,6 +23,8 @@ from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
+
+TENTH = MAX_MISSING_SHARE
 
 
 class Gap(NamedTuple):
@@ -166,8 +167,8 @@ def _find_metric_gap(
         return Gap(0, 0)
     if metric in COMBINED and run is not None and (silent := _find_silent_evaluator(results, run)):
         return silent
-    is_score, evaluator = evaluator_of(metric, run)
-    skipped = Missing(0, 0)
+    is_score, evaluator = find_evaluator(metric, run)
+    skipped = MissingVerdicts(0, 0)
     if value.skipped and is_score and not (run and run.options.skipped == "ignore"):
         skipped = count_skipped(results, evaluator, run)
     return Gap(
