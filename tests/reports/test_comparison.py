@@ -46,7 +46,7 @@ def example(**changes: Any) -> Comparison:
         only_a=tuple(f"x{at}" for at in range(7)),
         only_b=("y",),
         missing_a=("old_metric",),
-        notes=("the datasets are not the same: samples with the same id may have different contents",),
+        notes=("the datasets are not the same: samples of one id may have other contents",),
     )  # fmt: skip
     return msgspec.structs.replace(found, **changes)
 
@@ -77,7 +77,7 @@ Look at one:
 7 samples only in new: x0, x1, x2, x3, x4, …
 1 sample only in main: y
 new has no old_metric
-Note: the datasets are not the same: samples with the same id may have different contents
+Note: the datasets are not the same: samples of one id may have other contents
 n = 1,300 to 1,319, paired by sample, p corrected for 4 tests (Holm); below each
 number its 95 % interval; g: the difference in standard deviations
 """
@@ -189,7 +189,7 @@ def test_rankings() -> None:
     out = io.StringIO()
     show_ranking(ranking, out)
     assert out.getvalue() == told
-    assert render_ranking(Ranking("x", "asc")) == "There are not two with a number for x.\n"
+    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a number for x.\n"
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
