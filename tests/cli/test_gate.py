@@ -208,7 +208,7 @@ def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> 
     lose(exam, 0)
     told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
     assert told.code == 4
-    assert "not decided after 200 of 200 samples, for looking" in " ".join(told.out.split())
+    assert "not decided after 200 of 200 samples, because checking" in " ".join(told.out.split())
     assert exam.proctor("gate", "latest", "--baseline", "main").code == 0
     exam.write("eval.yaml", EVAL + "fail_under: 0.9\n")
     told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")

@@ -79,7 +79,7 @@ def test_the_version_of_a_set_is_kept_and_another_is_a_change(batch: Project) ->
     changed = [{**first, "weight": 3.0, "description": first["description"] + "!"}, *others]
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0", "rubrics": changed}))
     told = batch.proctor("run", "eval.yaml", "--resume")
-    assert "changed: task_completion (rubric.description differs; " in told.err
+    assert "changed: task_completion (rubric.description reads otherwise; " in told.err
     assert f"rubric.weight was {first['weight']}, is 3.0)" in told.err
 
 

@@ -116,7 +116,7 @@ def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> N
     asked = ("--metric", "total_score", "--accept-changes")
     told = scored.proctor("gate", "wide", "--baseline", "old", *asked)
     assert told.code == 2
-    assert "another scale" in told.err
+    assert "different scales" in told.err
 
 
 def test_runs_without_rubrics_have_no_total(project: Project) -> None:
