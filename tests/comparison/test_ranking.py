@@ -128,7 +128,8 @@ def test_sentences_of_rankings() -> None:
     assert rank("score", "desc", alike).answer == (
         "Which is first by score is not decided: a, or b or c; none of the other 2 places are decided."
     )
-    assert rank("score", "desc", {"a": ranked(1)}).answer == ("Fewer than two configurations have a number for score.")
+    answer = rank("score", "desc", {"a": ranked(1)}).answer
+    assert answer == "Fewer than two configurations have a number for score."
 
 
 def test_clusters_count_as_one_in_rankings() -> None:
