@@ -63,7 +63,7 @@ def test_a_worse_run_is_no_failure_of_the_command(runs: Project) -> None:
     told = runs.proctor("compare", "main", "new", "--metric", "pass_rate")
     assert (told.code, told.out.startswith("main is worse than new")) == (0, True)
     same = runs.proctor("compare", "main", "new", "--metric", "pass_rate", "--worth", "50%")
-    assert same.out.startswith("main and new do not differ by anything worth the name")
+    assert same.out.startswith("main and new show no relevant difference")
 
 
 def test_json_for_programs(runs: Project) -> None:
@@ -130,7 +130,7 @@ def test_configurations_beside_their_baseline_after_a_run(runs: Project) -> None
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
         (("new", "main", "--worth", "much"), "expected a number such as 0.8 or 80%"),
-        (("new", "main", "--worth", "5"), "a share from 0 to below 1, got 5"),
+        (("new", "main", "--worth", "5"), "must be from 0 to below 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
         (("new",), "Missing argument 'B'"),
     ],

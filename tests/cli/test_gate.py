@@ -108,7 +108,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     assert re.fullmatch(
         r"The gate is inconclusive: strict_pass_rate 98\.5 % against 100\.0 %, from 3\.6 points "
         r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
-        r"samples would settle it\.",
+        r"samples would decide it\.",
         answer,
     )
     for choice, code in (("pass", 0), ("fail", 1), ("code", 4)):
@@ -200,7 +200,7 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     assert (again.code, again.out) == (1, told.out)
     refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert refused.code == 2
-    assert "asks for one metric" in refused.err
+    assert "checks one metric" in refused.err
 
 
 def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> None:
@@ -208,7 +208,7 @@ def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> 
     lose(exam, 0)
     told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
     assert told.code == 4
-    assert "not decided after 200 of 200 samples, for looking" in " ".join(told.out.split())
+    assert "not decided after 200 of 200 samples, because checking" in " ".join(told.out.split())
     assert exam.proctor("gate", "latest", "--baseline", "main").code == 0
     exam.write("eval.yaml", EVAL + "fail_under: 0.9\n")
     told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
@@ -319,7 +319,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--junit", "."], "no file that can be written"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "no file that can be written"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
-        (["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"], "asks for one metric"),
+        (["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"], "checks one metric"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--metric", "latency_ms.mean"],
             "cannot stop early by 'latency_ms.mean'",

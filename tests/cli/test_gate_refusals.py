@@ -100,7 +100,7 @@ def test_swapped_evaluators_do_not_pass(exam: Project) -> None:
     assert "were not scored by the same" in refused(exam, "gate", "latest", *GATE[2:]).err
     refused(exam, *GATE, "--until-decided")
     lost = refused(exam, *GATE, "--metric", "nonempty", "--max-flips", "3")
-    assert "how many samples were lost cannot be compared" in lost.err
+    assert "the number of lost samples cannot be compared" in lost.err
     assert "the file has no number of right" in refused(exam, *GATE, "--metric", "right").err
 
 

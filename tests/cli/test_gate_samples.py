@@ -67,7 +67,7 @@ def test_a_folder_that_grew_is_not_green_by_its_old_samples(exam: Project) -> No
     said = " ".join(told.out.split())
     assert told.code == 4
     assert "but 200 of 400 samples of" in said
-    assert "say --unpaired to compare all samples of both as two groups" in said
+    assert "add --unpaired to compare all samples of both as two groups" in said
     stored = ("gate", "latest", *GATE[2:])
     assert exam.proctor(*stored, "--accept-changes").code == 0
     grouped = exam.proctor(*stored, "--unpaired")
@@ -96,7 +96,7 @@ def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
     said = " ".join(told.out.split())
     assert told.code == 0
     assert "two groups of 200 and 200 samples" in said
-    assert "200 samples have other contents under the same id, no pairs: q0, q1, q10, …" in said
+    assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in said
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2
     assert "sample 'q0' is another one in main, under the same id" in early.err

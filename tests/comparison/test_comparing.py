@@ -86,7 +86,7 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
     assert "latency_ms" not in apart.answer
     [note] = apart.notes
     assert note == (
-        "the times of two runs were measured at different moments: samples cannot tell a slower "
+        "the latencies of two runs were measured at different moments: samples cannot tell a slower "
         "system from a slower hour"
     )
     assert together.metrics["latency_ms.mean"].verdict == "worse"
@@ -101,10 +101,10 @@ def test_the_answer_where_there_is_nothing_to_tell() -> None:
         "Not enough evidence that new and main differ: pass_rate 75.0 % against 75.0 %, 0.0 points "
         "(n = 4, 95 % interval -65.3 to +65.3, p = 1); about "
     )
-    assert few.answer.endswith(" more samples would settle it.")
+    assert few.answer.endswith(" more samples would decide it.")
     same = compare(passes("new", *[1] * 300), passes("main", *[1] * 300))
     assert same.answer == (
-        "new and main do not differ by anything worth the name: pass_rate 100.0 % against 100.0 %, "
+        "new and main show no relevant difference: pass_rate 100.0 % against 100.0 %, "
         "0.0 points (n = 300, 95 % interval -0.9 to +0.9, p = 1); "
         "more than ±1.0 points is unlikely."
     )
@@ -189,10 +189,10 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
     )
     found = compare(passes("new", 1, run=one), passes("old", 1, run=other))
     assert [note.split(":")[0] for note in found.notes] == [
-        "new was stopped as soon as it was settled",
+        "new was stopped as soon as its gate was decided",
         "old is not complete (interrupted)",
         "the datasets are not the same",
-        "3 and 1 epochs",
+        "new has 3 epochs and old has 1",
         "only new has the evaluator new",
         "the evaluator judge is not the same in both runs",
     ]

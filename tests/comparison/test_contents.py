@@ -49,7 +49,10 @@ def test_samples_that_ask_something_else_are_no_pairs(tmp_path: Path) -> None:
     assert found.metrics["pass_rate"].paired
     assert (found.only_a, found.only_b) == ((), ())
     assert "the datasets are not the same" in found.notes
-    assert "20 samples have other contents under the same id, no pairs: s10, s11, s12, …" in found.notes
+    assert (
+        "20 samples have different contents under the same id and cannot be paired: s10, s11, s12, …"
+        in found.notes
+    )
 
 
 def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.comparison.compare import compare
-from proctor.comparison.sides import Reading, Side, by_sample
+from proctor.comparison.sides import Reading, Side, average_by_sample
 from proctor.core.stats.effects import clustered_pairs
 from proctor.records.comparison import Comparison
 from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
@@ -82,7 +82,7 @@ def test_many_numbers_are_held_against_the_t_distribution() -> None:
 def test_epochs_of_a_sample_count_as_one() -> None:
     """Epochs are averaged within their sample, so the interval rests on samples, not on trials."""
     values = [1, 3, 4, 6, 8, 12]
-    mine = by_sample(Reading(f"s{at // 2}", at % 2, float(v)) for at, v in enumerate(values))
+    mine = average_by_sample(Reading(f"s{at // 2}", at % 2, float(v)) for at, v in enumerate(values))
     assert mine == {"s0": 2.0, "s1": 5.0, "s2": 10.0}
     delta = of_field(mine, numbers(0, 1, 2))
     assert delta.n == 3
@@ -94,7 +94,7 @@ def test_epochs_of_a_sample_count_as_one() -> None:
 def test_a_sample_with_more_epochs_does_not_weigh_more() -> None:
     """Nine epochs of one sample and one of the other: the mean is over two samples."""
     often = [Reading("often", epoch, 0.0) for epoch in range(9)]
-    mine = by_sample([*often, Reading("once", 0, 1.0)])
+    mine = average_by_sample([*often, Reading("once", 0, 1.0)])
     assert of_field(mine, {"often": 0.0, "once": 0.0}).absolute == 0.5
 
 
@@ -300,7 +300,7 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
     answer, gap, *table = str(compare(low, high)).splitlines()
     assert answer == (
         "Not enough evidence that low and high differ: tokens 450 against 500, -50 (-10.0 %) "
-        "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would settle it."
+        "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
     )
     assert gap == ""
     more = " (about 3 more)"

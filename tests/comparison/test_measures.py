@@ -36,7 +36,7 @@ def test_evaluators_that_are_swapped_leave_the_pass_rate_without_a_verdict() -> 
     new, old = run("1", EASY, GRADED), run("2", RIGHT, GRADED)
     found = compare(side("new", 1.0, new), side("old", 0.0, old))
     assert found.answer == (
-        "new and old were not scored by the same evaluators, so that pass_rate does not compare: "
+        "new and old were not scored by the same evaluators, so pass_rate cannot be compared: "
         "only new has the evaluator easy; only old has the evaluator right. Better: graded."
     )
     rate, graded = found.metrics["pass_rate"], found.scores["graded"]
@@ -70,7 +70,7 @@ def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
     found = compare(side("new", 1.0, run("1", GRADED)), side("old", 0.0, there))
     assert found.answer.startswith("new is better than old")
     [note] = found.notes
-    assert note.startswith("the runs have another Python or Proctor")
+    assert note.startswith("the runs used different versions of Python or Proctor")
     assert note.endswith("whether the code of graded is the same")
     # Only the first two parts of a Python's version have a bytecode of their own.
     patched = msgspec.structs.replace(there, environment={**HERE, "python": "3.12.9"})
@@ -96,14 +96,14 @@ def test_what_is_not_the_same_is_said() -> None:
     )
     long = run("1", rubric("a", description="Was it solved, in the end, to their satisfaction?"))
     [told] = changes_between(long, run("2", rubric("a"))).told("new", "old")
-    assert told.endswith("in both runs: rubric.description reads otherwise")
+    assert told.endswith("in both runs: rubric.description differs")
     more = run("1", rubric("a", scale=[0, 10]))
     [told] = changes_between(more, run("2", rubric("a"))).told("new", "old")
-    assert told.endswith("rubric.scale is [0,10] in new and the usual in old")
+    assert told.endswith("rubric.scale is [0,10] in new and the default in old")
     [told] = changes_between(run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)).told(
         "new", "old"
     )
-    assert told == "the evaluator right is not the same in both runs: the code, or what it uses"
+    assert told == "the evaluator right is not the same in both runs: the code, or code that it uses"
 
 
 def test_another_weight_changes_the_total_and_not_the_rubric() -> None:

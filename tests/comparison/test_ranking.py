@@ -128,7 +128,8 @@ def test_sentences_of_rankings() -> None:
     assert rank("score", "desc", alike).answer == (
         "Which is first by score is not decided: a, or b or c; none of the other 2 places are decided."
     )
-    assert rank("score", "desc", {"a": ranked(1)}).answer == ("There are not two with a number for score.")
+    answer = rank("score", "desc", {"a": ranked(1)}).answer
+    assert answer == "Fewer than two configurations have a number for score."
 
 
 def test_clusters_count_as_one_in_rankings() -> None:
@@ -168,8 +169,8 @@ def test_a_lead_that_the_common_samples_contradict_is_none() -> None:
     assert [(one.ranks, one.n) for one in ranking.places] == [((1, 1), 7), ((2, 2), 7)]
     assert ranking.decided
     assert ranking.answer == (
-        "b is first by tokens, beyond chance. They have not the same samples, and what all of them "
-        "have contradicts the order by all: this is by these."
+        "b is first by tokens, beyond chance. They do not have the same samples, and the common "
+        "samples contradict the order of all: only these are used."
     )
 
 
@@ -182,7 +183,7 @@ def test_an_order_that_nothing_in_common_can_mend_is_open() -> None:
     }
     ranking = rank("tokens", "desc", held)
     assert [one.ranks for one in ranking.places] == [(1, 3)] * 3
-    assert ranking.answer.endswith("They have not the same samples.")
+    assert ranking.answer.endswith("They do not have the same samples.")
 
 
 def test_times_of_several_runs_are_put_in_order_and_not_decided() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.sides import Side
-from proctor.comparison.verdicts import Seen, more_for_a_verdict
+from proctor.comparison.verdicts import DifferenceEvidence, estimate_more_samples
 from proctor.core.stats.effects import holm
 from proctor.errors import ConfigError
 from tests.comparison.made_up import numbers, of_field, of_score
@@ -193,8 +193,8 @@ def test_nonsense_for_worth_is_refused() -> None:
 
 def test_more_samples_by_hand() -> None:
     """The mean of all n + N lies around what was seen with the variance v/n - v/(n + N)."""
-    seen = Seen(100, 0.05, 0.04, worth=0.01, level=0.05)
-    found = more_for_a_verdict(seen)
+    seen = DifferenceEvidence(100, 0.05, 0.04, worth=0.01, level=0.05)
+    found = estimate_more_samples(seen)
     for total, enough in ((100 + found, True), (100 + found - 1, False)):
         variance = 100 * 0.04**2
         error, unknown = (variance / total) ** 0.5, (variance / 100 - variance / total) ** 0.5
@@ -212,14 +212,14 @@ def test_there_is_always_an_end_of_it(
     n: int, difference: float, error: float, worth: float, level: float
 ) -> None:
     """At least one more, and never for ever, also where nothing is too little to be worth it."""
-    assert more_for_a_verdict(Seen(n, difference, error, worth, level)) >= 1
+    assert estimate_more_samples(DifferenceEvidence(n, difference, error, worth, level)) >= 1
 
 
 def test_clearer_differences_take_fewer_samples() -> None:
     """The farther off zero what was seen, the sooner it is settled; a stricter level later."""
     told = [
-        more_for_a_verdict(Seen(100, seen, 0.04, worth=0.01, level=0.05))
+        estimate_more_samples(DifferenceEvidence(100, seen, 0.04, worth=0.01, level=0.05))
         for seen in (0.0, 0.02, 0.04, 0.06, 0.075)
     ]
     assert told == sorted(told, reverse=True)
-    assert more_for_a_verdict(Seen(100, 0.06, 0.04, worth=0.01, level=0.005)) > told[3]
+    assert estimate_more_samples(DifferenceEvidence(100, 0.06, 0.04, worth=0.01, level=0.005)) > told[3]

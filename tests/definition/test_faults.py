@@ -237,8 +237,8 @@ def test_an_evaluator_called_like_a_number_of_its_field() -> None:
 
     checks = output().evaluate_with(score)
     assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
-field.output.score: the evaluator 'score' of the field 'output' is called what the field's own numbers are
-Fix: give it another name: attach(…, name=…), or `name:` in an eval file\
+field.output.score: the evaluator 'score' of the field 'output' has the name of a metric of the field
+Fix: choose another name: attach(…, name=…), or `name:` in an eval file\
 """)
 
 

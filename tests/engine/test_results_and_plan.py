@@ -273,7 +273,7 @@ def test_metrics_whose_numbers_clash_are_refused_before_the_first_call(metrics: 
         called.append(text)
         return text
 
-    with pytest.raises(EvaluatorError, match="both give"):
+    with pytest.raises(EvaluatorError, match="both return"):
         evaluate(target, samples(2), exact_match, metrics=metrics, history=False)
     assert called == []
 

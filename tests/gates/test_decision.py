@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.comparison.gates.decision import Demand, decide, metrics_asked, refuse_unknown_metrics
-from proctor.comparison.gates.words import of_early
+from proctor.comparison.gates.describe import describe_early
 from proctor.comparison.sides import Numbers, Side
 from proctor.core.stats.differences import paired
 from proctor.errors import ConfigError
@@ -81,7 +81,7 @@ def test_the_sentences_say_how_bad_it_is_at_worst_and_what_is_allowed() -> None:
     assert unclear.more_samples == 4480
     assert unclear.sentence == (
         f"{figures}, from 3.3 points worse to 0.7 points worse (margin 3.0 points, 1,000 samples); "
-        "about 4,500 more samples would settle it"
+        "about 4,500 more samples would decide it"
     )
     assert gate(verdicts(1000, 30, 10), margin=0.0).sentence == (
         "strict_pass_rate 52.0 % against 50.0 %, at least 0.7 points better (margin 0.0 points, "
@@ -114,7 +114,7 @@ def test_without_a_margin_equal_runs_are_inconclusive_and_it_says_why() -> None:
 def test_a_difference_that_is_the_margin_is_not_settled_by_more_samples() -> None:
     """Half a lifetime of samples is not offered."""
     check = gate(verdicts(1000, 10, 30), margin=0.02)
-    assert "so near to the margin that more samples hardly settle it" in check.sentence
+    assert "so close to the margin that more samples are unlikely to decide it" in check.sentence
 
 
 def test_scores_are_compared_in_points() -> None:
@@ -185,7 +185,7 @@ def test_one_cluster_that_holds_most_samples_is_told() -> None:
     new, old = ([float(at % step == 0) for at in range(145)] for step in (2, 3))
     check = gate((scored("new", new, clusters=names), scored("main", old, clusters=names)), "exact")
     assert (check.verdict, check.interval) == ("inconclusive", None)
-    assert "one cluster holds most of the samples, which cannot tell the difference" in (check.sentence)
+    assert "one cluster holds most of the samples, so the difference cannot be estimated" in (check.sentence)
 
 
 def test_a_gate_on_times_says_that_a_run_is_one_moment() -> None:
@@ -213,7 +213,7 @@ def test_numbers_that_all_differ_by_the_same_are_plain() -> None:
         pair = timed("new", [one + 10 for one in old]), timed("main", old)
         check = gate(pair, "latency_ms.mean", 0.05)
         assert (check.verdict, check.more_samples) == (verdict, more)
-    assert "29 samples cannot tell the difference" in check.sentence
+    assert "the difference cannot be estimated from 29 samples" in check.sentence
 
 
 def test_equal_scores_pass_once_they_are_many() -> None:
@@ -238,7 +238,7 @@ def test_clusters_make_it_less_sure_and_too_few_of_them_say_nothing() -> None:
     few = [f"c{i % 4}" for i in range(200)]
     check = gate((scored("new", new, clusters=few), scored("main", old)), "exact", 0.05)
     assert check.verdict == "inconclusive"
-    assert "4 clusters of samples cannot tell the difference" in check.sentence
+    assert "the difference cannot be estimated from 4 clusters of samples" in check.sentence
 
 
 def test_one_of_five_metrics_must_be_worse_more_surely_to_fail() -> None:
@@ -250,7 +250,7 @@ def test_one_of_five_metrics_must_be_worse_more_surely_to_fail() -> None:
     many = tuple(Side(side.name, side.metrics, scores=same, samples=side.samples) for side in (new, old))
     result = decide([(many[0], many[1])], Demand({"pass_rate": 0.0} | dict.fromkeys(same, 0.02)))
     assert [check.verdict for check in result.checks] == ["inconclusive", *["pass"] * 4]
-    assert "which is not sure enough for one of 5 metrics" in result.checks[0].sentence
+    assert "which is not certain enough for one of 5 metrics" in result.checks[0].sentence
     assert result.answer.startswith("The gate is inconclusive in 1 of 5 checks: pass_rate")
 
 
@@ -317,9 +317,9 @@ def test_a_metric_that_no_sample_has_in_both_is_inconclusive() -> None:
     ("demand", "said"),
     [
         (Demand({"strict_pas_rate": 0.02}), "did you mean 'strict_pass_rate'"),
-        (Demand({STRICT: -0.1}), "how much worse is allowed"),
-        (Demand({STRICT: 1.0}), "it lies from 0 to 1, so nothing would fail"),
-        (Demand({STRICT: 0.02}, max_flips=-1), "fewer than no samples"),
+        (Demand({STRICT: -0.1}), "must be 0 or more"),
+        (Demand({STRICT: 1.0}), "its values are from 0 to 1: nothing would fail"),
+        (Demand({STRICT: 0.02}, max_flips=-1), "must be 0 or more"),
         (Demand(fail_under={STRICT: 80.0}), "its values are from 0 to 1"),
         (Demand({}), "nothing to check"),
     ],
@@ -335,7 +335,7 @@ def test_what_cannot_be_asked_is_refused(demand: Demand, said: str) -> None:
 def test_a_field_whose_name_does_not_tell_needs_a_direction() -> None:
     """Once it is told, it counts."""
     pair = (timed("new", [1.0, 2.0, 3.0], "temperature"), timed("main", [1.5, 2.0, 2.5], "temperature"))
-    with pytest.raises(ConfigError, match="better higher or lower is not known"):
+    with pytest.raises(ConfigError, match="unknown whether a higher or a lower"):
         refuse_unknown_metrics(Demand({"temperature": 0.02}), [pair[1]])
     demand = Demand({"temperature": 0.02}, better={"temperature": False})
     refuse_unknown_metrics(demand, [pair[1]])
@@ -350,9 +350,9 @@ def test_metrics_take_the_common_margin_unless_they_have_their_own() -> None:
 
 def test_what_was_saved_is_told() -> None:
     """Decided or not, with or without a known number of samples."""
-    assert of_early(Early(310, 330, 1000), "pass") == "decided after 310 of 1,000 samples; 670 saved"
-    assert of_early(Early(310, 330), "fail") == "decided after 310 samples"
-    assert of_early(Early(9, 9, 9), "inconclusive").startswith("not decided after 9 of 9 samples")
+    assert describe_early(Early(310, 330, 1000), "pass") == "decided after 310 of 1,000 samples; 670 saved"
+    assert describe_early(Early(310, 330), "fail") == "decided after 310 samples"
+    assert describe_early(Early(9, 9, 9), "inconclusive").startswith("not decided after 9 of 9 samples")
 
 
 def test_lost_samples_are_in_order_over_all_configurations() -> None:

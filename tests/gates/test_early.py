@@ -10,7 +10,13 @@ from benchmarks.simulations.early_gates import early_gates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.comparison.gates.early import EarlyGate, numbers_of, reader_of, replayed, score_of
+from proctor.comparison.gates.early import (
+    EarlyGate,
+    make_metric_reader,
+    make_score_reader,
+    numbers_of,
+    replayed,
+)
 from proctor.errors import ConfigError, StopRun
 from proctor.records.order import drawn
 from proctor.records.sample import Sample
@@ -49,8 +55,8 @@ def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
     assert low == -1
     assert high < -0.02
     assert gate.sentence(of=60) == (
-        "strict_pass_rate is worse than the baseline by more than 2 points; the difference lies "
-        f"from -100.0 to {100 * high:+.1f} points (95 %, whenever one looks) after 9 samples; "
+        "strict_pass_rate is worse than the baseline by more than 2 points; the difference is "
+        f"from -100.0 to {100 * high:+.1f} points (95 %, at every moment) after 9 samples; "
         "51 of 60 samples were saved"
     )
     better = EarlyGate(dict.fromkeys(NAMES, 0.0))
@@ -64,7 +70,7 @@ def test_equal_ones_are_not_settled_by_a_few_samples() -> None:
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
     assert heard(gate, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) is None
     assert gate.verdict == "inconclusive"
-    assert gate.sentence(of=60).startswith("strict_pass_rate is not settled; the difference lies")
+    assert gate.sentence(of=60).startswith("strict_pass_rate is not decided; the difference is")
     assert "saved" not in gate.sentence(of=60)
 
 
@@ -117,7 +123,7 @@ def test_a_sample_counts_with_the_mean_of_its_epochs_once_all_are_heard() -> Non
 
 def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
     """Unknown to the baseline, or without a score; an error has not passed, but has no score."""
-    read = score_of("exact")
+    read = make_score_reader("exact")
     gate = EarlyGate({"s0": 1.0, "s1": 1.0}, read, metric="exact.mean")
     for n, value in enumerate([1.0, None, 1.0]):
         gate.hear(n, result(f"s{n}", value))
@@ -167,20 +173,20 @@ def test_metrics_read_a_result_as_they_count_it(metric: str, numbers: list[float
     """Passed, failed, an error of the target, and nothing to say."""
     silent = EvalResult(Trial(Sample("d", "?")), {"exact": Score.skipped("nothing expected")})
     results = [result("a", 0.9), result("b", 0.2), result("c", None), silent]
-    assert [reader_of(metric, ["exact"])(one) for one in results] == numbers
+    assert [make_metric_reader(metric, ["exact"])(one) for one in results] == numbers
 
 
 def test_other_metrics_are_refused() -> None:
     """A latency has no bounds, and a misspelt name is told the right one."""
     with pytest.raises(ConfigError, match=r"cannot stop early by 'latency_ms\.mean'"):
-        reader_of("latency_ms.mean", ["exact"])
+        make_metric_reader("latency_ms.mean", ["exact"])
     with pytest.raises(ConfigError, match=r"did you mean 'exact.mean'\?"):
-        reader_of("exact.men", ["exact"])
+        make_metric_reader("exact.men", ["exact"])
 
 
 @pytest.mark.parametrize(
     ("baseline", "margin", "said"),
-    [({}, 0.0, "no number"), ({"a": 1.0}, -0.1, "from 0 to 1"), ({"a": 1.0}, 1.0, "from 0 to 1")],
+    [({}, 0.0, "no number"), ({"a": 1.0}, -0.1, "from 0 to below 1"), ({"a": 1.0}, 1.0, "from 0 to below 1")],
 )
 def test_what_cannot_be_decided_is_refused_at_once(
     baseline: dict[str, float], margin: float, said: str
@@ -193,7 +199,7 @@ def test_what_cannot_be_decided_is_refused_at_once(
 def test_a_baseline_has_one_number_a_sample() -> None:
     """The mean over the epochs that have a number."""
     results = [result("a", 1.0), result("a", 0.0, 1), result("a", None, 2), result("b", None)]
-    assert numbers_of(results, score_of("exact")) == {"a": 0.5}
+    assert numbers_of(results, make_score_reader("exact")) == {"a": 0.5}
 
 
 def test_a_stored_run_gives_its_verdict_again() -> None:

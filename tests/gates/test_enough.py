@@ -63,7 +63,7 @@ def test_numbers_of_a_group_that_are_all_equal_promise_nothing() -> None:
     ]  # fmt: skip
     [check] = decide([(pair[0], pair[1])], Demand({"tokens.mean": 0.1})).checks
     assert (check.verdict, check.interval, check.more_samples) == ("inconclusive", None, None)
-    assert "would settle it" not in check.sentence
+    assert "would decide it" not in check.sentence
 
 
 sizes = st.integers(5, 120)

@@ -116,7 +116,7 @@ def test_without_fields_there_are_none() -> None:
 @pytest.mark.parametrize("name", ["pass_rate", "score", "p50"])
 def test_an_evaluator_may_not_be_called_like_a_number_of_its_field(name: str) -> None:
     """Two metrics would have one name: it is refused before the run, not after it."""
-    with pytest.raises(EvaluatorError, match="is called what the field's own numbers are"):
+    with pytest.raises(EvaluatorError, match="has the name of a metric of the field"):
         MetricRegistry.of_run([spec("out", "field", name)], {"out": "output"})
 
 

@@ -78,7 +78,7 @@ def test_two_metrics_of_one_name_are_refused_when_registered() -> None:
 def test_two_metrics_that_flatten_to_one_name_are_refused_when_computed() -> None:
     """`a.b` of one metric and `a.b` of another cannot both be kept."""
     registry = MetricRegistry([Gives("a", {"b": 1.0}), Gives("a.b", 2.0)])
-    with pytest.raises(EvaluatorError, match=r"'a' and 'a\.b' both give 'a\.b'"):
+    with pytest.raises(EvaluatorError, match=r"'a' and 'a\.b' both return 'a\.b'"):
         registry.compute_all(mixed())
 
 
@@ -160,12 +160,12 @@ def test_one_bad_part_does_not_spoil_its_neighbours() -> None:
     """Of several numbers only the wrong one has no value."""
     found = computed({"good": 1, "bad": "x"})
     assert found["mine.good"] == MetricValue(1.0, 7)
-    assert found["mine.bad"].note == "the metric gave 'x', which is not a finite number"
+    assert found["mine.bad"].note == "the metric returned 'x', which is not a finite number"
 
 
 def test_no_numbers_at_all_are_noted() -> None:
     """An empty mapping leaves a trace."""
-    assert computed({}) == {"mine": MetricValue(None, 0, note="the metric gave no numbers")}
+    assert computed({}) == {"mine": MetricValue(None, 0, note="the metric returned no numbers")}
 
 
 class Crumbling(Mapping[str, float]):

@@ -189,7 +189,7 @@ def test_rankings() -> None:
     out = io.StringIO()
     show_ranking(ranking, out)
     assert out.getvalue() == told
-    assert render_ranking(Ranking("x", "asc")) == "There are not two with a number for x.\n"
+    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a number for x.\n"
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

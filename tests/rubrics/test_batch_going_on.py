@@ -171,7 +171,7 @@ def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
     assert "the budget is spent: 7 of 7 calls" in batch.proctor(*command).err
     told = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
     assert told.code == 2
-    assert "tool_efficiency (temperature was the usual, is 0.5)" in told.err
+    assert "tool_efficiency (temperature was the default, is 0.5)" in told.err
 
 
 def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:

@@ -79,7 +79,7 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
         "rubrics.json:7, rubrics[1]: 'description' is missing",
         "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
         (
-            "rubrics.json:8, rubrics[1].scale: a scale is its least and its greatest number, such "
+            "rubrics.json:8, rubrics[1].scale: a scale is its lowest and its highest number, such "
             "as [1, 5], got [5, 1]"
         ),
     ]
@@ -97,13 +97,13 @@ def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
     [
         ([], "a rubric file is a mapping"),
         ({"version": "1", "rubrics": []}, "it has no rubric"),
-        ({"version": "1", "rubrics": {}}, "it is a list, got a mapping"),
+        ({"version": "1", "rubrics": {}}, "it must be a list, got a mapping"),
         ({"version": "1", "rubrics": ["a"]}, "a rubric is a mapping"),
         ({"rubrics": [ONE]}, "'version' is missing"),
         ({"version": True, "rubrics": [ONE]}, "a version is a text"),
         ({"version": "1", "rubrics": [{**ONE, "id": 7}]}, "put it in quotes"),
         ({"version": "1", "rubrics": [{**ONE, "id": "a\nb"}]}, "an id is one line"),
-        ({"version": "1", "rubrics": [{**ONE, "metadata": 1}]}, "it is a mapping, got a number"),
+        ({"version": "1", "rubrics": [{**ONE, "metadata": 1}]}, "it must be a mapping, got a number"),
     ],
 )
 def test_other_faults(tmp_path: Path, data: Any, what: str) -> None:
@@ -118,9 +118,9 @@ def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
     data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
     told = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
     assert told == [
-        "rubrics[1].id: 'total_score' is a number that every run has; rename it",
-        "rubrics[2].id: 'tokens' is a number that every run has; rename it",
-        "rubrics[3].id: 'a.mean' is a number of 'a'; rename it",
+        "rubrics[1].id: 'total_score' is a metric of every run; rename it",
+        "rubrics[2].id: 'tokens' is a metric of every run; rename it",
+        "rubrics[3].id: 'a.mean' is a metric of 'a'; rename it",
     ]
 
 
@@ -269,8 +269,8 @@ def test_any_data_is_either_read_or_refused(data: Any) -> None:
         ({"weight": -1}, "weight: a weight is a number above 0, got -1"),
         ({"weight": float("nan")}, "weight: a weight is a number above 0"),
         ({"id": " "}, "id: it is empty"),
-        ({"scale": (5, 1)}, "scale: a scale is its least"),
-        ({"name": None, "weight": "2"}, "name: it is a text.*; weight: "),
+        ({"scale": (5, 1)}, "scale: a scale is its lowest"),
+        ({"name": None, "weight": "2"}, "name: it must be a text.*; weight: "),
     ],
 )
 def test_a_rubric_made_by_hand_is_held_to_the_same(fault: dict[str, Any], what: str) -> None:
@@ -285,5 +285,5 @@ def test_a_set_made_by_hand_is_held_to_the_same() -> None:
     one = Rubric("a", "A", "…", "…")
     assert RubricSet("1", [one]).rubrics == (one,)  # type: ignore[arg-type]
     for parts in (("1", (one, one)), ("", (one,)), ("1", ()), ("1", (one,), (3, 3))):
-        with pytest.raises(ValueError, match="that is no set of rubrics"):
+        with pytest.raises(ValueError, match="not a valid set of rubrics"):
             RubricSet(*parts)

@@ -91,7 +91,7 @@ def test_a_function_as_judge_that_is_another_is_named(batch: Project) -> None:
     Path("eval.yaml").write_text(WHOLE.replace("judge:four", "other:four"))
     assert batch.proctor("run", "eval.yaml", "--name", "new").code == 0
     told = " ".join(batch.proctor("compare", "new", "old").out.split())
-    assert "not the same in both runs: the code of python:four, or what it uses" in told
+    assert "not the same in both runs: the code of python:four, or code that it uses" in told
 
 
 def test_a_name_is_not_for_a_whole_set(batch: Project) -> None:

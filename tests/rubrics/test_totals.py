@@ -108,7 +108,7 @@ def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> N
         told = scored.proctor("compare", "wide", "old", "--metric", "total_score", "--json", *more)
         [found] = json.loads(told.out)["comparisons"]
         assert found["metrics"]["total_score"]["verdict"] == "not comparable"
-        assert "total_score is on another scale: wide 1 to 10, old 1 to 5" in found["notes"]
+        assert "total_score is on different scales: wide 1 to 10, old 1 to 5" in found["notes"]
     assert "absolute" not in found["metrics"]["total_score"]
     told = scored.proctor("rank", "total_score", "wide", "old")
     assert told.code == 2
@@ -116,7 +116,7 @@ def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> N
     asked = ("--metric", "total_score", "--accept-changes")
     told = scored.proctor("gate", "wide", "--baseline", "old", *asked)
     assert told.code == 2
-    assert "another scale" in told.err
+    assert "different scales" in told.err
 
 
 def test_runs_without_rubrics_have_no_total(project: Project) -> None:

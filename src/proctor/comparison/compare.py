@@ -1,27 +1,27 @@
-"""Side by side: everything that is to be said of two runs or configurations."""
+"""Compare two runs or configurations: metric deltas, flips, and notes on what makes them differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.comparison.contents import can_tell, partial_totals, told_apart
+from proctor.comparison.contents import can_compare_contents, count_partial_totals, mark_different_samples
 from proctor.comparison.coverage import coverage_of
-from proctor.comparison.deltas import Compared, Pair, all_deltas
-from proctor.comparison.sentences import answer
+from proctor.comparison.deltas import Pair, PairDeltas, compute_all_deltas
+from proctor.comparison.describe import describe_comparison
 from proctor.comparison.sides import (
     MEAN_SCORE,
     PASS_RATE,
     STRICT_PASS_RATE,
     Side,
-    are_times_apart,
-    without_twins,
+    drop_duplicate_pass_rates,
+    is_latency_of_two_runs,
 )
-from proctor.comparison.totals import on_scale, scale_in, unlike_scales
-from proctor.comparison.verdicts import TIMES_APART, WORTH
+from proctor.comparison.totals import delta_to_scale, scale_in, unlike_scales
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, WORTH
 from proctor.core.identity import is_other_scheme
 from proctor.errors import ConfigError, nearest
 from proctor.records import codec
@@ -30,120 +30,107 @@ from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
 
+# The metrics that combine the scores of all evaluators.
+COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
+MAX_VALUE_LENGTH = 40
+MAX_LISTED_IDS = 3
+_WEIGHT = f"{RUBRIC}.weight"
+_UNSET = object()
 
-def flips(a: Side, b: Side) -> tuple[Flip, ...]:
-    """Samples that pass on one side and not on the other: the lost ones first, worst first.
+
+def find_flips(a: Side, b: Side) -> tuple[Flip, ...]:
+    """Find the samples that pass on one side only: lost samples first, largest drop first.
 
     A trial without a verdict has not passed, as in a strict pass rate.
     """
-    mine, theirs = (_verdicts(side) for side in (a, b))
-    apart = a.apart or ()
-    found = [
-        Flip(name, lost=theirs[name], a=_score(a, name), b=_score(b, name))
-        for name, passes in mine.items()
-        if name in theirs and passes is not theirs[name] and name not in apart
+    a_passes, b_passes = (_find_passes(side) for side in (a, b))
+    a_scores, b_scores = (side.metrics.get(MEAN_SCORE, {}) for side in (a, b))
+    flips = [
+        Flip(name, lost=b_passes[name], a=a_scores.get(name), b=b_scores.get(name))
+        for name, is_passed in a_passes.items()
+        if name in b_passes and is_passed is not b_passes[name] and name not in (a.different_samples or ())
     ]
-    return tuple(sorted(found, key=lambda one: (not one.lost, one.change, one.sample_id)))
+    return tuple(sorted(flips, key=lambda flip: (not flip.lost, flip.change, flip.sample_id)))
 
 
-def _verdicts(side: Side) -> dict[str, bool]:
-    shares = side.metrics.get(STRICT_PASS_RATE) or side.metrics.get(PASS_RATE) or {}
-    return {name: share > 0.5 for name, share in shares.items()}
+def _find_passes(side: Side) -> dict[str, bool]:
+    rates = side.metrics.get(STRICT_PASS_RATE) or side.metrics.get(PASS_RATE) or {}
+    return {name: rate > 0.5 for name, rate in rates.items()}
 
 
-def _score(side: Side, sample_id: str) -> float | None:
-    return side.metrics.get(MEAN_SCORE, {}).get(sample_id)
-
-
-# What is longer is not told word for word.
-LONGEST = 40
-WEIGHT = f"{RUBRIC}.weight"
-_NOTHING = object()
-# How a model or an embedder is called that is a function of the user's.
-_FUNCTION = "python:"
-
-
-class Term(NamedTuple):
-    """An option by its path, as one run has it and as the other; without one it is the usual."""
+class OptionChange(NamedTuple):
+    """An option by its path, with its value in each of two runs."""
 
     path: str
     mine: str
     theirs: str
 
     def told(self, a: str, b: str) -> str:
-        """In words, with the names of both runs.
+        """Describe the change, with the names of both runs.
 
-        >>> Term("weight", "2", "3").told("new", "old")
+        >>> OptionChange("weight", "2", "3").told("new", "old")
         'weight is 2 in new and 3 in old'
         """
-        if max(len(self.mine), len(self.theirs)) > LONGEST:
-            return f"{self.path} reads otherwise"
+        if max(len(self.mine), len(self.theirs)) > MAX_VALUE_LENGTH:
+            return f"{self.path} differs"
         return f"{self.path} is {self.mine} in {a} and {self.theirs} in {b}"
 
 
-def terms_apart(mine: EvaluatorSpec, theirs: EvaluatorSpec) -> tuple[Term, ...]:
-    """What two evaluators have not in common; nothing where only their code may differ."""
-    what = [Term("it", mine.uses, theirs.uses)] if mine.uses != theirs.uses else []
-    options = [mine.parameters, theirs.parameters]
-    if is_other_scheme(mine.identity, theirs.identity):
-        options = [_without_identities(parameters) for parameters in options]
-    return (*what, *_apart("", *options))
+def terms_apart(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, ...]:
+    """List the options that differ between two evaluators; empty if only their code may differ."""
+    changed_type = [OptionChange("it", a.uses, b.uses)] if a.uses != b.uses else []
+    options = [a.parameters, b.parameters]
+    if is_other_scheme(a.identity, b.identity):
+        options = [_drop_identities(parameters) for parameters in options]
+    return (*changed_type, *_diff_values("", *options))
 
 
-def _without_identities(value: Any) -> Any:
-    """Options without the identities of the evaluators in them."""
+def _drop_identities(value: Any) -> Any:
+    """Copy options without the identities of nested evaluators."""
     if isinstance(value, Mapping):
         is_evaluator = "uses" in value and "name" in value
         return {
-            key: _without_identities(item)
+            key: _drop_identities(item)
             for key, item in value.items()
             if not (is_evaluator and key == "identity")
         }
-    return [_without_identities(item) for item in value] if isinstance(value, list) else value
+    return [_drop_identities(item) for item in value] if isinstance(value, list) else value
 
 
-def code_of(evaluator: EvaluatorSpec) -> str:
-    """What may differ in an evaluator whose options are the same: a function that it asks.
-
-    >>> code_of(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
-    'the code of python:judge, or what it uses'
-    """
-    given = (value for value in evaluator.parameters.values() if isinstance(value, str))
-    asked = next((value for value in given if value.startswith(_FUNCTION)), "")
-    return f"the code{f' of {asked}' if asked else ''}, or what it uses"
-
-
-def only_weight(apart: Iterable[Term]) -> bool:
-    """True if nothing differs but how much a rubric counts in the total."""
-    return [term.path for term in apart] == [WEIGHT]
-
-
-def _apart(path: str, mine: Any, theirs: Any) -> Iterator[Term]:
-    if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-        for name in dict.fromkeys([*mine, *theirs]):
+def _diff_values(path: str, a: Any, b: Any) -> Iterator[OptionChange]:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for name in dict.fromkeys([*a, *b]):
             inner = f"{path}.{name}" if path else str(name)
-            yield from _apart(inner, mine.get(name, _NOTHING), theirs.get(name, _NOTHING))
-    elif mine != theirs:
-        yield Term(path, _shown(mine), _shown(theirs))
+            yield from _diff_values(inner, a.get(name, _UNSET), b.get(name, _UNSET))
+    elif a != b:
+        yield OptionChange(path, _render_value(a), _render_value(b))
 
 
-def _shown(value: Any) -> str:
-    if value is _NOTHING:
-        return "the usual"
+def _render_value(value: Any) -> str:
+    if value is _UNSET:
+        return "the default"
     return value if isinstance(value, str) else codec.in_text(value)
 
 
-# What all evaluators of a run say together.
-COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
+def code_of(evaluator: EvaluatorSpec) -> str:
+    """Say what may differ in an evaluator with equal options: its code, or a function it calls.
+
+    >>> code_of(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
+    'the code of python:judge, or code that it uses'
+    """
+    texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
+    function = next((text for text in texts if text.startswith("python:")), "")
+    return f"the code{f' of {function}' if function else ''}, or code that it uses"
 
 
-class Changes(NamedTuple):
-    """Which evaluators two runs do not share, and which of the same name are not the same.
+class EvaluatorChanges(NamedTuple):
+    """The evaluators that two runs do not share, and those of the same name that differ.
 
-    `doubtful` are those whose code looks different under another Python or Proctor, which may be
-    all the difference there is. `weighed` are rubrics that differ in their weight alone: each is
-    the same measure, and the total is not. `apart` says of both how they differ, `code` what it may
-    be where no option does.
+    `doubtful` evaluators have another code identity under another Python or Proctor version, which
+    may be the only difference. `weighed` rubrics differ in their weight only: the rubric is
+    comparable and the total is not. `options` lists the changed options of each evaluator, `code`
+    describes a possible code change. `skipped` holds the rule for skipped checks of each run if it
+    differs. `uneven` names the evaluators that judged far fewer samples in one run.
     """
 
     only_a: tuple[str, ...] = ()
@@ -151,104 +138,88 @@ class Changes(NamedTuple):
     changed: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     weighed: tuple[str, ...] = ()
-    apart: Mapping[str, tuple[Term, ...]] = MappingProxyType({})
+    options: Mapping[str, tuple[OptionChange, ...]] = MappingProxyType({})
     code: Mapping[str, str] = MappingProxyType({})
-    # What a skipped check means in each run, where that differs.
     skipped: tuple[Skipped, Skipped] | None = None
-    # Which evaluators judged far fewer samples in one run than in the other, a sentence each.
     uneven: tuple[str, ...] = ()
 
-    @property
-    def matter(self) -> bool:
-        """True if a metric that combines all evaluators means something else in each run."""
-        return bool(self.only_a or self.only_b or self.changed or self.skipped or self.uneven)
-
-    def touch(self, metric: str) -> bool:
-        """True if a metric, by the name a comparison has for it, is another measure in each."""
+    def affects(self, metric: str) -> bool:
+        """True if a metric measures something else in each run."""
         if metric in COMBINED:
-            return self.matter or (metric == TOTAL_SCORE and bool(self.weighed))
+            is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven
+            return bool(is_changed or (metric == TOTAL_SCORE and self.weighed))
         return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
 
     def told(self, a: str, b: str) -> Iterator[str]:
-        """What is not the same, a sentence each."""
-        for name, ones in ((a, self.only_a), (b, self.only_b)):
-            if ones:
-                yield f"only {name} has the evaluator{'s' * (len(ones) > 1)} {', '.join(ones)}"
-        alike: dict[str, list[str]] = {}
-        for one in self.changed:
-            how = "; ".join(term.told(a, b) for term in self.apart.get(one, ()))
-            alike.setdefault(how or self.code[one], []).append(one)
-        for how, same in alike.items():
-            are = "s {} are" if len(same) > 1 else " {} is"
-            yield f"the evaluator{are.format(', '.join(same))} not the same in both runs: {how}"
+        """Describe each change in a sentence."""
+        for run, names in ((a, self.only_a), (b, self.only_b)):
+            if names:
+                yield f"only {run} has the evaluator{'s' * (len(names) > 1)} {', '.join(names)}"
+        by_change: dict[str, list[str]] = {}
+        for name in self.changed:
+            change = "; ".join(option.told(a, b) for option in self.options.get(name, ()))
+            by_change.setdefault(change or self.code[name], []).append(name)
+        for change, changed in by_change.items():
+            subject = "s {} are" if len(changed) > 1 else " {} is"
+            yield f"the evaluator{subject.format(', '.join(changed))} not the same in both runs: {change}"
         if self.skipped is not None:
-            mine, theirs = self.skipped
-            yield f"a skipped check counts differently: skipped is {mine} in {a}, {theirs} in {b}"
+            rule_a, rule_b = self.skipped
+            yield f"a skipped check counts differently: skipped is {rule_a} in {a}, {rule_b} in {b}"
 
-    def doubts(self, a: str, b: str) -> Iterator[str]:
-        """What cannot be told to be the same, and what differs and is the same measure still."""
-        for one in self.weighed:
-            (term,) = self.apart[one]
-            yield f"the weight of {one} is {term.mine} in {a} and {term.theirs} in {b}"
+    def describe_doubts(self, a: str, b: str) -> Iterator[str]:
+        """Describe the changes that do not make the evaluators themselves incomparable."""
+        for name in self.weighed:
+            (option,) = self.options[name]
+            yield f"the weight of {name} is {option.mine} in {a} and {option.theirs} in {b}"
         if self.doubtful:
             yield (
-                "the runs have another Python or Proctor, so that nothing tells whether the code "
+                "the runs used different versions of Python or Proctor, so it is unknown whether the code "
                 f"of {', '.join(self.doubtful)} is the same"
             )
 
 
-def changes_between(a: RunMetadata, b: RunMetadata) -> Changes:
-    """How the evaluators of two runs differ."""
-    mine, theirs = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
-    shared = [name for name in mine if name in theirs]
-    alike = _surroundings(a) == _surroundings(b)
-    apart = {name: terms_apart(mine[name], theirs[name]) for name in shared}
-    # Options are part of an identity: where one differs, it tells nothing of the code.
-    weighed = [name for name in shared if only_weight(apart[name])]
-    suspect = [
-        name for name in shared if mine[name].identity != theirs[name].identity and name not in weighed
+def changes_between(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
+    """Find how the evaluators of two runs differ."""
+    specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
+    shared = [name for name in specs_a if name in specs_b]
+    options = {name: terms_apart(specs_a[name], specs_b[name]) for name in shared}
+    # An identity covers the options too, so a changed weight says nothing about the code.
+    weighed = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
+    identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
+    differing = [name for name in shared if len({*identities[name]}) > 1 and name not in weighed]
+    is_same_environment = _identity_environment(a) == _identity_environment(b)
+    changed = [
+        name
+        for name in shared
+        if name not in weighed
+        and (
+            options[name]
+            or (name in differing and is_same_environment and not is_other_scheme(*identities[name]))
+        )
     ]
-    # Identities of two schemes cannot be compared, whatever the version of Proctor is called.
-    telling = [
-        name for name in suspect if alike and not is_other_scheme(mine[name].identity, theirs[name].identity)
-    ]
-    changed = [name for name in shared if name not in weighed and (apart[name] or name in telling)]
-    return Changes(
-        tuple(name for name in mine if name not in theirs),
-        tuple(name for name in theirs if name not in mine),
-        tuple(changed),
-        tuple(name for name in suspect if name not in changed),
-        tuple(weighed),
-        apart,
-        {name: code_of(mine[name]) for name in shared},
-        _skipped_differs(a, b),
-    )
-
-
-def _skipped_differs(a: RunMetadata, b: RunMetadata) -> tuple[Skipped, Skipped] | None:
-    """What a skipped check means in each run; None where it is the same, or there is one check."""
     rules = a.options.skipped, b.options.skipped
-    several = max(len(a.evaluators), len(b.evaluators)) > 1
-    return rules if several and rules[0] != rules[1] else None
-
-
-def without_verdict(delta: MetricDelta, changes: Changes) -> MetricDelta:
-    """A delta that says nothing of better and worse where each side was measured otherwise."""
-    if not changes.touch(delta.name):
-        return delta
-    return msgspec.structs.replace(
-        delta, verdict=NOT_COMPARABLE, p=None, p_adjusted=None, effect=None, more_samples=None
+    has_several = max(len(a.evaluators), len(b.evaluators)) > 1
+    return EvaluatorChanges(
+        tuple(name for name in specs_a if name not in specs_b),
+        tuple(name for name in specs_b if name not in specs_a),
+        tuple(changed),
+        tuple(name for name in differing if name not in changed),
+        tuple(weighed),
+        options,
+        {name: code_of(specs_a[name]) for name in shared},
+        rules if has_several and rules[0] != rules[1] else None,
     )
 
 
-def _surroundings(run: RunMetadata) -> tuple[object, ...]:
-    """What an evaluator's identity depends on besides its code: bytecode is of one Python only."""
-    python = run.environment.get("python", "").split(".")[:2]
-    return python, run.environment.get("proctor")
+def _identity_environment(run: RunMetadata) -> tuple[object, ...]:
+    """Return the versions that an evaluator's identity depends on: bytecode differs by Python version."""
+    return run.environment.get("python", "").split(".")[:2], run.environment.get("proctor")
 
 
-# As many ids as one can take in.
-NAMED = 3
+def _find_changes(a: Side, b: Side) -> EvaluatorChanges:
+    if a.run is None or b.run is None or a.run.run_id == b.run.run_id:
+        return EvaluatorChanges()
+    return changes_between(a.run, b.run)
 
 
 def compare(
@@ -260,19 +231,21 @@ def compare(
     worth: float = WORTH,
     accept_changes: bool = False,
 ) -> Comparison:
-    """Say what side `a` is beside side `b`: deltas are a minus b, percentages of b.
+    """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
-    `metrics` narrows it to some, and so the number of metrics that it is corrected for. `better`
-    says of a field whether higher is better, where its name does not tell; of scores it always is.
-    Where the runs have not the same evaluators, what all of them say together is not comparable,
-    unless `accept_changes`.
+    `metrics` restricts the comparison, and so the number of tests that p-values are corrected for.
+    `better` says for a field whether higher is better, if its name does not tell. `worth` is the
+    smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
+    comparable if the runs have different evaluators, unless `accept_changes`.
 
     >>> low, high = (Side(n, fields={"tokens": {"1": v}}) for n, v in [("low", 450), ("high", 500)])
     >>> compare(low, high).deltas
     {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
     """
-    told = compare_all([(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes)
-    return told[0]
+    [comparison] = compare_all(
+        [(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
+    )
+    return comparison
 
 
 def compare_all(
@@ -283,148 +256,146 @@ def compare_all(
     worth: float = WORTH,
     accept_changes: bool = False,
 ) -> list[Comparison]:
-    """The same of several pairs that are looked at together, and corrected for all of them.
-
-    Who looks at ten configurations for one that is better has ten chances to be wrong.
-    """
+    """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= worth < 1:
         raise ConfigError(
-            f"a difference worth the name is a share from 0 to below 1, got {worth!r}",
+            f"the smallest relevant difference must be from 0 to below 1, got {worth!r}",
             where="worth",
-            fix="one point is 0.01",
+            fix="write a share, such as 0.01 for one point",
         )
-    pairs = [without_twins(*told_apart(a, b)) for a, b in pairs]
-    chosen = pairs if metrics is None else _chosen(pairs, metrics)
-    found = all_deltas(chosen, better=better, worth=worth)
+    pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
+    selected = pairs if metrics is None else _select_metrics(pairs, metrics)
+    deltas = compute_all_deltas(selected, better=better, worth=worth)
     return [
-        _told(whole, narrowed, compared, accept_changes=accept_changes)
-        for whole, narrowed, compared in zip(pairs, chosen, found, strict=True)
+        _compare_pair(*each, accept_changes=accept_changes)
+        for each in zip(pairs, selected, deltas, strict=True)
     ]
 
 
-def _told(whole: Pair, narrowed: Pair, compared: Compared, *, accept_changes: bool) -> Comparison:
-    (a, b), (some_a, some_b) = whole, narrowed
-    changes = Changes() if accept_changes else _changes(a, b)
+def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
+    a, b = pair
+    changes = EvaluatorChanges() if accept_changes else _find_changes(a, b)
     coverage = coverage_of(a, b)
     uneven = tuple(one.describe(a.name, b.name) for one in coverage if one.is_uneven)
-    # Where one evaluator is all there is, samples that it skipped are in no pair.
+    # The samples that a single evaluator skipped are in no pair, so its metrics stay comparable.
     if len(coverage) > 1 and not accept_changes:
         changes = changes._replace(uneven=uneven)
-    theirs, mine, apart = set(b.samples), set(a.samples), a.apart or frozenset()
+    ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = scale_in(a.run), scale_in(b.run)
-    metrics = {name: on_scale(one, *scales) for name, one in compared.metrics.items()}
-    found = Comparison(
+    comparison = Comparison(
         a.name,
         b.name,
-        samples=len((mine & theirs) - apart),
-        tests=compared.tests,
+        samples=len((ids_a & ids_b) - different),
+        tests=deltas.tests,
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
-        metrics={n: without_verdict(one, changes) for n, one in metrics.items()},
-        scores={n: without_verdict(one, changes) for n, one in compared.scores.items()},
-        fields=compared.fields,
-        flips=flips(a, b),
-        only_a=tuple(name for name in a.samples if name not in theirs),
-        only_b=tuple(name for name in b.samples if name not in mine),
-        missing_a=_lacking(some_a, some_b),
-        missing_b=_lacking(some_b, some_a),
-        notes=(*_notes(a, b), *uneven),
+        metrics={
+            name: _drop_verdict(delta_to_scale(delta, *scales), changes)
+            for name, delta in deltas.metrics.items()
+        },
+        scores={name: _drop_verdict(delta, changes) for name, delta in deltas.scores.items()},
+        fields=deltas.fields,
+        flips=find_flips(a, b),
+        only_a=tuple(name for name in a.samples if name not in ids_b),
+        only_b=tuple(name for name in b.samples if name not in ids_a),
+        missing_a=_find_missing(*selected),
+        missing_b=_find_missing(*reversed(selected)),
+        notes=(*_find_notes(a, b), *uneven),
         unlike=tuple(changes.told(a.name, b.name)),
         uneven=changes.uneven,
-        other_content=() if a.unpaired else tuple(name for name in a.samples if name in apart),
+        other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
     )
-    return msgspec.structs.replace(found, answer=answer(found))
+    return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))
 
 
-def _lacking(side: Side, other: Side) -> tuple[str, ...]:
-    """The metrics that the other has and this one has not."""
-    return tuple(
-        name
-        for mine, theirs in zip(_tables(side), _tables(other), strict=True)
-        for name in theirs
-        if name not in mine
+def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges) -> MetricDelta:
+    if not changes.affects(delta.name):
+        return delta
+    return msgspec.structs.replace(
+        delta, verdict=NOT_COMPARABLE, p=None, p_adjusted=None, effect=None, more_samples=None
     )
 
 
-def _tables(side: Side) -> tuple[Mapping[str, object], ...]:
+def _find_missing(side: Side, other: Side) -> tuple[str, ...]:
+    tables = zip(_list_tables(side), _list_tables(other), strict=True)
+    return tuple(name for own, others in tables for name in others if name not in own)
+
+
+def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
     return side.metrics, side.scores, side.fields
 
 
-def _chosen(pairs: Sequence[Pair], wanted: Sequence[str]) -> list[Pair]:
-    sides = [side for pair in pairs for side in pair]
-    known = list(dict.fromkeys(n for side in sides for table in _tables(side) for n in table))
-    names = {_as_known(name, known) for name in wanted}
-    return [(_narrowed(a, names), _narrowed(b, names)) for a, b in pairs]
+def _select_metrics(pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Pair]:
+    names = list(dict.fromkeys(n for a, b in pairs for side in (a, b) for n in side.names))
+    selected = {_resolve_metric(metric, names) for metric in metrics}
+
+    def select(side: Side) -> Side:
+        tables = (
+            {name: numbers for name, numbers in table.items() if name in selected}
+            for table in (side.metrics, side.scores, side.fields)
+        )
+        return msgspec.structs.replace(
+            side, **dict(zip(("metrics", "scores", "fields"), tables, strict=True))
+        )
+
+    return [(select(a), select(b)) for a, b in pairs]
 
 
-def _narrowed(side: Side, names: set[str]) -> Side:
-    return msgspec.structs.replace(
-        side,
-        metrics={n: v for n, v in side.metrics.items() if n in names},
-        scores={n: v for n, v in side.scores.items() if n in names},
-        fields={n: v for n, v in side.fields.items() if n in names},
-    )
+def _resolve_metric(metric: str, names: Sequence[str]) -> str:
+    """Return the name that a comparison uses for a report's metric."""
+    for alias in also_known_as(metric):
+        if alias in names:
+            return alias
+    raise ConfigError(f"there is no metric {metric!r} to compare", where="metric", fix=nearest(metric, names))
 
 
-def _as_known(name: str, known: Sequence[str]) -> str:
-    """A metric's name as the comparison has it; the names of the report's metrics are known too."""
-    for one in also_known_as(name):
-        if one in known:
-            return one
-    raise ConfigError(f"there is no metric {name!r} to compare", where="metric", fix=nearest(name, known))
-
-
-def _notes(a: Side, b: Side) -> Iterator[str]:
+def _find_notes(a: Side, b: Side) -> Iterator[str]:
     for side in (a, b):
         if side.without_verdict:
             trials = "trial" if side.without_verdict == 1 else "trials"
             yield f"{side.name} has {side.without_verdict:,} {trials} without a verdict"
-        if partial := partial_totals(side):
-            known = f"{partial:,} of {len(side.metrics[TOTAL_SCORE]):,} totals"
-            yield f"{known} of {side.name} lack a rubric that failed"
+        if partial := count_partial_totals(side):
+            totals = f"{partial:,} of {len(side.metrics[TOTAL_SCORE]):,} totals"
+            yield f"{totals} of {side.name} lack a rubric that failed"
         if side.run is not None:
             yield from standing(side.name, side.run)
             if side.run.cached_outputs is not None:
                 yield f"{side.name}: {side.run.cached_outputs}"
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:
-        yield from _unlike(a, b, a.run, b.run)
-        if any(are_times_apart(name, a, b) for name in a.names if b.find(name)):
-            yield TIMES_APART
-    if unlike := unlike_scales({side.name: scale_in(side.run) for side in (a, b)}):
-        yield unlike
-    changes = _changes(a, b)
-    yield from (*changes.told(a.name, b.name), *changes.doubts(a.name, b.name))
-
-
-def _changes(a: Side, b: Side) -> Changes:
-    """How the evaluators differ; not at all within one run, and where nothing is known of them."""
-    if a.run is None or b.run is None or a.run.run_id == b.run.run_id:
-        return Changes()
-    return changes_between(a.run, b.run)
+        yield from _describe_run_differences(a, b, a.run, b.run)
+        if any(is_latency_of_two_runs(name, a, b) for name in a.names if b.find(name)):
+            yield DIFFERENT_MOMENTS
+    if note := unlike_scales({side.name: scale_in(side.run) for side in (a, b)}):
+        yield note
+    changes = _find_changes(a, b)
+    yield from (*changes.told(a.name, b.name), *changes.describe_doubts(a.name, b.name))
 
 
 def standing(name: str, run: RunMetadata) -> Iterator[str]:
-    """What must be said of a run that has not all its results."""
+    """Describe why a run does not have all its results."""
     if run.status != "completed":
-        yield f"{name} is not complete ({run.status}): what ran first need not be like the rest"
+        yield f"{name} is not complete ({run.status}): its first results may differ from the rest"
     if run.stopped_early is not None:
         yield (
-            f"{name} was stopped as soon as it was settled: intervals and p are of a run whose "
-            "length was fixed before, and claim more than they hold"
+            f"{name} was stopped as soon as its gate was decided: intervals and p-values assume a fixed "
+            "number of samples, so they are too narrow here"
         )
 
 
-def _unlike(a: Side, b: Side, mine: RunMetadata, theirs: RunMetadata) -> Iterator[str]:
-    """What makes two runs hard to compare: other data, other epochs."""
-    prints = mine.dataset.fingerprint, theirs.dataset.fingerprint
-    if all(prints) and prints[0] != prints[1]:
-        doubt = "" if can_tell(a, b) else ": samples of one id may have other contents"
+def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMetadata) -> Iterator[str]:
+    fingerprints = run_a.dataset.fingerprint, run_b.dataset.fingerprint
+    if all(fingerprints) and fingerprints[0] != fingerprints[1]:
+        doubt = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"
         yield f"the datasets are not the same{doubt}"
-    if a.apart and not a.unpaired:
-        some = ", ".join(sorted(a.apart)[:NAMED]) + (", …" if len(a.apart) > NAMED else "")
-        have = "sample has" if len(a.apart) == 1 else "samples have"
-        yield f"{len(a.apart):,} {have} other contents under the same id, no pairs: {some}"
-    epochs = mine.options.epochs, theirs.options.epochs
-    if epochs[0] != epochs[1]:
-        yield f"{epochs[0]} and {epochs[1]} epochs: each sample's are averaged"
+    if (different := a.different_samples) and not a.unpaired:
+        ids = ", ".join(sorted(different)[:MAX_LISTED_IDS]) + (
+            ", …" if len(different) > MAX_LISTED_IDS else ""
+        )
+        samples = "sample has" if len(different) == 1 else "samples have"
+        yield f"{len(different):,} {samples} different contents under the same id and cannot be paired: {ids}"
+    if run_a.options.epochs != run_b.options.epochs:
+        yield (
+            f"{a.name} has {run_a.options.epochs} epochs and {b.name} has {run_b.options.epochs}: "
+            "the epochs of each sample are averaged"
+        )

@@ -1,9 +1,9 @@
-"""Whether samples of one id are the same sample: only then are their numbers a pair."""
+"""Check whether samples with the same id have the same content: only then are they a pair."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -18,140 +18,134 @@ from proctor.records.sample import Sample
 from proctor.records.score import NOT_ASKED
 from proctor.records.trial import EvalResult, Outcome
 
-FAILED: tuple[Outcome, ...] = ("error", "unscored")
+_FAILED: tuple[Outcome, ...] = ("error", "unscored")
+# Longer contents are replaced by a digest of this many bytes.
+_MAX_KEY_LENGTH = 32
 
 
-def failed_trials(side: Side, metric: str) -> Counter[str]:
-    """How many trials of each sample lack a metric because something failed or was skipped.
+def count_failed_trials(side: Side, metric: str) -> Counter[str]:
+    """Count the trials of each sample that lack a metric because of an error or a skip.
 
-    A total of rubrics lacks those without a score, also where the others make up a number. Skipped
-    trials are left out in a run that ignores them. Nothing is known of sides without results, and
-    of fields.
+    A total of rubrics lacks every rubric without a score, even if the others make up a number. Skips
+    do not count in a run that ignores them. Sides without results, and fields, have no count.
     """
     results = side.results
     if results is None:
         return Counter()
     names = also_known_as(metric)
-    failed = FAILED
-    if metric == PASS_RATE or MEAN_SCORE in names:
-        evaluators: list[str | None] = [None]
-    elif metric == STRICT_PASS_RATE:
-        # Errors count as not passed there: only what was skipped is missing.
-        evaluators, failed = [None], ()
+    failed = _FAILED
+    evaluators: list[str | None] = [None]
+    if metric == STRICT_PASS_RATE:
+        # Errors count as not passed there, so only skipped trials are missing.
+        failed = ()
     elif TOTAL_SCORE in names:
         evaluators = [column.name for column in columns_in(side.run).columns]
-    else:
+    elif metric != PASS_RATE and MEAN_SCORE not in names:
         known = {spec.name for spec in side.run.evaluators} if side.run else {*side.scores}
         evaluators = [name for name in names if name in known]
-    ignored = side.run is not None and side.run.options.skipped == "ignore"
-    outcomes: tuple[Outcome, ...] = failed if ignored else (*failed, "skipped")
-    found = {
+    ignores_skips = side.run is not None and side.run.options.skipped == "ignore"
+    outcomes: tuple[Outcome, ...] = failed if ignores_skips else (*failed, "skipped")
+    trials = {
         (result.sample_id, result.trial.epoch)
         for evaluator in evaluators
         for outcome in outcomes
         for result in results.page(outcome=outcome, evaluator=evaluator, limit=len(results))
-        if outcome != "skipped" or not _was_not_asked(result, evaluator)
+        if outcome != "skipped" or not _is_skipped_by_design(result, evaluator)
     }
-    return Counter(sample_id for sample_id, _ in found)
+    return Counter(sample_id for sample_id, _ in trials)
 
 
-def _was_not_asked(result: EvalResult, evaluator: str | None) -> bool:
-    """True if the score was left out by design, such as in all epochs but the last."""
+def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
     score = result.score if evaluator is None else result.scores.get(evaluator)
     return score is not None and score.reason in NOT_ASKED
 
 
-def partial_totals(side: Side) -> int:
-    """How many samples have a total that lacks a rubric without a score."""
+def count_partial_totals(side: Side) -> int:
+    """Count the samples whose total lacks a rubric without a score."""
     totals = side.metrics.get(TOTAL_SCORE, {})
-    return sum(name in totals for name in failed_trials(side, TOTAL_SCORE))
+    return sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
 
 
-SESSION, TASK = "session", "task_id"
-# Contents are kept as they are up to so many bytes; of longer ones a digest of that length is.
-SHORT = 32
+def mark_different_samples(a: Side, b: Side) -> tuple[Side, Side]:
+    """Mark the samples that have different contents under the same id on both sides.
 
-
-def told_apart(a: Side, b: Side) -> tuple[Side, Side]:
-    """Both sides, with the samples that ask something else under the same id.
-
-    It is looked at where the datasets are not known to be the same. What cannot be told counts as
-    the same.
+    Contents that cannot be compared count as equal.
     """
-    if a.apart is not None or not can_tell(a, b):
+    if a.different_samples is not None or not can_compare_contents(a, b):
         return a, b
     shared = set(a.samples) & set(b.samples)
-    mine, theirs = (_contents(side.results, shared) for side in (a, b))
-    other = [name for name, content in mine.items() if _differ(content, theirs.get(name))]
-    return _marked(a, b, frozenset(other))
+    a_keys, b_keys = (_read_contents(side.results, shared) for side in (a, b))
+    return _mark(a, b, frozenset(name for name, key in a_keys.items() if b_keys.get(name, key) != key))
 
 
-def as_groups(a: Side, b: Side) -> tuple[Side, Side]:
-    """Both sides as two groups of samples, none of which is a pair."""
-    one, other = _marked(a, b, frozenset(a.samples) & frozenset(b.samples))
-    return msgspec.structs.replace(one, unpaired=True), msgspec.structs.replace(other, unpaired=True)
+def unpair_sides(a: Side, b: Side) -> tuple[Side, Side]:
+    """Make both sides two independent groups of samples without pairs."""
+    return _mark(a, b, frozenset(a.samples) & frozenset(b.samples), unpaired=True)
 
 
-def can_tell(a: Side, b: Side) -> bool:
-    """True if the datasets may differ, and what the samples ask is there to be compared."""
+def _mark(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False) -> tuple[Side, Side]:
+    first, second = (
+        msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired)
+        for side in (a, b)
+    )
+    return first, second
+
+
+def can_compare_contents(a: Side, b: Side) -> bool:
+    """True if the datasets may differ, and both sides have contents that can be compared."""
     if a.run is None or b.run is None or a.results is None or b.results is None:
         return False
-    prints = a.run.dataset.fingerprint, b.run.dataset.fingerprint
-    if a.run.run_id == b.run.run_id or (prints[0] == prints[1] and prints[0] is not None):
+    fingerprints = a.run.dataset.fingerprint, b.run.dataset.fingerprint
+    is_same_dataset = fingerprints[0] == fingerprints[1] and fingerprints[0] is not None
+    if a.run.run_id == b.run.run_id or is_same_dataset:
         return False
-    # What was taken out of one and not of the other makes the same text look different.
-    redacted = a.run.redacted or b.run.redacted
-    return not redacted or a.run.options.redact == b.run.options.redact
+    # Redaction makes equal texts look different unless both runs redact in the same way.
+    is_redacted = a.run.redacted or b.run.redacted
+    return not is_redacted or a.run.options.redact == b.run.options.redact
 
 
 def content_of(sample: Sample[Any, Any]) -> bytes | None:
-    """What tells a sample from another of its id; None where nothing does.
+    """Return a key of a sample's content; None if the content has no stable form.
 
-    That is its input, and of a recorded session all that was said to the system: its answers are
-    what is measured. Recordings of one task are the same sample, however they went. The expected
-    value and other metadata may be mended without making it another.
+    The content is the input; for a recorded session it is the input and all user messages, because
+    the answers are what is measured. Recordings of one task are the same sample. The expected value
+    and other metadata may be corrected without making it a different sample.
 
     >>> content_of(Sample("1", "What?", "a")) == content_of(Sample("1", "What?", "b"))
     True
     """
-    session = sample.metadata.get(SESSION)
+    session, task = sample.metadata.get("session"), sample.metadata.get("task_id")
     content = sample.input
-    if session is not None:
-        task = sample.metadata.get(TASK)
-        content = [sample.input, *_said(session)] if task is None else {TASK: task}
+    if session is not None and task is not None:
+        content = {"task_id": task}
+    elif session is not None:
+        events = _read(session, "events")
+        user_events = (e for e in events if _read(e, "role") == "user") if _is_list(events) else ()
+        content = [sample.input, *(_read(event, "content") for event in user_events)]
     try:
-        written = codec.canonical(content)
+        encoded = codec.canonical(content)
     except codec.UNWRITABLE:
         return None
-    # An object that is known by its address only is written otherwise in each process.
-    if b'"$repr"' in written:
+    # The representation of an object may contain its address, which differs in each process.
+    if b'"$repr"' in encoded:
         return None
-    return written if len(written) <= SHORT else blake2b(written, digest_size=SHORT).digest()
+    if len(encoded) <= _MAX_KEY_LENGTH:
+        return encoded
+    return blake2b(encoded, digest_size=_MAX_KEY_LENGTH).digest()
 
 
-def _said(session: Any) -> Iterator[Any]:
-    """What the user said in a session: a record, or as it was read from JSON."""
-    events = _part(session, "events")
-    for event in events if isinstance(events, list | tuple) else ():
-        if _part(event, "role") == "user":
-            yield _part(event, "content")
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
-def _part(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+def _read(record: Any, name: str) -> Any:
+    """Read a part of a record, or of a mapping that was read from JSON."""
+    return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
 
 
-def _contents(results: Results | None, wanted: Container[str]) -> dict[str, bytes | None]:
-    found: dict[str, bytes | None] = {}
+def _read_contents(results: Results | None, ids: Container[str]) -> dict[str, bytes]:
+    keys: dict[str, bytes | None] = {}
     for sample in results.samples() if results is not None else ():
-        if sample.id in wanted and sample.id not in found:
-            found[sample.id] = content_of(sample)
-    return found
-
-
-def _differ(one: bytes | None, other: bytes | None) -> bool:
-    return one is not None and other is not None and one != other
-
-
-def _marked(a: Side, b: Side, apart: frozenset[str]) -> tuple[Side, Side]:
-    return msgspec.structs.replace(a, apart=apart), msgspec.structs.replace(b, apart=apart)
+        if sample.id in ids and sample.id not in keys:
+            keys[sample.id] = content_of(sample)
+    return {name: key for name, key in keys.items() if key is not None}

@@ -1,7 +1,7 @@
 """Which evaluators judged fewer samples on one side than on the other.
 
-A pass rate or a mean over all evaluators changes its meaning when one of them stops judging: what
-is left looks as good as before, or better.
+A metric over all evaluators changes its meaning if one of them stops judging: the remaining scores
+look as good as before, or better.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from proctor.records.results import Figures
 from proctor.records.score import NOT_ASKED
 from proctor.records.trial import OUTCOMES
 
-# The same rule as for the warning of a run: more than a tenth is worth mentioning.
-TENTH = 0.1
+# The same limit as for the warning of a run: more than a tenth is worth mentioning.
+MAX_UNEVEN_SHARE = 0.1
 _ERRORS = OUTCOMES.index("error"), OUTCOMES.index("unscored")
 
 
 class Coverage(NamedTuple):
     """How many trials of the common samples an evaluator judged on each side.
 
-    `lost` of those that it judged on side b have no verdict on side a, `gained` the other way
-    round. Trials that failed are not counted here: the metrics themselves account for them.
+    `lost` counts the trials that it judged on side b and not on side a, `gained` the reverse. Failed
+    trials are not counted: the metrics themselves account for them.
     """
 
     evaluator: str
@@ -44,10 +44,10 @@ class Coverage(NamedTuple):
         >>> Coverage("toxicity", 54, 60, 60, 6, 0).is_uneven
         False
         """
-        return _is_much(self.lost, self.b) or _is_much(self.gained, self.a)
+        return _exceeds_limit(self.lost, self.b) or _exceeds_limit(self.gained, self.a)
 
     def describe(self, a: str, b: str) -> str:
-        """Say how many each side has.
+        """Say how many trials were judged on each side.
 
         >>> Coverage("toxicity", 0, 60, 60, 60, 0).describe("new", "main")
         'toxicity judged 0 of 60 samples in new, and 60 of 60 in main'
@@ -57,37 +57,48 @@ class Coverage(NamedTuple):
 
 
 class _Verdicts(NamedTuple):
-    """How many trials of each sample an evaluator judged, and on how many it said nothing."""
+    """How many trials of each sample an evaluator judged, and how many it left without a verdict."""
 
     judged: Counter[str]
     silent: Counter[str]
 
+    def count_trials(self, samples: Iterable[str]) -> dict[str, int]:
+        return {sample: self.judged[sample] + self.silent[sample] for sample in samples}
+
+    def merge_trials(self) -> _Verdicts:
+        """Count one verdict per sample: judged if any of its trials was."""
+        judged = Counter(name for name, count in self.judged.items() if count > 0)
+        silent = (name for name, count in self.silent.items() if count > 0 and name not in judged)
+        return _Verdicts(judged, Counter(silent))
+
 
 def coverage_of(a: Side, b: Side) -> list[Coverage]:
-    """The coverage of every evaluator that both sides have, in the order of side a.
+    """Compute the coverage of every evaluator that both sides have, in the order of side a.
 
-    Nothing is known of sides without results. Two groups without common samples may concern an
-    evaluator more or less often, so there only an evaluator without any verdict has lost its own.
+    Sides without results have no coverage. An evaluator may apply to two independent groups of
+    samples more or less often, so there only an evaluator without any verdict counts as lost.
     """
     if a.results is None or b.results is None:
         return []
-    mine, theirs = a.results.figures(), b.results.figures()
-    names = [name for name in _names(a, mine) if name in _names(b, theirs)]
-    shared = set(a.samples) & set(b.samples) - (a.apart or frozenset())
-    return [
-        _in_pairs(name, shared, _verdicts(a, mine, name), _verdicts(b, theirs, name))
-        if shared
-        else _in_groups(name, _verdicts(a, mine, name), _verdicts(b, theirs, name))
-        for name in names
-    ]
+    a_figures, b_figures = a.results.figures(), b.results.figures()
+    b_names = _list_evaluators(b, b_figures)
+    shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
+    coverage = []
+    for name in _list_evaluators(a, a_figures):
+        if name in b_names:
+            verdicts = _count_verdicts(a, a_figures, name), _count_verdicts(b, b_figures, name)
+            coverage.append(
+                _compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts)
+            )
+    return coverage
 
 
-def _names(side: Side, figures: Figures) -> Iterable[str]:
+def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
     specs = [spec.name for spec in side.run.evaluators] if side.run is not None else []
     return dict.fromkeys([*specs, *figures.scores])
 
 
-def _verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
+def _count_verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
     judged: Counter[str] = Counter()
     silent: Counter[str] = Counter()
     values = figures.scores.get(evaluator) or [float("nan")] * len(figures.sample_ids)
@@ -96,13 +107,13 @@ def _verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
             judged[name] += 1
         elif outcome not in _ERRORS:
             silent[name] += 1
-    if _is_much(silent.total(), silent.total() + judged.total()):
-        silent.subtract(_not_asked(side, evaluator))
+    if _exceeds_limit(silent.total(), silent.total() + judged.total()):
+        silent.subtract(_find_skipped_by_design(side, evaluator))
     return _Verdicts(judged, silent)
 
 
-def _not_asked(side: Side, evaluator: str) -> Iterator[str]:
-    """The samples of the trials that an evaluator leaves out by design, one for each trial."""
+def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
+    """Yield the sample of each trial that an evaluator skips by design."""
     results = side.results
     if results is None or side.run is None:
         return
@@ -114,46 +125,30 @@ def _not_asked(side: Side, evaluator: str) -> Iterator[str]:
             yield result.sample_id
 
 
-def _in_pairs(name: str, shared: set[str], mine: _Verdicts, theirs: _Verdicts) -> Coverage:
-    trials = [
-        {sample: held.judged[sample] + held.silent[sample] for sample in shared} for held in (mine, theirs)
-    ]
-    # Trials of both sides can be matched only if the samples have as many on each.
-    highest = [max(held.values(), default=0) for held in trials]
-    if highest[0] != highest[1]:
-        mine, theirs = _by_sample(mine), _by_sample(theirs)
-        trials = [
-            {sample: held.judged[sample] + held.silent[sample] for sample in shared}
-            for held in (mine, theirs)
-        ]
-        highest = [1, 1]
-    lost = sum(min(theirs.judged[s], max(0, mine.silent[s] - theirs.silent[s])) for s in shared)
-    gained = sum(min(mine.judged[s], max(0, theirs.silent[s] - mine.silent[s])) for s in shared)
+def _compare_pairs(name: str, shared: set[str], a: _Verdicts, b: _Verdicts) -> Coverage:
+    trials = a.count_trials(shared), b.count_trials(shared)
+    most = [max(counts.values(), default=0) for counts in trials]
+    # Trials can be matched only if the samples have the same number of them on each side.
+    if most[0] != most[1]:
+        a, b = a.merge_trials(), b.merge_trials()
+        trials, most = (a.count_trials(shared), b.count_trials(shared)), [1, 1]
     return Coverage(
         name,
-        sum(mine.judged[sample] for sample in shared),
-        sum(theirs.judged[sample] for sample in shared),
+        sum(a.judged[sample] for sample in shared),
+        sum(b.judged[sample] for sample in shared),
         sum(max(trials[0][sample], trials[1][sample]) for sample in shared),
-        lost,
-        gained,
-        "samples" if highest[0] <= 1 else "trials",
+        sum(min(b.judged[s], max(0, a.silent[s] - b.silent[s])) for s in shared),
+        sum(min(a.judged[s], max(0, b.silent[s] - a.silent[s])) for s in shared),
+        "samples" if most[0] <= 1 else "trials",
     )
 
 
-def _by_sample(held: _Verdicts) -> _Verdicts:
-    """One verdict a sample: judged if any of its trials was."""
-    judged = Counter(name for name, count in held.judged.items() if count > 0)
-    silent = (name for name, count in held.silent.items() if count > 0 and name not in judged)
-    return _Verdicts(judged, Counter(silent))
+def _compare_groups(name: str, a: _Verdicts, b: _Verdicts) -> Coverage:
+    (a_judged, a_silent), (b_judged, b_silent) = ((v.judged.total(), v.silent.total()) for v in (a, b))
+    lost = b_judged if a_silent > 0 and not a_judged else 0
+    gained = a_judged if b_silent > 0 and not b_judged else 0
+    return Coverage(name, a_judged, b_judged, max(a_judged + a_silent, b_judged + b_silent), lost, gained)
 
 
-def _in_groups(name: str, mine: _Verdicts, theirs: _Verdicts) -> Coverage:
-    a, b = mine.judged.total(), theirs.judged.total()
-    silent = mine.silent.total(), theirs.silent.total()
-    lost = b if silent[0] > 0 and not a else 0
-    gained = a if silent[1] > 0 and not b else 0
-    return Coverage(name, a, b, max(a + silent[0], b + silent[1]), lost, gained)
-
-
-def _is_much(number: int, of: int) -> bool:
-    return number > TENTH * of + 1e-9
+def _exceeds_limit(number: int, total: int) -> bool:
+    return number > MAX_UNEVEN_SHARE * total + 1e-9

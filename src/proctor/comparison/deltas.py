@@ -1,4 +1,4 @@
-"""Two sides beside each other, number by number: what the first is beside the second."""
+"""Compute the delta of every metric, score and field between two sides."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison.evidence import Evidence, interval_of
-from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, are_times_apart, clusters_of
-from proctor.comparison.verdicts import TIMES_APART, WORTH, adjusted, in_family, smallest_worth
+from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, find_clusters, is_latency_of_two_runs
+from proctor.comparison.verdicts import (
+    DIFFERENT_MOMENTS,
+    WORTH,
+    adjust_deltas,
+    count_tests,
+    find_min_difference,
+)
 from proctor.core.stats.descriptive import mean
 from proctor.records.comparison import Interval, MetricDelta
 from proctor.records.fields.numbers import higher_is_better
@@ -19,8 +25,8 @@ Deltas = dict[str, MetricDelta]
 Pair = tuple[Side, Side]
 
 
-class Compared(NamedTuple):
-    """The deltas of two sides by what they are of, and for how many tests they are corrected."""
+class PairDeltas(NamedTuple):
+    """The deltas of two sides by group, and the number of tests that they are corrected for."""
 
     metrics: Deltas
     scores: Deltas
@@ -28,137 +34,124 @@ class Compared(NamedTuple):
     tests: int
 
 
-class _Found(NamedTuple):
-    """A delta without its verdict, where it belongs, and the numbers that it was made of."""
+class _Candidate(NamedTuple):
+    """A delta without its verdict, its place, and the numbers that it was computed from."""
 
     pair: int
     group: str
     delta: MetricDelta
     numbers: tuple[Numbers, Numbers]
 
-
-def evidence_of(a: Side, b: Side, mine: Numbers, theirs: Numbers) -> Evidence:
-    """The numbers of two sides, paired by sample; as two groups where no sample is in both."""
-    apart = a.apart or ()
-    shared = [name for name in mine if name in theirs and name not in apart]
-    if shared or not mine or not theirs:
-        first, second = ([side[name] for name in shared] for side in (mine, theirs))
-        return Evidence(first, second, clusters=clusters_of(shared, a.clusters, b.clusters))
-    groups = clusters_of([*mine], a.clusters), clusters_of([*theirs], b.clusters)
-    if any(groups):
-        groups = groups[0] or [*mine], groups[1] or [*theirs]
-    return Evidence([*mine.values()], [*theirs.values()], False, *groups)
+    def is_same_test(self, other: _Candidate) -> bool:
+        a, b = self.delta, other.delta
+        return (a.p, a.n, a.absolute) == (b.p, b.n, b.absolute) and self.numbers == other.numbers
 
 
-def delta_of(a: Side, b: Side, name: str, mine: Numbers, theirs: Numbers) -> MetricDelta:
-    """What one number is on side a beside side b; its verdict is not known before all are."""
-    found = evidence_of(a, b, mine, theirs)
-    one, other = mean(found.first), mean(found.second)
-    if not found.first or not found.second:
-        one, other = mean([*mine.values()]), mean([*theirs.values()])
-    absolute = found.difference
-    p, method = found.probability()
-    of_b = found.clusters if found.second_clusters is None else found.second_clusters
-    clusters = None if found.clusters is None else len({*found.clusters, *(of_b or ())})
-    pairs = found.n if found.pairs else 0
+def collect_evidence(a: Side, b: Side, a_numbers: Numbers, b_numbers: Numbers) -> Evidence:
+    """Pair the numbers of two sides by sample, or treat them as two groups if no sample is in both."""
+    excluded = a.different_samples or ()
+    shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
+    if shared or not a_numbers or not b_numbers:
+        first, second = ([numbers[name] for name in shared] for numbers in (a_numbers, b_numbers))
+        return Evidence(first, second, clusters=find_clusters(shared, a.clusters, b.clusters))
+    clusters = find_clusters([*a_numbers], a.clusters), find_clusters([*b_numbers], b.clusters)
+    if any(clusters):
+        clusters = clusters[0] or [*a_numbers], clusters[1] or [*b_numbers]
+    return Evidence([*a_numbers.values()], [*b_numbers.values()], False, *clusters)
+
+
+def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Numbers) -> MetricDelta:
+    """Compute the delta of one number, without its verdict: that depends on all other deltas."""
+    evidence = collect_evidence(a, b, a_numbers, b_numbers)
+    a_mean, b_mean = mean(evidence.first), mean(evidence.second)
+    if not evidence.first or not evidence.second:
+        a_mean, b_mean = mean([*a_numbers.values()]), mean([*b_numbers.values()])
+    absolute = evidence.difference
+    p, method = evidence.probability()
+    if is_latency_of_two_runs(name, a, b):
+        p, method = None, DIFFERENT_MOMENTS
+    b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
+    clusters = None if evidence.clusters is None else len({*evidence.clusters, *(b_clusters or ())})
+    pairs = evidence.n if evidence.pairs else 0
     return MetricDelta(
         name,
-        one,
-        other,
+        a_mean,
+        b_mean,
         absolute,
-        100 * absolute / abs(other) if absolute is not None and other else None,
-        found.n,
-        found.interval(),
-        interval_of(found.first, found.clusters),
-        interval_of(found.second, of_b),
+        100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
+        evidence.n,
+        evidence.interval(),
+        interval_of(evidence.first, evidence.clusters),
+        interval_of(evidence.second, b_clusters),
         p=p,
-        effect=found.effect,
-        error=found.error,
+        effect=evidence.effect,
+        error=evidence.error,
         method=method,
-        only_a=len(mine) - pairs,
-        only_b=len(theirs) - pairs,
-        paired=found.pairs,
+        only_a=len(a_numbers) - pairs,
+        only_b=len(b_numbers) - pairs,
+        paired=evidence.pairs,
         clusters=clusters,
-        units=None if clusters is None else found.units,
+        units=None if clusters is None else evidence.units,
     )
 
 
-def all_deltas(
+def compute_all_deltas(
     pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, worth: float = WORTH
-) -> list[Compared]:
-    """The deltas of every pair of sides, their verdicts corrected for how many there are in all."""
-    found = [
-        _Found(
-            place,
+) -> list[PairDeltas]:
+    """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
+    candidates = [
+        _Candidate(
+            index,
             group,
-            _described(_timed(a, b, delta_of(a, b, name, *held)), group, better or {}, worth),
-            held,
+            _describe_scale(compute_delta(a, b, name, *numbers), group, better or {}, worth),
+            numbers,
         )
-        for place, (a, b) in enumerate(pairs)
-        for group, mine, theirs in _tables(a, b)
-        for name in dict.fromkeys([*mine, *theirs])
-        for held in [(mine.get(name, {}), theirs.get(name, {}))]
+        for index, (a, b) in enumerate(pairs)
+        for group, a_table, b_table in (
+            ("metric", a.metrics, b.metrics),
+            ("score", a.scores, b.scores),
+            ("field", a.fields, b.fields),
+        )
+        for name in dict.fromkeys([*a_table, *b_table])
+        for numbers in [(a_table.get(name, {}), b_table.get(name, {}))]
     ]
-    deltas, tests = [one.delta for one in found], _tests(found)
-    family = in_family(deltas, tests)
-    together: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
-    for one, delta in zip(found, adjusted(deltas, tests), strict=True):
-        together[one.pair][one.group][delta.name] = delta
-    return [Compared(of["metric"], of["score"], of["field"], family) for of in together]
+    deltas, tests = [candidate.delta for candidate in candidates], _number_tests(candidates)
+    test_count = count_tests(deltas, tests)
+    by_pair: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
+    for candidate, delta in zip(candidates, adjust_deltas(deltas, tests), strict=True):
+        by_pair[candidate.pair][candidate.group][delta.name] = delta
+    return [PairDeltas(of["metric"], of["score"], of["field"], test_count) for of in by_pair]
 
 
-def _timed(a: Side, b: Side, delta: MetricDelta) -> MetricDelta:
-    """Times of two runs without a probability: what a moment gave is no sample of moments."""
-    if not are_times_apart(delta.name, a, b):
-        return delta
-    return msgspec.structs.replace(delta, p=None, method=TIMES_APART)
+def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
+    """Number the tests: candidates with the same numbers for the same samples are one test."""
+    tests: list[int] = []
+    for index, candidate in enumerate(candidates):
+        same = (test for test in dict.fromkeys(tests) if candidates[test].is_same_test(candidate))
+        tests.append(next(same, index))
+    return tests
 
 
-def _tests(found: Sequence[_Found]) -> list[int]:
-    """Which test each is: the first that has the same numbers for the same samples."""
-    first: list[int] = []
-    for place, one in enumerate(found):
-        twins = (t for t in dict.fromkeys(first) if _are_twins(found[t], one))
-        first.append(next(twins, place))
-    return first
-
-
-def _are_twins(one: _Found, other: _Found) -> bool:
-    same = (one.delta.p, one.delta.n, one.delta.absolute)
-    if same != (other.delta.p, other.delta.n, other.delta.absolute):
-        return False
-    return one.numbers == other.numbers
-
-
-def _tables(a: Side, b: Side) -> tuple[tuple[str, Mapping[str, Numbers], Mapping[str, Numbers]], ...]:
-    return (("metric", a.metrics, b.metrics), ("score", a.scores, b.scores), ("field", a.fields, b.fields))
-
-
-def _direction(name: str, group: str, told: Mapping[str, bool | None]) -> bool | None:
-    if name in told:
-        return told[name]
-    if group == "field":
-        return higher_is_better(name)
-    return name not in LOWER_IS_BETTER
-
-
-def _described(delta: MetricDelta, group: str, told: Mapping[str, bool | None], worth: float) -> MetricDelta:
+def _describe_scale(
+    delta: MetricDelta, group: str, better: Mapping[str, bool | None], worth: float
+) -> MetricDelta:
+    """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
     kind: Kind = "number"
     if group == "score" or (group == "metric" and delta.name not in LOWER_IS_BETTER):
         kind = "rate" if delta.name.endswith("pass_rate") else "score"
+    direction = higher_is_better(delta.name) if group == "field" else delta.name not in LOWER_IS_BETTER
     return msgspec.structs.replace(
         delta,
         kind=kind,
-        higher_is_better=_direction(delta.name, group, told),
-        worth=smallest_worth(kind, delta.b, worth),
-        interval=_within(delta.interval, kind, -1.0),
-        a_interval=_within(delta.a_interval, kind, 0.0),
-        b_interval=_within(delta.b_interval, kind, 0.0),
+        higher_is_better=better.get(delta.name, direction),
+        worth=find_min_difference(kind, delta.b, worth),
+        interval=_clip(delta.interval, kind, -1.0),
+        a_interval=_clip(delta.a_interval, kind, 0.0),
+        b_interval=_clip(delta.b_interval, kind, 0.0),
     )
 
 
-def _within(interval: Interval | None, kind: Kind, least: float) -> Interval | None:
-    """An interval as far as there can be such a number: no rate lies above 1."""
+def _clip(interval: Interval | None, kind: Kind, minimum: float) -> Interval | None:
     if interval is None or kind == "number":
         return interval
-    return max(least, interval[0]), min(1.0, interval[1])
+    return max(minimum, interval[0]), min(1.0, interval[1])

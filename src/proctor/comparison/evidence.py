@@ -1,7 +1,7 @@
-"""What the numbers of two sides say about their difference: an interval, and a probability.
+"""Estimate the difference of two sides: an interval and a p-value.
 
-Pairs of the same sample are told apart from independent groups, yes and no from other numbers, and
-samples that belong together (clusters) from those that stand alone.
+The method depends on the data: pairs or independent groups, binary or other numbers, with or without
+clusters of samples.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MCNEMAR = "exact McNemar test"
 
 
 class Evidence:
-    """How far the first side lies above the second, and how sure that is.
+    """The difference of the first side minus the second, and its certainty.
 
     `first` and `second` are numbers of the same samples if `pairs`, else of two groups. The
-    clusters are None where every sample stands alone.
+    clusters are None if all samples are independent.
     """
 
     def __init__(
@@ -61,47 +61,47 @@ class Evidence:
 
     @property
     def n(self) -> int:
-        """How many samples there are: pairs, or the smaller group."""
+        """The number of pairs, or the size of the smaller group."""
         return min(len(self.first), len(self.second))
 
     @cached_property
     def is_binary(self) -> bool:
-        """True if all numbers are yes or no."""
+        """True if all numbers are 0 or 1."""
         return is_binary(self.first, self.second)
 
     @cached_property
     def are_scores(self) -> bool:
-        """True if all numbers lie from 0 to 1."""
+        """True if all numbers are from 0 to 1."""
         return all(0 <= value <= 1 for side in (self.first, self.second) for value in side)
 
     @cached_property
     def too_few_clusters(self) -> str:
-        """Why the clusters cannot tell the difference; nothing where there are none, or enough."""
-        each = [held for held in (self.clusters, self.second_clusters) if held is not None]
-        return next(filter(None, map(too_few_clusters, each)), "")
+        """Why there are too few clusters for an estimate; empty if there are none, or enough."""
+        return next(filter(None, map(too_few_clusters, self._all_clusters)), "")
 
     @cached_property
     def units(self) -> float:
-        """How many samples are independent: all, or as many as their clusters weigh."""
-        if self.clusters is None:
-            return self.n
-        each = [held for held in (self.clusters, self.second_clusters) if held is not None]
-        return min(map(effective_clusters, each))
+        """The number of independent units: samples, or clusters of equal weight."""
+        return self.n if self.clusters is None else min(map(effective_clusters, self._all_clusters))
+
+    @property
+    def _all_clusters(self) -> list[Sequence[str]]:
+        return [names for names in (self.clusters, self.second_clusters) if names is not None]
 
     @cached_property
     def difference(self) -> float | None:
-        """The mean of the first less that of the second."""
+        """The mean of the first side minus the mean of the second."""
         if self.pairs:
-            return mean(self._apart)
-        one, other = mean(self.first), mean(self.second)
-        return None if one is None or other is None else differences([one], [other])[0]
+            return mean(self._differences)
+        first, second = mean(self.first), mean(self.second)
+        return None if first is None or second is None else differences([first], [second])[0]
 
     def interval(self, confidence: float = 0.95) -> Interval | None:
-        """Where the true difference lies; None where the numbers cannot tell it.
+        """Return the confidence interval of the difference; None if there are too few numbers.
 
-        In clusters it is the cluster-robust t interval. Of yes and no it is Bonett and Price's for
-        pairs and Newcombe's for groups, right also where no two differ; else Student's t, of scores
-        from 0 to 1 with room for what is rare.
+        Clustered samples get the cluster-robust t interval, binary pairs Bonett and Price's and
+        binary groups Newcombe's, which hold even if all numbers are equal. Other numbers get
+        Student's t, which allows for rare values if they are scores from 0 to 1.
         """
         if self.too_few_clusters:
             return None
@@ -110,24 +110,22 @@ class Evidence:
         first, second = self._units
         if len(first) < 2 or len(second) < 2:
             return None
-        if self._are_yes_or_no:
+        if self._is_binary_by_unit:
             if self.pairs:
                 up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
                 return paired_interval(up, down, self.units, confidence)
             return difference_interval(sum(first), len(first), sum(second), len(second), confidence)
-        if not self.pairs and not (_has_spread(first) and _has_spread(second)):
-            return None
-        if self._student is None:
+        has_spread = self.pairs or (_has_spread(first) and _has_spread(second))
+        if not has_spread or self._student is None:
             return None
         if self.pairs and self.are_scores:
             return skewed_interval(self._unit_differences, confidence)
         return self._student.interval(confidence)
 
     def probability(self) -> tuple[float | None, str]:
-        """How likely chance alone gives as much, and by which test.
+        """Return the p-value of the difference, and the name of the test.
 
-        Of pairs of yes and no it is the exact McNemar test; of few numbers permutations, of many
-        Student's t.
+        Binary pairs get the exact McNemar test, few numbers a permutation test, many Student's t.
         """
         if self.too_few_clusters:
             return None, self.too_few_clusters
@@ -136,22 +134,22 @@ class Evidence:
         first, second = self._units
         if not first or not second or len(first) + len(second) < 3:
             return None, ""
-        if self.pairs and self._are_yes_or_no:
+        if self.pairs and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.pairs:
             p, _, method = chance_of_pairs(self._unit_differences, self._student)
             return p, method
-        found = difference_of(first, second)
-        return (None, "") if found is None else (found.p, found.method)
+        test = difference_of(first, second)
+        return (None, "") if test is None else (test.p, test.method)
 
     @cached_property
     def error(self) -> float | None:
-        """The standard error of the difference; None where it is not known, or seems to be 0."""
+        """The standard error of the difference; None if it is unknown or 0."""
         if self.too_few_clusters:
             return None
         if self._clustered is not None:
             return self._clustered.error
-        if self.pairs and self._unit_differences and self._are_yes_or_no:
+        if self.pairs and self._unit_differences and self._is_binary_by_unit:
             (up, down), n = self._flips, len(self._unit_differences)
             return math.sqrt(variance_of_flips(up / n, down / n) / n) or None
         return None if self._student is None else self._student.error
@@ -159,24 +157,24 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        found = (effect_of_pairs if self.pairs else effect_of)(self.first, self.second)
-        return None if found is None else found.g
+        effect = (effect_of_pairs if self.pairs else effect_of)(self.first, self.second)
+        return None if effect is None else effect.g
 
     @cached_property
-    def _apart(self) -> list[float]:
+    def _differences(self) -> list[float]:
         return differences(self.first, self.second)
 
     @cached_property
     def _unit_differences(self) -> list[float]:
-        return self._apart if self.clusters is None else differences(*self._units)
+        return self._differences if self.clusters is None else differences(*self._units)
 
     @cached_property
-    def _are_yes_or_no(self) -> bool:
+    def _is_binary_by_unit(self) -> bool:
         return self.is_binary if self.clusters is None else is_binary(*self._units)
 
     @cached_property
     def _flips(self) -> tuple[int, int]:
-        """How many pairs go up, and how many down."""
+        """The number of pairs that go up, and the number that go down."""
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
@@ -185,7 +183,7 @@ class Evidence:
 
     @cached_property
     def _clustered(self) -> Student | None:
-        """The difference of clustered samples; None where there are none, or none that differ."""
+        """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None
         if self.pairs:
@@ -196,20 +194,20 @@ class Evidence:
 
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
-        """What is independent: the samples, or the means of clusters that do not differ."""
+        """The independent numbers: those of samples, or the means of clusters."""
         if self.clusters is None:
             return self.first, self.second
         return (
-            _by_cluster(self.first, self.clusters),
-            _by_cluster(self.second, self.second_clusters or self.clusters),
+            _average_clusters(self.first, self.clusters),
+            _average_clusters(self.second, self.second_clusters or self.clusters),
         )
 
 
 def interval_of(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval | None:
-    """Where the mean truly lies (95 %), None where it cannot be told.
+    """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
 
-    In clusters it allows for them. Of numbers that are 0 or 1 it is Wilson's interval, else
-    Student's t. Where all are equal, their spread is no measure of doubt.
+    Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
+    Numbers that are all equal have no interval unless they are binary.
 
     >>> interval_of([5.0] * 9) is None, interval_of([1.0, 3.0]) is None
     (True, False)
@@ -231,8 +229,8 @@ def _has_spread(values: Sequence[float]) -> bool:
     return any(differences(values, [values[0]] * len(values)))
 
 
-def _by_cluster(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
-    held: dict[str, list[float]] = {}
+def _average_clusters(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
+    by_cluster: dict[str, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
-        held.setdefault(cluster, []).append(value)
-    return [mean(one) or 0.0 for one in held.values()]
+        by_cluster.setdefault(cluster, []).append(value)
+    return [mean(numbers) or 0.0 for numbers in by_cluster.values()]

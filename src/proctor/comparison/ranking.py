@@ -1,4 +1,4 @@
-"""Several sides in a row: which is best by one number, and which places are decided."""
+"""Rank several configurations or runs by one number, and say which places are decided."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from proctor.comparison.deltas import evidence_of
+from proctor.comparison.deltas import collect_evidence
 from proctor.comparison.evidence import interval_of
-from proctor.comparison.sides import Numbers, Side, clusters_of
-from proctor.comparison.verdicts import LEVEL, TIMES_APART
+from proctor.comparison.sides import Numbers, Side, find_clusters
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, LEVEL
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
@@ -21,13 +21,13 @@ from proctor.core.stats.ranks import chances_of_best
 from proctor.errors import ConfigError, nearest
 from proctor.records.comparison import Order, RankedPlace, Ranking
 
-NOT_ALIKE = "They have not the same samples"
+DIFFERENT_SAMPLES = "They do not have the same samples"
 
 
 class Ranked(NamedTuple):
-    """One to be ranked: its numbers by sample, the samples' clusters, how many lack a number.
+    """The numbers of one configuration by sample, its clusters, and how many numbers are missing.
 
-    `run` is named where the numbers are times: each run has its own moment.
+    `run` is set if the numbers are latencies: those of different runs are not comparable.
     """
 
     numbers: Numbers
@@ -37,11 +37,11 @@ class Ranked(NamedTuple):
 
 
 def rank(field: str, order: str, by_name: Mapping[str, Ranked]) -> Ranking:
-    """Put configurations in order of a number: "asc" has the lowest first, "desc" the highest.
+    """Rank configurations by a number: "asc" puts the lowest first, "desc" the highest.
 
-    Equal ones, rounding aside, stand by name, those without a number last. Where not all have the
-    same samples, and those in common contradict the order, only these are used. The order of times
-    that were measured in several runs is never decided.
+    Configurations with equal numbers are in order of their names, those without a number come last.
+    If they do not have the same samples, and the common samples contradict the order, only the
+    common samples are used. The order of latencies of different runs is never decided.
 
     >>> ranking = rank("tokens", "asc", {"high": Ranked({"1": 500}), "low": Ranked({"1": 450})})
     >>> ranking.best, ranking.worst
@@ -51,118 +51,104 @@ def rank(field: str, order: str, by_name: Mapping[str, Ranked]) -> Ranking:
         raise ConfigError(
             f"there is no order {order!r}: {nearest(str(order), get_args(Order))}",
             where=f"rank_by {field}",
-            fix='"asc" has the lowest first, "desc" the highest',
+            fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )
-    return Ranking(field, order, *_placed_and_noted(order, by_name))  # type: ignore[arg-type]
+    return Ranking(field, order, *_rank_with_note(order, by_name))  # type: ignore[arg-type]
 
 
-def _placed_and_noted(order: str, by_name: Mapping[str, Ranked]) -> tuple[tuple[RankedPlace, ...], str]:
-    places = _placed(order, by_name)
-    if len({one.run for one in by_name.values() if one.numbers}) > 1:
-        return _open(places), f"{TIMES_APART[0].upper()}{TIMES_APART[1:]}."
-    if all(one.ranks is None or one.ranks[0] <= one.rank <= one.ranks[1] for one in places):
+def _rank_with_note(order: str, by_name: Mapping[str, Ranked]) -> tuple[tuple[RankedPlace, ...], str]:
+    places = _rank_all(order, by_name)
+    if len({entry.run for entry in by_name.values() if entry.numbers}) > 1:
+        return _undecide(places), f"{DIFFERENT_MOMENTS[0].upper()}{DIFFERENT_MOMENTS[1:]}."
+    if all(place.ranks is None or place.ranks[0] <= place.rank <= place.ranks[1] for place in places):
         return places, ""
-    shared = _in_common(by_name)
+    samples = [set(entry.numbers) for entry in by_name.values() if entry.numbers]
+    shared = set.intersection(*samples) if samples else set()
     if not shared:
-        return _open(places), f"{NOT_ALIKE}."
+        return _undecide(places), f"{DIFFERENT_SAMPLES}."
     narrowed = {
-        name: one._replace(numbers={s: v for s, v in one.numbers.items() if s in shared})
-        for name, one in by_name.items()
+        name: entry._replace(numbers={s: v for s, v in entry.numbers.items() if s in shared})
+        for name, entry in by_name.items()
     }
-    note = f"{NOT_ALIKE}, and what all of them have contradicts the order by all: this is by these."
-    return _placed(order, narrowed), note
+    note = f"{DIFFERENT_SAMPLES}, and the common samples contradict the order of all: only these are used."
+    return _rank_all(order, narrowed), note
 
 
-def _placed(order: str, by_name: Mapping[str, Ranked]) -> tuple[RankedPlace, ...]:
-    means = {name: mean([*one.numbers.values()]) for name, one in by_name.items()}
-    held = _in_order(means, upward=order == "asc")
-    names = held + sorted(set(means) - set(held))
-    ranks = _ranks(held, by_name, upward=order == "asc")
-    chances = _chances(held, by_name, highest=order == "desc")
+def _undecide(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
+    count = sum(place.value is not None for place in places)
     return tuple(
-        _place(name, number, means[name], by_name[name], ranks.get(name), chances.get(name))
-        for number, name in enumerate(names, start=1)
+        msgspec.structs.replace(place, ranks=place.ranks and (1, count), chance_of_best=None)
+        for place in places
     )
 
 
-def _in_common(by_name: Mapping[str, Ranked]) -> set[str]:
-    """The samples that all have that have any."""
-    each = [set(one.numbers) for one in by_name.values() if one.numbers]
-    return set.intersection(*each) if each else set()
+def _rank_all(order: str, by_name: Mapping[str, Ranked]) -> tuple[RankedPlace, ...]:
+    means = {name: mean([*entry.numbers.values()]) for name, entry in by_name.items()}
+    ordered = _sort_by_mean(means, ascending=order == "asc")
+    ranks = _find_possible_ranks(ordered, by_name, ascending=order == "asc")
+    chances = _find_chances(ordered, by_name, highest=order == "desc")
+    places = []
+    for number, name in enumerate([*ordered, *sorted(set(means) - set(ordered))], start=1):
+        entry = by_name[name]
+        values = [*entry.numbers.values()]
+        interval = interval_of(values, find_clusters([*entry.numbers], entry.clusters))
+        place = (name, number, means[name], len(values), entry.missing, interval)
+        places.append(RankedPlace(*place, ranks.get(name), chances.get(name)))
+    return tuple(places)
 
 
-def _open(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
-    """The same places, none of which is decided."""
-    count = sum(one.value is not None for one in places)
-    return tuple(
-        msgspec.structs.replace(one, ranks=one.ranks and (1, count), chance_of_best=None) for one in places
-    )
-
-
-def _place(
-    name: str,
-    number: int,
-    value: float | None,
-    ranked: Ranked,
-    ranks: tuple[int, int] | None,
-    chance: float | None,
-) -> RankedPlace:
-    values = [*ranked.numbers.values()]
-    interval = interval_of(values, clusters_of([*ranked.numbers], ranked.clusters))
-    return RankedPlace(name, number, value, len(values), ranked.missing, interval, ranks, chance)
-
-
-def _in_order(means: Mapping[str, float | None], *, upward: bool) -> list[str]:
-    """The names that have a mean, lowest first or highest first, equal ones by name."""
-    sign = 1 if upward else -1
-    held = sorted((sign * value, name) for name, value in means.items() if value is not None)
+def _sort_by_mean(means: Mapping[str, float | None], *, ascending: bool) -> list[str]:
+    """Sort the names that have a mean; equal means are in order of their names."""
+    sign = 1 if ascending else -1
+    known = sorted((sign * value, name) for name, value in means.items() if value is not None)
     keys: list[tuple[float, str]] = []
-    for value, name in held:
+    for value, name in known:
         last = keys[-1][0] if keys else value
-        # 0.1 + 0.2 is 0.3 to people, if not to the last binary digit.
+        # Numbers that differ only by rounding are equal.
         keys.append((last if math.isclose(value, last, rel_tol=ROUNDING) else value, name))
     return [name for _, name in sorted(keys)]
 
 
-def _ranks(held: Sequence[str], by_name: Mapping[str, Ranked], *, upward: bool) -> dict[str, tuple[int, int]]:
-    """The best and worst place of each that no comparison with another contradicts."""
-    pairs = list(combinations(held, 2))
-    found = [_compared(by_name[one], by_name[other]) for one, other in pairs]
-    corrected = holm([1.0 if p is None else p for _, p in found], LEVEL)
-    ahead, behind = dict.fromkeys(held, 0), dict.fromkeys(held, 0)
-    for (one, other), (apart, _), verdict in zip(pairs, found, corrected, strict=True):
-        if not verdict.rejected or not apart:
-            continue
-        first, last = (one, other) if (apart < 0) is upward else (other, one)
-        ahead[last] += 1
-        behind[first] += 1
-    return {name: (1 + ahead[name], len(held) - behind[name]) for name in held}
+def _find_possible_ranks(
+    names: Sequence[str], by_name: Mapping[str, Ranked], *, ascending: bool
+) -> dict[str, tuple[int, int]]:
+    """Find the best and worst place of each name that no pairwise comparison contradicts."""
+    pairs = list(combinations(names, 2))
+    tests = [_test_difference(by_name[a], by_name[b]) for a, b in pairs]
+    corrected = holm([1.0 if p is None else p for _, p in tests], LEVEL)
+    better, worse = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for (a, b), (difference, _), test in zip(pairs, tests, corrected, strict=True):
+        if test.rejected and difference:
+            first, last = (a, b) if (difference < 0) is ascending else (b, a)
+            better[last] += 1
+            worse[first] += 1
+    return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
 
-def _compared(one: Ranked, other: Ranked) -> tuple[float | None, float | None]:
-    a, b = Side("a", clusters=one.clusters), Side("b", clusters=other.clusters)
-    found = evidence_of(a, b, one.numbers, other.numbers)
-    return found.difference, found.probability()[0]
+def _test_difference(a: Ranked, b: Ranked) -> tuple[float | None, float | None]:
+    sides = Side("a", clusters=a.clusters), Side("b", clusters=b.clusters)
+    evidence = collect_evidence(*sides, a.numbers, b.numbers)
+    return evidence.difference, evidence.probability()[0]
 
 
-def _chances(held: Sequence[str], by_name: Mapping[str, Ranked], *, highest: bool) -> dict[str, float]:
-    """How likely each comes first; nothing where their samples are not the same."""
-    samples = list(by_name[held[0]].numbers) if held else []
-    alike = all(by_name[name].numbers.keys() == by_name[held[0]].numbers.keys() for name in held)
-    if len(held) < 2 or len(samples) < 2 or not alike:
+def _find_chances(names: Sequence[str], by_name: Mapping[str, Ranked], *, highest: bool) -> dict[str, float]:
+    """Estimate the probability that each name is first; empty if the samples are not the same."""
+    samples = list(by_name[names[0]].numbers) if names else []
+    has_same_samples = all(by_name[name].numbers.keys() == by_name[names[0]].numbers.keys() for name in names)
+    if len(names) < 2 or len(samples) < 2 or not has_same_samples:
         return {}
-    columns = [[by_name[name].numbers[one] for one in samples] for name in held]
-    clusters = clusters_of(samples, *(by_name[name].clusters for name in held))
+    columns = [[by_name[name].numbers[sample] for sample in samples] for name in names]
+    clusters = find_clusters(samples, *(by_name[name].clusters for name in names))
     if clusters is not None:
         if too_few_clusters(clusters):
             return {}
-        # What belongs together is drawn together.
-        columns = [_totals(column, clusters) for column in columns]
-    return dict(zip(held, chances_of_best(columns, highest=highest), strict=True))
+        # The samples of a cluster are resampled together.
+        columns = [_sum_by_cluster(column, clusters) for column in columns]
+    return dict(zip(names, chances_of_best(columns, highest=highest), strict=True))
 
 
-def _totals(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
-    held = dict.fromkeys(clusters, 0.0)
+def _sum_by_cluster(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
+    sums = dict.fromkeys(clusters, 0.0)
     for value, cluster in zip(values, clusters, strict=True):
-        held[cluster] += value
-    return [*held.values()]
+        sums[cluster] += value
+    return [*sums.values()]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.comparison.totals import total_shares
+from proctor.comparison.totals import compute_total_shares
 from proctor.records.comparison import also_known_as
 from proctor.records.fields.numbers import as_number
 from proctor.records.results import Figures, Results
@@ -19,7 +19,7 @@ from proctor.records.trial import OUTCOMES
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One number of one trial: of which sample, in which epoch; None where there is none.
+    """One number of one trial; None if the trial has none.
 
     >>> Reading("1", 0, 450.0).value
     450.0
@@ -31,7 +31,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @classmethod
     def of(cls, sample_id: str, epoch: int, value: Any) -> Reading:
-        """A reading of any value: a boolean is 0 or 1, what is no finite number is missing.
+        """Make a reading from any value: a boolean is 0 or 1, anything but a finite number is None.
 
         >>> Reading.of("1", 0, True).value, Reading.of("1", 0, "four").value
         (1.0, None)
@@ -39,24 +39,28 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         return cls(sample_id, epoch, as_number(value))
 
 
-# By metric, then by sample: one number each, the mean of the sample's epochs.
+# By sample: the mean over the sample's epochs.
 Numbers = dict[str, float]
+# By metric.
 Table = dict[str, Numbers]
 
 PASS_RATE, STRICT_PASS_RATE, MEAN_SCORE = "pass_rate", "strict_pass_rate", "mean_score"
-SHARE = ".pass_rate"
+_PASS_RATE_SUFFIX = ".pass_rate"
 LATENCY, TOKENS, COST = "latency_ms.mean", "tokens.mean", "cost.mean"
 LOWER_IS_BETTER = (LATENCY, TOKENS, COST)
-_PASSED, _FAILED, _ERROR, _UNSCORED, _SKIPPED = range(len(OUTCOMES))
+_NAN = float("nan")
+# The values of outcomes in a pass rate; NaN leaves a trial out.
+_PASS_VALUES = [{"passed": 1.0, "failed": 0.0}.get(outcome, _NAN) for outcome in OUTCOMES]
+_STRICT_VALUES = [_NAN if outcome == "skipped" else float(outcome == "passed") for outcome in OUTCOMES]
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A run, or a configuration of one, as the numbers that can be compared.
+    """A run, or one configuration of it, as numbers that can be compared.
 
-    `clusters` are those that samples name, by sample; None if none does. `without_verdict` counts
-    the trials that failed or could not be scored. `results` are what the numbers were read from.
-    `apart` are the samples that are no pairs although the other side has the same ids, None before
-    anybody has looked; with `unpaired` that is all of them, for the sides are to be two groups.
+    `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts
+    the trials that failed or could not be scored. `results` are the source of the numbers.
+    `different_samples` cannot be paired although the other side has the same ids; None before the
+    contents were compared. `unpaired` excludes all samples from pairing: the sides are two groups.
     """
 
     name: str
@@ -68,20 +72,20 @@ class Side(msgspec.Struct, frozen=True):
     without_verdict: int = 0
     run: RunMetadata | None = None
     results: Results | None = None
-    apart: frozenset[str] | None = None
+    different_samples: frozenset[str] | None = None
     unpaired: bool = False
 
     def find(self, metric: str) -> Numbers | None:
-        """The numbers of a metric, score or field, also by the name a report's metrics have."""
-        for one in also_known_as(metric):
+        """Return the numbers of a metric, score or field, also by the name a report uses."""
+        for alias in also_known_as(metric):
             for table in (self.metrics, self.scores, self.fields):
-                if one in table:
-                    return table[one]
+                if alias in table:
+                    return table[alias]
         return None
 
     @property
     def names(self) -> list[str]:
-        """What there are numbers of."""
+        """The names of all metrics, scores and fields."""
         return [*self.metrics, *self.scores, *self.fields]
 
 
@@ -93,120 +97,106 @@ def side_of(
     fields: Table | None = None,
     scores: Table | None = None,
 ) -> Side:
-    """The side that some results are: all of one configuration.
+    """Make a side from the results of one configuration.
 
-    `fields` and `scores` are given where they are known better than by the figures alone.
+    Without `scores`, the scores of each evaluator are read from the results.
     """
     figures = results.figures()
-    ids, outcomes = figures.sample_ids, figures.outcomes
-    samples = tuple(dict.fromkeys(ids))
+    ids = figures.sample_ids
     clusters = None
     if figures.clusters is not None:
         clusters = {s: c or s for s, c in zip(ids, figures.clusters, strict=True)}
     return Side(
         name,
-        _metrics(figures, run),
-        _scores(figures) if scores is None else scores,
+        _read_metrics(figures, run),
+        _read_scores(figures) if scores is None else scores,
         fields or {},
         clusters,
-        samples,
-        outcomes.count(_ERROR) + outcomes.count(_UNSCORED),
+        tuple(dict.fromkeys(ids)),
+        sum(figures.outcomes.count(OUTCOMES.index(outcome)) for outcome in ("error", "unscored")),
         run,
         results,
     )
 
 
-def by_sample(readings: Iterable[Reading]) -> Numbers:
-    """The mean of each sample's numbers, so that one with more epochs does not weigh more.
+def average_by_sample(readings: Iterable[Reading]) -> Numbers:
+    """Average the numbers of each sample, so that more epochs do not give it more weight.
 
-    >>> by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)])
+    >>> average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)])
     {'a': 2.0}
     """
-    known = [(one.sample_id, one.value) for one in readings if one.value is not None]
-    return _means([name for name, _ in known], [value for _, value in known])
+    known = [(reading.sample_id, reading.value) for reading in readings if reading.value is not None]
+    return _average([name for name, _ in known], [value for _, value in known])
 
 
-def _metrics(figures: Figures, run: RunMetadata | None) -> Table:
-    ids = figures.sample_ids
-    passed, strict = ([_worth(o, strict=s) for o in figures.outcomes] for s in (False, True))
-    found = {
-        PASS_RATE: _means(ids, passed),
-        STRICT_PASS_RATE: _means(ids, strict),
-        MEAN_SCORE: _means(ids, figures.values),
-        # From 0 to 1 as all scores are; it is told on its scale.
-        TOTAL_SCORE: _means(ids, total_shares(figures, run)),
-        LATENCY: _means(ids, figures.latencies),
-        TOKENS: _means(ids, figures.tokens),
-        COST: {} if figures.costs is None else _means(ids, figures.costs),
+def _read_metrics(figures: Figures, run: RunMetadata | None) -> Table:
+    columns: dict[str, Sequence[float] | array[float] | None] = {
+        PASS_RATE: [_PASS_VALUES[outcome] for outcome in figures.outcomes],
+        STRICT_PASS_RATE: [_STRICT_VALUES[outcome] for outcome in figures.outcomes],
+        MEAN_SCORE: figures.values,
+        # Compared as a share from 0 to 1, and shown on its scale.
+        TOTAL_SCORE: compute_total_shares(figures, run),
+        LATENCY: figures.latencies,
+        TOKENS: figures.tokens,
+        COST: figures.costs,
     }
-    return {name: numbers for name, numbers in found.items() if numbers}
+    table = {n: _average(figures.sample_ids, column) for n, column in columns.items() if column is not None}
+    return {name: numbers for name, numbers in table.items() if numbers}
 
 
-def _worth(outcome: int, *, strict: bool) -> float:
-    """1 if it passed, 0 if not; what has no verdict counts only if errors are to count."""
-    if outcome == _PASSED:
-        return 1.0
-    if outcome == _FAILED or (strict and outcome != _SKIPPED):
-        return 0.0
-    return float("nan")
-
-
-def _scores(figures: Figures) -> Table:
-    """Each evaluator's scores and verdicts."""
-    found: Table = {}
-    ids = figures.sample_ids
+def _read_scores(figures: Figures) -> Table:
+    table: Table = {}
     for name, values in figures.scores.items():
-        found[name] = _means(ids, values)
-        found[f"{name}.pass_rate"] = _means(ids, figures.passes[name])
-    return {name: numbers for name, numbers in found.items() if numbers}
+        table[name] = _average(figures.sample_ids, values)
+        table[f"{name}{_PASS_RATE_SUFFIX}"] = _average(figures.sample_ids, figures.passes[name])
+    return {name: numbers for name, numbers in table.items() if numbers}
 
 
-def _means(ids: Sequence[str], values: Sequence[float] | array[float]) -> Numbers:
-    """The mean of each sample's numbers; NaN is none."""
-    once = {name: value for name, value in zip(ids, values, strict=True) if value == value}
+def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> Numbers:
+    """Return the mean of each sample's numbers, without NaN."""
+    last = {name: value for name, value in zip(ids, values, strict=True) if value == value}
     if len(set(ids)) == len(ids):
-        return once
-    held: dict[str, list[float]] = {name: [] for name in once}
+        return last
+    by_sample: dict[str, list[float]] = {name: [] for name in last}
     for name, value in zip(ids, values, strict=True):
         if value == value:
-            held[name].append(value)
-    return {name: fsum(each) / len(each) for name, each in held.items()}
+            by_sample[name].append(value)
+    return {name: fsum(numbers) / len(numbers) for name, numbers in by_sample.items()}
 
 
-def without_twins(a: Side, b: Side) -> tuple[Side, Side]:
-    """Both without the pass rates of evaluators whose scores on either side are yes or no."""
-    stems = {name.removesuffix(SHARE) for s in (a, b) for name in s.scores if name.endswith(SHARE)}
-    twins = {
-        f"{stem}{SHARE}"
-        for stem in stems
-        if all(side.scores.get(stem) == side.scores.get(f"{stem}{SHARE}") for side in (a, b))
+def drop_duplicate_pass_rates(a: Side, b: Side) -> tuple[Side, Side]:
+    """Drop the pass rates of evaluators whose scores are 0 or 1 on both sides."""
+    rates = {name for side in (a, b) for name in side.scores if name.endswith(_PASS_RATE_SUFFIX)}
+    duplicates = {
+        rate
+        for rate in rates
+        if all(s.scores.get(rate.removesuffix(_PASS_RATE_SUFFIX)) == s.scores.get(rate) for s in (a, b))
     }
-    one, other = (
-        msgspec.structs.replace(
-            side, scores={name: held for name, held in side.scores.items() if name not in twins}
-        )
-        for side in (a, b)
-    )
-    return one, other
+
+    def drop(side: Side) -> Side:
+        scores = {name: numbers for name, numbers in side.scores.items() if name not in duplicates}
+        return msgspec.structs.replace(side, scores=scores)
+
+    return drop(a), drop(b)
 
 
-def are_times_apart(metric: str, *sides: Side) -> bool:
-    """True if a metric is a time, and the sides are of runs that each have their own moment."""
+def is_latency_of_two_runs(metric: str, *sides: Side) -> bool:
+    """True if a metric is a latency, and the sides are different runs, measured at different moments."""
     runs = {side.run.run_id for side in sides if side.run is not None}
-    return len(runs) > 1 and is_time(metric, *sides)
+    return len(runs) > 1 and is_latency(metric, *sides)
 
 
-def is_time(metric: str, *sides: Side) -> bool:
-    """True if a metric, or the field of that name on a side, is how long the target took."""
-    selected = [side.run.fields for side in sides if side.run is not None]
-    paths = {metric, *(fields.get(metric, metric) for fields in selected)}
+def is_latency(metric: str, *sides: Side) -> bool:
+    """True if a metric, or the field of that name on a side, is the target's latency."""
+    fields = [side.run.fields for side in sides if side.run is not None]
+    paths = {metric, *(selected.get(metric, metric) for selected in fields)}
     return any(LATENCY in (path, f"{path}.mean") for path in paths)
 
 
-def clusters_of(samples: Sequence[str], *sides: Mapping[str, str] | None) -> list[str] | None:
-    """The cluster of each sample, as either side names it; None if no two samples share one."""
-    named = [side for side in sides if side]
-    if not named:
+def find_clusters(samples: Sequence[str], *by_side: Mapping[str, str] | None) -> list[str] | None:
+    """Return the cluster of each sample, as either side names it; None if no two samples share one."""
+    known = [clusters for clusters in by_side if clusters]
+    if not known:
         return None
-    found = [next((s[one] for s in named if one in s), one) for one in samples]
-    return found if len(set(found)) < len(found) else None
+    names = [next((clusters[s] for clusters in known if s in clusters), s) for s in samples]
+    return names if len(set(names)) < len(names) else None

@@ -1,4 +1,4 @@
-"""The weighted total of rubrics over the sessions of a run."""
+"""The built-in metrics: rates, scores, latency, tokens, cost, and the total of rubrics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from math import fsum
 import msgspec
 
 from proctor.core.stats.descriptive import quantiles
-from proctor.core.stats.intervals import Interval
 from proctor.errors import EvaluatorError
-from proctor.metrics.estimates import any_mean_of, clustered_rate_of, mean_of, rate_of, rate_over
+from proctor.metrics.estimates import (
+    compute_outcome_rate,
+    estimate_clustered_rate,
+    estimate_mean,
+    estimate_rate,
+    estimate_unbounded_mean,
+)
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results
 from proctor.records.rubric import TOTAL_SCORE, Columns, has_failed, is_partial, total_of
@@ -20,7 +25,7 @@ from proctor.records.trial import OUTCOMES
 
 
 class SuccessRateMetric:
-    """The share of results whose target gave an output.
+    """The share of results whose target returned an output.
 
     >>> from proctor.records.results import ResultList
     >>> SuccessRateMetric().compute(ResultList([])).value is None
@@ -30,14 +35,14 @@ class SuccessRateMetric:
     name = "success_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """The rate over all results; nothing is missing from it."""
-        return rate_over(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
+        """Compute the rate over all results."""
+        return compute_outcome_rate(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
 
 
 class PassRateMetric:
-    """The share that passed, of the results with a verdict: of one evaluator, or as a whole.
+    """The share of results with a verdict that passed: of one evaluator, or of all combined.
 
-    Errors and skips are not in it; they are counted beside it.
+    Errors and skips are left out and counted.
 
     >>> PassRateMetric().name, PassRateMetric("exact_match").name
     ('pass_rate', 'exact_match.pass_rate')
@@ -48,19 +53,19 @@ class PassRateMetric:
         self.name = "pass_rate" if evaluator_name is None else f"{label or evaluator_name}.pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """The rate over the verdicts."""
+        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         if column.clusters is not None:
             flags = array("d", list(column.passes))
-            return clustered_rate_of(msgspec.structs.replace(column, values=flags))
-        n = len(column.values)
-        return rate_of(column.passed, n, errors=column.errors, skipped=column.skipped)
+            return estimate_clustered_rate(msgspec.structs.replace(column, values=flags))
+        counts = column.passed, len(column.values)
+        return estimate_rate(*counts, errors=column.errors, skipped=column.skipped)
 
 
 class StrictPassRateMetric:
-    """The share that passed, errors counted as not passed. Gates use this one.
+    """The share that passed, with errors counted as not passed. Gates use this one.
 
-    Only results on which no evaluator had anything to say are left out.
+    Only skipped results are left out.
 
     >>> StrictPassRateMetric().name
     'strict_pass_rate'
@@ -69,18 +74,18 @@ class StrictPassRateMetric:
     name = "strict_pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """The rate over everything but what was skipped."""
+        """Compute the rate over all results that were not skipped."""
         skipped = results.outcomes().count(OUTCOMES.index("skipped"))
         counted = {outcome: float(outcome == "passed") for outcome in OUTCOMES}
         del counted["skipped"]
-        return rate_over(results, counted, skipped=skipped)
+        return compute_outcome_rate(results, counted, skipped=skipped)
 
 
 PERCENTILES = (25, 50, 75, 95)
 
 
 class MeanScoreMetric:
-    """The mean score of one evaluator, or of the whole results when none is named.
+    """The mean score of one evaluator, or of all combined if none is named.
 
     >>> MeanScoreMetric("exact_match").name, MeanScoreMetric().name
     ('exact_match.mean', 'mean_score')
@@ -88,13 +93,13 @@ class MeanScoreMetric:
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
-        # Of a field, whose numbers have a mean of their own, it is called by its full name.
-        own = f"{evaluator_name}.mean" if label is None else f"{label}.score"
-        self.name = "mean_score" if evaluator_name is None else own
+        # `field.NAME` is the mean of a field's numbers, so its score has the suffix "score".
+        name = f"{evaluator_name}.mean" if label is None else f"{label}.score"
+        self.name = "mean_score" if evaluator_name is None else name
 
     def compute(self, results: Results) -> MetricValue:
-        """The mean over the verdicts, errors and skips left out and counted."""
-        return mean_of(results.column(self.evaluator_name))
+        """Compute the mean over the verdicts; errors and skips are left out and counted."""
+        return estimate_mean(results.column(self.evaluator_name))
 
 
 class AccuracyMetric:
@@ -109,25 +114,23 @@ class AccuracyMetric:
             raise EvaluatorError(
                 f"the threshold of an accuracy must be from 0 to 1, got {threshold!r}",
                 where=f"{evaluator_name}.accuracy",
-                fix="scores lie from 0 to 1; give a threshold among them, such as 0.5",
+                fix="write a threshold from 0 to 1, such as 0.5",
             )
         self.evaluator_name = evaluator_name
         self.threshold = threshold
         self.name = f"{evaluator_name}.accuracy"
 
     def compute(self, results: Results) -> MetricValue:
-        """The rate over the verdicts."""
+        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         flags = array("d", (value >= self.threshold for value in column.values))
         if column.clusters is not None:
-            return clustered_rate_of(msgspec.structs.replace(column, values=flags))
-        return rate_of(int(sum(flags)), len(flags), errors=column.errors, skipped=column.skipped)
+            return estimate_clustered_rate(msgspec.structs.replace(column, values=flags))
+        return estimate_rate(int(sum(flags)), len(flags), errors=column.errors, skipped=column.skipped)
 
 
 class ScoreDistributionMetric:
-    """How an evaluator's scores are spread: the percentiles p25, p50, p75 and p95.
-
-    They are kept as `exact_match.p50` and so on.
+    """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on.
 
     >>> ScoreDistributionMetric("exact_match").name
     'exact_match'
@@ -138,13 +141,13 @@ class ScoreDistributionMetric:
         self.name = label or evaluator_name
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """The percentiles of the verdicts, interpolated linearly."""
+        """Compute the percentiles of the verdicts, interpolated linearly."""
         column = results.column(self.evaluator_name)
-        found = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
+        values = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
         n = len(column.values)
         return {
             f"p{percent}": MetricValue(value, n, column.errors, column.skipped, kind="quantile")
-            for percent, value in zip(PERCENTILES, found, strict=True)
+            for percent, value in zip(PERCENTILES, values, strict=True)
         }
 
 
@@ -152,9 +155,9 @@ DOLLARS = "USD"
 
 
 class LatencyMetric:
-    """How long the target took, in milliseconds: mean, p50, p95 and max. Failures are in it.
+    """The latency of the target in milliseconds, failures included: mean, p50, p95 and max.
 
-    What nobody measured, such as a request that no worker could answer, is counted as skipped.
+    Trials without a measured latency, such as a request that no worker answered, count as skipped.
 
     >>> LatencyMetric().name
     'latency_ms'
@@ -163,12 +166,12 @@ class LatencyMetric:
     name = "latency_ms"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """The four numbers, over every trial."""
+        """Compute the four numbers over all trials."""
         column = results.latencies()
         n = len(column.values)
         p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
         return {
-            "mean": mean_of(column, unit="ms"),
+            "mean": estimate_mean(column, unit="ms"),
             "p50": MetricValue(p50, n, skipped=column.skipped, kind="quantile", unit="ms"),
             "p95": MetricValue(p95, n, skipped=column.skipped, kind="quantile", unit="ms"),
             "max": MetricValue(longest, n, skipped=column.skipped, unit="ms"),
@@ -176,9 +179,9 @@ class LatencyMetric:
 
 
 class TokensMetric:
-    """How many tokens the results used: mean and total, over the trials that told their usage.
+    """The tokens that the results used: mean and total, over the trials with a known usage.
 
-    Trials that did not tell are counted as skipped; if none did, there is no number.
+    Trials with an unknown usage count as skipped.
 
     >>> TokensMetric().name
     'tokens'
@@ -187,18 +190,18 @@ class TokensMetric:
     name = "tokens"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """The two numbers; unknown is not zero."""
+        """Compute the mean and the total."""
         column = results.tokens()
         return {
-            "mean": mean_of(column, unit="tokens"),
+            "mean": estimate_mean(column, unit="tokens"),
             "total": _total(column.values, unit="tokens", skipped=column.skipped),
         }
 
 
 class CostMetric:
-    """What the target's models cost, in US dollars: mean and total.
+    """The cost of the target's models in US dollars: mean and total.
 
-    Trials whose price is not known are counted as skipped and never guessed.
+    Trials with an unknown price count as skipped.
 
     >>> CostMetric().name
     'cost'
@@ -207,7 +210,7 @@ class CostMetric:
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """The two numbers; none where no trial has a known cost."""
+        """Compute the mean and the total; None if no trial has a known cost."""
         spent = results.spent() or [None] * len(results)
         known = [each is not None and each.cost is not None for each in spent]
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
@@ -218,13 +221,13 @@ class CostMetric:
             clusters=None if clusters is None else list(compress(clusters, known)),
         )
         return {
-            "mean": mean_of(column, unit=DOLLARS),
+            "mean": estimate_mean(column, unit=DOLLARS),
             "total": _total(costs, unit=DOLLARS, skipped=column.skipped),
         }
 
 
 class JudgesMetric:
-    """What the evaluators' models used in all: tokens and US dollars.
+    """The total usage of the evaluators' models: tokens and US dollars.
 
     >>> JudgesMetric().name
     'judges'
@@ -233,10 +236,10 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """The two totals, over the results that told; none where no evaluator asked a model."""
-        asked = [each for each in results.spent() or () if each is not None]
-        tokens = [each.judge_tokens for each in asked if each.judge_tokens is not None]
-        costs = [each.judge_cost for each in asked if each.judge_cost is not None]
+        """Compute the two totals over the results with a known usage."""
+        known = [each for each in results.spent() or () if each is not None]
+        tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
+        costs = [each.judge_cost for each in known if each.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {
             "tokens": _total(tokens, unit="tokens"),
@@ -252,9 +255,8 @@ def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricVal
 class RubricTotalMetric:
     """The mean of the sessions' weighted totals, on the scale of the rubrics.
 
-    Sessions without any score are left out and counted; totals that lack a rubric which failed are
-    in it, and counted too (`partial`). No mean lies beyond the ends of the scale, and so its
-    interval does not either.
+    Sessions without any score are left out and counted; totals that lack a failed rubric are included
+    and counted as `partial`.
     """
 
     name = TOTAL_SCORE
@@ -263,24 +265,22 @@ class RubricTotalMetric:
         self._columns = columns
 
     def compute(self, results: Results) -> MetricValue:
-        """The mean with its interval."""
+        """Compute the mean with its interval, limited to the scale."""
         totals, skipped, partial = [], 0, 0
         for result in results:
             total = total_of(result.scores, self._columns)
             failed = has_failed(result.scores, self._columns)
             totals.append(total)
             partial += total is not None and is_partial(result.scores, self._columns)
-            # Where every rubric was skipped nothing is missing.
+            # A session whose rubrics were all skipped is not missing.
             skipped += total is None and result.success and not failed
         known = array("d", (total.score for total in totals if total is not None))
         clusters = results.clusters()
         if clusters is not None:
             clusters = list(compress(clusters, (total is not None for total in totals)))
         missing = len(totals) - len(known) - skipped
-        found = any_mean_of(Column(known, errors=missing, skipped=skipped, clusters=clusters))
-        on_scale = self._on_scale(found.interval)
-        return msgspec.structs.replace(found, interval=on_scale, partial=partial)
-
-    def _on_scale(self, interval: Interval | None) -> Interval | None:
+        column = Column(known, errors=missing, skipped=skipped, clusters=clusters)
+        value = estimate_unbounded_mean(column)
         low, high = self._columns.scale
-        return interval and (max(low, interval[0]), min(high, interval[1]))
+        interval = value.interval and (max(low, value.interval[0]), min(high, value.interval[1]))
+        return msgspec.structs.replace(value, interval=interval, partial=partial)

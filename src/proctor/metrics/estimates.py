@@ -1,14 +1,14 @@
-"""From a column of numbers to a metric value with its interval.
+"""Estimate metric values with their intervals.
 
-Rates get Wilson's interval and means Student's t. Where values come in clusters (epochs of one
-sample, samples of one document) both get the clustered interval, and the note says so.
+Rates get Wilson's interval and means Student's t. Clustered values (epochs of one sample, samples of
+one document) get the clustered interval, and a note.
 """
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.intervals import (
@@ -22,7 +22,7 @@ from proctor.core.stats.intervals import (
 )
 from proctor.errors import FieldMissing
 from proctor.records.fields.numbers import as_number
-from proctor.records.fields.path import Path, compiled
+from proctor.records.fields.path import compiled
 from proctor.records.fields.view import result_of
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results, cluster_of, shared_clusters
@@ -31,141 +31,118 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 CLUSTERED = "clustered"
 ALL_EQUAL = "all values are equal: no interval"
+# The prefix of the metrics of fields.
+FIELD = "field"
 
 
-def rate_of(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
-    """A share of independent results, with Wilson's interval.
+def estimate_rate(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
+    """Return the rate of independent results, with Wilson's interval.
 
-    >>> rate_of(3, 4).value
+    >>> estimate_rate(3, 4).value
     0.75
     """
     value = passed / n if n else None
-    interval = wilson_interval(passed, n)
-    return MetricValue(value, n, errors, skipped, interval, kind="rate")
+    return MetricValue(value, n, errors, skipped, wilson_interval(passed, n), kind="rate")
 
 
-def clustered_rate_of(flags: Column) -> MetricValue:
-    """A share of clustered results, from a column of 1 (yes) and 0 (no).
+def estimate_clustered_rate(flags: Column) -> MetricValue:
+    """Return the rate of clustered results, from a column of 1 and 0.
 
-    Where the clusters do not differ at all, the spread between them says nothing; each cluster
-    then counts as one result in Wilson's interval.
+    If the clusters do not differ, each counts as one result in Wilson's interval.
     """
-    interval, note = _clustered_interval(flags)
+    interval, note = _estimate_clustered_interval(flags)
     share = mean(flags.values)
     if interval is not None and share is not None and interval[0] == interval[1]:
         clusters = effective_clusters(flags.clusters or ())
         interval = wilson_interval(min(1.0, share) * clusters, clusters)
-    n, clipped = len(flags.values), _within_scores(interval)
-    return MetricValue(share, n, flags.errors, flags.skipped, clipped, kind="rate", note=note)
+    if interval is not None:
+        interval = max(0.0, interval[0]), min(1.0, interval[1])
+    n = len(flags.values)
+    return MetricValue(share, n, flags.errors, flags.skipped, interval, kind="rate", note=note)
 
 
-def mean_of(column: Column, unit: str = "") -> MetricValue:
-    """The mean of a column. Nothing that is measured here is under 0, and no score over 1.
+def estimate_mean(column: Column, unit: str = "") -> MetricValue:
+    """Return the mean of a column; its interval has no numbers below 0, and no scores above 1.
 
-    >>> mean_of(Column(array("d", [0.5, 1.0]))).interval
+    >>> estimate_mean(Column(array("d", [0.5, 1.0]))).interval
     (0.0, 1.0)
     """
-    interval, note = _mean_interval(column, is_score=not unit)
+    interval, note = _estimate_mean_interval(column, is_score=not unit)
     if interval is not None:
         interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
-    return MetricValue(
-        mean(column.values),
-        len(column.values),
-        column.errors,
-        column.skipped,
-        interval,
-        kind="mean",
-        unit=unit,
-        note=note,
-    )
+    n = len(column.values)
+    known = (mean(column.values), n, column.errors, column.skipped, interval)
+    return MetricValue(*known, kind="mean", unit=unit, note=note)
 
 
-def any_mean_of(column: Column) -> MetricValue:
-    """The mean of a column of any numbers, which may lie anywhere.
+def estimate_unbounded_mean(column: Column) -> MetricValue:
+    """Return the mean of a column of any numbers.
 
-    >>> any_mean_of(Column(array("d", [-2.0, 4.0]))).value
+    >>> estimate_unbounded_mean(Column(array("d", [-2.0, 4.0]))).value
     1.0
     """
-    interval, note = _mean_interval(column, is_score=False)
-    return MetricValue(
-        mean(column.values),
-        len(column.values),
-        column.errors,
-        column.skipped,
-        interval,
-        kind="number",
-        note=note,
-    )
+    interval, note = _estimate_mean_interval(column, is_score=False)
+    n = len(column.values)
+    return MetricValue(mean(column.values), n, column.errors, column.skipped, interval, note=note)
 
 
-def _mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
-    """The interval of a mean, and what is to be noted of it.
+def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
+    """Return the interval of a mean, and a note.
 
-    Where all values are equal, their spread is no measure of doubt. Scores that are all 0 or all 1
-    are yes-or-no scores, and Wilson's interval knows what n of n is worth; else there is none.
+    Equal values have no spread. Scores that are all 0 or all 1 are binary and get Wilson's interval,
+    other equal values get none.
     """
     values, clusters = column.values, column.clusters
     if len(set(values)) == 1 and len(values) > 1:
         n = len(values) if clusters is None else effective_clusters(clusters)
-        note = CLUSTERED if clusters is not None else ""
         if is_score and values[0] in (0.0, 1.0):
-            return wilson_interval(n * values[0], n), note
+            return wilson_interval(n * values[0], n), CLUSTERED if clusters is not None else ""
         return None, ALL_EQUAL
     if clusters is None or not values:
         return mean_interval(values), ""
-    return _clustered_interval(column)
+    return _estimate_clustered_interval(column)
 
 
-def rate_over(
-    results: Results, counted: Mapping[Outcome, float], *, errors: int = 0, skipped: int = 0
-) -> MetricValue:
-    """A share of results by how they came out: 1 or 0 for each outcome that counts.
-
-    >>> from proctor.records.results import ResultList
-    >>> rate_over(ResultList([]), {"passed": 1.0, "failed": 0.0}).value is None
-    True
-    """
-    outcomes, clusters = results.outcomes(), results.clusters()
-    worth = [counted.get(outcome) for outcome in OUTCOMES]
-    if clusters is None:
-        counts = [outcomes.count(index) for index in range(len(OUTCOMES))]
-        n = sum(count for count, share in zip(counts, worth, strict=True) if share is not None)
-        passed = sum(count for count, share in zip(counts, worth, strict=True) if share)
-        return rate_of(passed, n, errors=errors, skipped=skipped)
-    counts_of = [worth[outcome] for outcome in outcomes]
-    flags = Column(
-        array("d", (share for share in counts_of if share is not None)),
-        errors=errors,
-        skipped=skipped,
-        clusters=[c for c, share in zip(clusters, counts_of, strict=True) if share is not None],
-    )
-    return clustered_rate_of(flags)
-
-
-def _clustered_interval(column: Column) -> tuple[Interval | None, str]:
+def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
     clusters = column.clusters or ()
     interval = clustered_mean_interval(column.values, clusters)
     if interval is not None:
         return interval, CLUSTERED
-    few = too_few_clusters(clusters)
-    return None, f"{CLUSTERED}, {'with ' if few == TOO_FEW_CLUSTERS else ''}{few}: no interval"
+    problem = too_few_clusters(clusters)
+    return None, f"{CLUSTERED}, {'with ' if problem == TOO_FEW_CLUSTERS else ''}{problem}: no interval"
 
 
-def _within_scores(interval: Interval | None) -> Interval | None:
-    if interval is None:
-        return None
-    return max(0.0, interval[0]), min(1.0, interval[1])
+def compute_outcome_rate(
+    results: Results, counted: Mapping[Outcome, float], *, skipped: int = 0
+) -> MetricValue:
+    """Return the rate of results by outcome; `counted` holds 1 or 0 for each outcome that counts.
 
-
-FIELD = "field"
+    >>> from proctor.records.results import ResultList
+    >>> compute_outcome_rate(ResultList([]), {"passed": 1.0, "failed": 0.0}).value is None
+    True
+    """
+    outcomes, clusters = results.outcomes(), results.clusters()
+    by_outcome = [counted.get(outcome) for outcome in OUTCOMES]
+    if clusters is None:
+        counts = [outcomes.count(index) for index in range(len(OUTCOMES))]
+        n = sum(count for count, value in zip(counts, by_outcome, strict=True) if value is not None)
+        passed = sum(count for count, value in zip(counts, by_outcome, strict=True) if value)
+        return estimate_rate(passed, n, skipped=skipped)
+    values = [by_outcome[outcome] for outcome in outcomes]
+    flags = Column(
+        array("d", (value for value in values if value is not None)),
+        skipped=skipped,
+        clusters=[c for c, value in zip(clusters, values, strict=True) if value is not None],
+    )
+    return estimate_clustered_rate(flags)
 
 
 class FieldsMetric:
     """The mean of every selected field that has numbers, and of each of its evaluators' scores.
 
     `field.tokens` is the mean of a field, `field.output.coherence` that of an evaluator's score.
-    Booleans count as 0 and 1: their mean is the share that is true. Results that have no such
-    number are counted as skipped, failed ones as errors.
+    Booleans count as 0 and 1, so their mean is the share that is true. Results without such a number
+    count as skipped, failed results as errors.
     """
 
     name = FIELD
@@ -182,42 +159,40 @@ class FieldsMetric:
             total += 1
             errors += not result.success
             cluster = cluster_of(result)
-            for name, number in self._values(result):
+            for name, number in self._read_numbers(result):
                 numbers.setdefault(name, _Numbers()).add(number, cluster)
-            for name, score in self._parts(result):
-                scores.setdefault(name, _Numbers()).hear(score, cluster)
+            for name, score in self._read_scores(result):
+                scores.setdefault(name, _Numbers()).add_score(score, cluster)
         return {
-            **{name: any_mean_of(held.column(total, errors)) for name, held in numbers.items()},
-            **{name: mean_of(held.column(total, errors)) for name, held in scores.items()},
+            **{name: estimate_unbounded_mean(each.column(total, errors)) for name, each in numbers.items()},
+            **{name: estimate_mean(each.column(total, errors)) for name, each in scores.items()},
         }
 
-    def _values(self, result: EvalResult) -> Iterator[tuple[str, float]]:
+    def _read_numbers(self, result: EvalResult) -> Iterator[tuple[str, float]]:
         if not result.success:
             return
-        whole = result_of(result.trial)
+        view = result_of(result.trial)
         for name, path in self._paths.items():
-            value = _number(path, whole)
-            if value is not None:
-                yield name, value
+            with contextlib.suppress(FieldMissing):
+                if (number := as_number(path.find(view))) is not None:
+                    yield name, number
 
-    def _parts(self, result: EvalResult) -> Iterator[tuple[str, Score]]:
-        """The scores that a field's score is made of."""
+    def _read_scores(self, result: EvalResult) -> Iterator[tuple[str, Score]]:
         for name in self._evaluated:
             score = result.scores.get(name)
-            for part, one in parts_of(score).items() if score is not None else ():
-                yield f"{name}.{part}", one
+            for part, part_score in parts_of(score).items() if score is not None else ():
+                yield f"{name}.{part}", part_score
 
 
 class _Numbers:
-    """Numbers of some results, and the cluster of each."""
+    """The numbers of some results, and the cluster of each."""
 
     def __init__(self) -> None:
         self._values = array("d")
         self._clusters: list[str] = []
         self._not_asked = 0
 
-    def hear(self, score: Score, cluster: str) -> None:
-        """A score's value; where it is told only of another epoch, it is not missing here."""
+    def add_score(self, score: Score, cluster: str) -> None:
         if score.value is not None:
             self.add(score.value, cluster)
         elif score.reason in NOT_ASKED:
@@ -228,14 +203,7 @@ class _Numbers:
         self._clusters.append(cluster)
 
     def column(self, total: int, errors: int) -> Column:
-        """The numbers as a column: who has none, and did not fail, was skipped."""
+        """Return the numbers as a column; results without a number or an error count as skipped."""
         skipped = max(0, total - errors - len(self._values) - self._not_asked)
         clusters = shared_clusters(self._clusters)
         return Column(self._values, errors=errors, skipped=skipped, clusters=clusters)
-
-
-def _number(path: Path, whole: Mapping[str, Any]) -> float | None:
-    try:
-        return as_number(path.find(whole))
-    except FieldMissing:
-        return None

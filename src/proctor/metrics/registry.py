@@ -1,4 +1,4 @@
-"""The metrics of a run by name, and what becomes of whatever a metric gives."""
+"""The metrics of a run by name, and how they are computed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from proctor.records.run import EvaluatorSpec
 
 
 class FunctionMetric:
-    """A plain function of the results, as a metric that bears its name."""
+    """A metric made from a function of the results."""
 
     def __init__(self, function: Callable[[Results], Any]) -> None:
         self.name = name_of(function)
@@ -57,43 +57,40 @@ class MetricRegistry:
 
     @classmethod
     def standard(cls, evaluator_names: Iterable[str] = (), fields: Iterable[str] = ()) -> MetricRegistry:
-        """The metrics every run has: rates, mean scores, their spread, latency, tokens and cost.
+        """Return the metrics of every run: rates, mean scores, percentiles, latency, tokens and cost.
 
-        Those of a field's evaluators are called `field.tokens.pass_rate` and so on, for a field
-        may be called as a metric is.
+        The metrics of a field's evaluators have a prefix, such as `field.tokens.pass_rate`, because a
+        field may have the name of a metric.
 
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
         """
-        registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric()])
-        registry.register(MeanScoreMetric())
+        registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric()])
         named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
         named += [(name, f"{FIELD}.{name}") for name in fields]
         for name, label in named:
             registry.register(PassRateMetric(name, label))
             registry.register(MeanScoreMetric(name, label))
             registry.register(ScoreDistributionMetric(name, label))
-        registry.register(LatencyMetric())
-        registry.register(TokensMetric())
-        registry.register(CostMetric())
-        registry.register(JudgesMetric())
+        for metric in (LatencyMetric(), TokensMetric(), CostMetric(), JudgesMetric()):
+            registry.register(metric)
         return registry
 
     @classmethod
     def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
-        """The metrics of a run with these evaluators, and these fields by name."""
+        """Return the metrics of a run with these evaluators, and these fields by name."""
         specs = list(evaluators)
         evaluated = [spec.name for spec in specs if spec.uses == FIELD]
         registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD], evaluated)
         if fields:
             registry.register(FieldsMetric(fields, evaluated))
             for spec in specs:
-                _refuse_metrics_name(spec)
+                _require_free_names(spec)
         return registry
 
     def register(self, metric: Metric | Callable[[Results], Any]) -> None:
         """Add a metric: an object with `name` and `compute`, or a function of the results."""
-        checked = _as_metric(metric)
+        checked = _to_metric(metric)
         if checked.name in self._metrics:
             raise EvaluatorError(
                 f"two metrics are called {checked.name!r}",
@@ -103,24 +100,24 @@ class MetricRegistry:
         self._metrics[checked.name] = checked
 
     def get(self, name: str) -> Metric:
-        """The metric of this name."""
+        """Return the metric of this name."""
         if name not in self._metrics:
             raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=nearest(name, self._metrics))
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:
-        """Every metric over the results; several numbers of one are flattened as `name.p50`.
+        """Compute every metric over the results; a metric with several numbers is flattened as `name.p50`.
 
-        A metric that fails, or gives something that is not a number, has no value and a note
-        that says why; the others are not touched by it.
+        A metric that fails, or returns something that is not a number, has no value and a note with
+        the reason; it does not affect the others.
         """
         computed: dict[str, MetricValue] = {}
         owners: dict[str, str] = {}
         for name, metric in self._metrics.items():
-            for flat, value in _computed(metric, results).items():
+            for flat, value in _compute(metric, results).items():
                 if flat in owners:
                     raise EvaluatorError(
-                        f"the metrics {owners[flat]!r} and {name!r} both give {flat!r}",
+                        f"the metrics {owners[flat]!r} and {name!r} both return {flat!r}",
                         where=flat,
                         fix="rename one of the metrics, or the evaluator it is about",
                     )
@@ -129,93 +126,87 @@ class MetricRegistry:
         return computed
 
 
-def is_metric(thing: Any) -> bool:
+def is_metric(value: Any) -> bool:
     """True for an object or class with `compute`, and for a function of the results.
 
     >>> is_metric(PassRateMetric), is_metric(lambda results: 0.0), is_metric(lambda output: True)
     (True, True, False)
     """
-    if callable(getattr(thing, "compute", None)):
-        return not callable(getattr(thing, "evaluate", None))
-    if not inspect.isfunction(thing):
+    if callable(getattr(value, "compute", None)):
+        return not callable(getattr(value, "evaluate", None))
+    if not inspect.isfunction(value):
         return False
-    parameters = [*inspect.signature(thing).parameters.values()]
-    needed = [one for one in parameters if one.default is one.empty]
-    return [one.name for one in needed] == ["results"] and parameters[0].name == "results"
+    parameters = [*inspect.signature(value).parameters.values()]
+    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    return required == ["results"] and parameters[0].name == "results"
 
 
-def make_metric(thing: Any, where: str) -> Any:
-    """A metric from what an address names; a class is made without arguments."""
-    if not isinstance(thing, type):
-        return thing
+def make_metric(value: Any, where: str) -> Any:
+    """Make a metric from the object at an address; a class is called without arguments."""
+    if not isinstance(value, type):
+        return value
     try:
-        return thing()
+        return value()
     except TypeError as error:
         raise EvaluatorError(
             f"the metric cannot be made: {error}",
             where=where,
-            fix="a class is made without arguments; name an object that is ready instead",
+            fix="a metric class is called without arguments; name an instance instead",
         ) from None
 
 
-def _refuse_metrics_name(spec: EvaluatorSpec) -> None:
-    """An evaluator of a field must not be called what the field's own numbers are."""
+def _require_free_names(spec: EvaluatorSpec) -> None:
+    """Raise an error for an evaluator of a field that has the name of a field metric."""
     for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD else ():
         if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
             raise EvaluatorError(
-                f"the evaluator {part['name']!r} of the field {spec.name!r} is called what the "
-                "field's own numbers are",
+                f"the evaluator {part['name']!r} of the field {spec.name!r} has the name of a metric "
+                "of the field",
                 where=f"{FIELD}.{spec.name}.{part['name']}",
-                fix="give it another name: attach(…, name=…), or `name:` in an eval file",
+                fix="choose another name: attach(…, name=…), or `name:` in an eval file",
             )
 
 
-def _as_metric(given: Any) -> Metric:
-    """What was registered, as a metric; or an error that says what is wrong with it."""
-    if isinstance(given, type):
+def _to_metric(value: Any) -> Metric:
+    """Make a metric from a registered object or function; raise an error if it is neither."""
+    if isinstance(value, type):
         raise EvaluatorError(
-            f"{given.__name__} is a class, not a metric", fix=f"register {given.__name__}(…)"
+            f"{value.__name__} is a class, not a metric", fix=f"register {value.__name__}(…)"
         )
-    metric = given if callable(getattr(given, "compute", None)) else None
-    if metric is None and callable(given):
-        metric = FunctionMetric(given)
+    metric = value if callable(getattr(value, "compute", None)) else None
+    if metric is None and callable(value):
+        metric = FunctionMetric(value)
     if metric is None:
         raise EvaluatorError(
-            f"{given!r} is not a metric",
-            fix="give an object with `name` and `compute(results)`, or a function of the results",
+            f"{value!r} is not a metric",
+            fix="pass an object with `name` and `compute(results)`, or a function of the results",
         )
     name = getattr(metric, "name", None)
     if not isinstance(name, str) or not name:
-        raise EvaluatorError(f"{type(given).__name__} has no name", fix="give it a `name`, as a string")
+        raise EvaluatorError(f"{type(value).__name__} has no name", fix="add a `name`, as a string")
     if inspect.iscoroutinefunction(metric.compute):
-        raise EvaluatorError(
-            "a metric cannot be async", where=name, fix="make its function a plain one (def)"
-        )
+        raise EvaluatorError("a metric cannot be async", where=name, fix="use def instead of async def")
     return metric  # type: ignore[no-any-return]
 
 
-def _computed(metric: Metric, results: Results) -> dict[str, MetricValue]:
-    """What one metric gives, by flattened name; never an exception."""
+def _compute(metric: Metric, results: Results) -> dict[str, MetricValue]:
+    """Compute the values of one metric by flattened name, without raising an exception."""
     name = metric.name
     try:
-        given = metric.compute(results)
-        if isinstance(given, Mapping):
-            flat = {f"{name}.{key}": _as_value(part, results) for key, part in given.items()}
-            return flat or {name: _without_value("the metric gave no numbers")}
-        return {name: _as_value(given, results)}
+        output = metric.compute(results)
+        if isinstance(output, Mapping):
+            flat = {f"{name}.{key}": _to_value(part, results) for key, part in output.items()}
+            return flat or {name: MetricValue(None, 0, note="the metric returned no numbers")}
+        return {name: _to_value(output, results)}
     except Exception as error:
-        return {name: _without_value(f"the metric failed: {type(error).__name__}: {error}")}
+        return {name: MetricValue(None, 0, note=f"the metric failed: {type(error).__name__}: {error}")}
 
 
-def _as_value(given: Any, results: Results) -> MetricValue:
-    value = given if isinstance(given, MetricValue) else MetricValue(given, len(results))
+def _to_value(output: Any, results: Results) -> MetricValue:
+    value = output if isinstance(output, MetricValue) else MetricValue(output, len(results))
     parts = [part for part in (value.value, *(value.interval or ())) if part is not None]
     wrong = [part for part in parts if not is_number(part)]
     if wrong:
-        return _without_value(f"the metric gave {wrong[0]!r}, which is not a finite number")
+        return MetricValue(None, 0, note=f"the metric returned {wrong[0]!r}, which is not a finite number")
     number = None if value.value is None else float(value.value)
     return msgspec.structs.replace(value, value=number)
-
-
-def _without_value(note: str) -> MetricValue:
-    return MetricValue(None, 0, note=note)

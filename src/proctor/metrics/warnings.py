@@ -1,4 +1,4 @@
-"""How often an evaluator skipped or failed, and its most frequent reason."""
+"""Warnings about judges that are constant, weak or silent."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LOCAL = "local:"
 
 
 class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Verdicts of `llm_judge` on answers that people called right or wrong, as many of each.
+    """Verdicts of `llm_judge` on answers that people labelled right or wrong, half of each.
 
-    A verdict that could not be read passes nothing and fails nothing: it counts as a disagreement.
-    As half of the answers are right, a constant verdict agrees with people on half of them.
+    A verdict that could not be read counts as a disagreement. A constant verdict agrees with people
+    on half of the answers.
     """
 
     data: str
@@ -55,12 +55,12 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def beats_constant(self) -> bool:
-        """Whether the agreement is above that of a constant verdict by more than chance."""
+        """True if the agreement is significantly above that of a constant verdict."""
         return self.interval[0] > 0.5
 
     @property
     def summary(self) -> str:
-        """The figures in words, with a conclusion that follows from the interval."""
+        """The figures in a sentence, with a conclusion from the interval."""
         low, high = (100 * end for end in self.interval)
         conclusion = (
             "better than a constant verdict"
@@ -83,7 +83,7 @@ MEASUREMENTS: Mapping[str, JudgeMeasurement] = {
 
 
 def describe_judge(address: str) -> str:
-    """What was measured of a local model as a judge; empty for every other model.
+    """Describe the measured quality of a local model as a judge; empty for any other model.
 
     >>> describe_judge("openai:gpt-4o-mini")
     ''
@@ -92,43 +92,42 @@ def describe_judge(address: str) -> str:
     return "" if measurement is None or not address.startswith(LOCAL) else measurement.summary
 
 
-# From so many equal verdicts on, a judge may not be looking at what it judges.
-CONSTANT_FROM = 10
-# How many canaries are read to find out what a constant judge made of them.
-CANARIES_READ = 100
+# A judge that gives this many equal scores may ignore its input.
+MIN_CONSTANT_SCORES = 10
+MAX_CANARIES_READ = 100
 
 
 def constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
-    """A sentence about every judge that gave the same score to everything.
+    """Warn about every judge that gave the same score to all results.
 
-    Rules such as `exact_match` rightly give 1 to every right output; of a judge or a rubric a
-    score that never moves is suspicious at any value.
+    Rules such as `exact_match` correctly give 1 to every right output; a constant score of a judge or
+    a rubric is suspicious at any value.
     """
     for spec in run.evaluators:
         if not spec.judges:
             continue
         values = results.column(spec.name).values
-        if len(values) >= CONSTANT_FROM and min(values) == max(values):
+        if len(values) >= MIN_CONSTANT_SCORES and min(values) == max(values):
             yield (
                 f"{spec.name} gave the same score, {values[0]:.3g}, to all {len(values):,} results "
-                f"it judged: it may not look at them. {_advice(results, spec.name)}"
+                f"it judged: it may ignore their content. {_advise(results, spec.name)}"
             )
 
 
-def _advice(results: Results, judge: str) -> str:
-    """How to find out more about a constant judge, or what to do where a canary has told."""
+def _advise(results: Results, judge: str) -> str:
+    """Say how to test a constant judge, or what its canaries have shown."""
     canaries = (
         canary
         for result in results
         if (score := result.scores.get(judge)) is not None
         and isinstance(canary := score.details.get("canary"), Mapping)
     )
-    outcomes = [canary for canary, _ in zip(canaries, range(CANARIES_READ), strict=False)]
+    outcomes = [canary for canary, _ in zip(canaries, range(MAX_CANARIES_READ), strict=False)]
     if any(canary.get("fell_for") or canary.get("passes_anyway") for canary in outcomes):
         return "It passed a bad answer of the canary too: use another model or a clearer criterion"
     if any(canary.get("fell_for") is False for canary in outcomes):
         return (
-            "It failed the bad answers of the canary, so it does look; check whether the samples "
+            "It failed the bad answers of the canary, so it reads its input; check whether the samples "
             "differ enough"
         )
     if outcomes:
@@ -137,74 +136,74 @@ def _advice(results: Results, judge: str) -> str:
 
 
 def local_judges(run: RunMetadata) -> Iterator[str]:
-    """A sentence about every local model that judges, and what its verdicts are worth."""
+    """Describe the measured quality of every local model that judges."""
     for spec in run.evaluators:
         for model in spec.judges_inside:
             if text := describe_judge(model):
                 yield f"{spec.name} is judged by {model}, which {text}"
 
 
-# Metrics of the result as a whole, over all its evaluators.
-WHOLE = ("pass_rate", "strict_pass_rate", "mean_score")
-# An evaluator that gives no verdict on a larger share of the results is worth a warning.
-TENTH = 0.1
-READ_AT_MOST = 1_000
-REASON_LENGTH = 200
+# Metrics over all evaluators of a result.
+COMBINED = ("pass_rate", "strict_pass_rate", "mean_score")
+# An evaluator without a verdict on a larger share of the results gets a warning.
+MAX_MISSING_SHARE = 0.1
+MAX_REASONS_READ = 1_000
+MAX_REASON_LENGTH = 200
 
 
-class Missing(NamedTuple):
-    """How many of how many results have no verdict, and the most frequent reason."""
+class MissingVerdicts(NamedTuple):
+    """The number of results without a verdict, of all results, and the most frequent reason."""
 
     number: int
     of: int
     reason: str = ""
 
     @property
-    def is_much(self) -> bool:
-        """True if it is more than a tenth.
+    def exceeds_limit(self) -> bool:
+        """True if more than a tenth is missing.
 
-        >>> Missing(1, 10).is_much, Missing(2, 10).is_much
+        >>> MissingVerdicts(1, 10).exceeds_limit, MissingVerdicts(2, 10).exceeds_limit
         (False, True)
         """
-        return self.number > TENTH * self.of + 1e-9
+        return self.number > MAX_MISSING_SHARE * self.of + 1e-9
 
 
-def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | None) -> Missing:
-    """The results that an evaluator skipped, or that were skipped as a whole.
+def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | None) -> MissingVerdicts:
+    """Count the results that an evaluator skipped; without an evaluator, the skipped results.
 
-    Scores that are left out by design are not counted: those of all epochs but the last for an
-    evaluator of repeats, and those of the baseline for an evaluator that compares.
+    Scores that are left out by design are not counted: an evaluator of repeats scores only the last
+    epoch, and an evaluator that compares does not score the baseline.
     """
     column = results.column(evaluator)
-    found = Missing(column.skipped, len(column.values) + column.errors + column.skipped)
-    if not found.is_much:
-        return found
+    missing = MissingVerdicts(column.skipped, len(column.values) + column.errors + column.skipped)
+    if not missing.exceeds_limit:
+        return missing
     by_design = run is None or run.options.epochs > 1 or run.baseline is not None
-    limit = len(results) if by_design else READ_AT_MOST
-    reasons = _reasons(results, evaluator, "skipped", limit)
+    limit = len(results) if by_design else MAX_REASONS_READ
+    reasons = _count_reasons(results, evaluator, "skipped", limit)
     not_asked = sum(reasons.pop(reason, 0) for reason in NOT_ASKED)
-    return Missing(found.number - not_asked, found.of - not_asked, _most_frequent(reasons))
+    return MissingVerdicts(missing.number - not_asked, missing.of - not_asked, _find_most_frequent(reasons))
 
 
-def count_failed(results: Results, evaluator: str) -> Missing:
-    """The results on which an evaluator failed, among those whose target gave an output."""
+def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
+    """Count the results on which an evaluator failed, among those whose target returned an output."""
     counts = results.counts()
     of = counts.total - counts.error
     column = results.column(evaluator)
-    found = Missing(column.errors - counts.error, of)
-    if not found.is_much:
-        return found
-    reasons = _reasons(results, evaluator, "unscored", READ_AT_MOST)
-    return found._replace(reason=_most_frequent(reasons))
+    missing = MissingVerdicts(column.errors - counts.error, of)
+    if not missing.exceeds_limit:
+        return missing
+    reasons = _count_reasons(results, evaluator, "unscored", MAX_REASONS_READ)
+    return missing._replace(reason=_find_most_frequent(reasons))
 
 
-def evaluator_of(metric: str, run: RunMetadata | None) -> tuple[bool, str | None]:
-    """Whether a metric is made of scores, and of which evaluator's; None is the whole result.
+def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | None]:
+    """Say whether a metric is based on scores, and of which evaluator; None means all evaluators.
 
-    >>> evaluator_of("pass_rate", None), evaluator_of("latency_ms.p50", None)
+    >>> find_evaluator("pass_rate", None), find_evaluator("latency_ms.p50", None)
     ((True, None), (False, None))
     """
-    if metric in WHOLE:
+    if metric in COMBINED:
         return True, None
     specs = run.evaluators if run is not None else ()
     labels = {f"{FIELD}.{s.name}" if s.uses == FIELD else s.name: s.name for s in specs}
@@ -213,26 +212,26 @@ def evaluator_of(metric: str, run: RunMetadata | None) -> tuple[bool, str | None
 
 
 def evaluators_without_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
-    """A sentence about every evaluator that skipped, or failed on, more than a tenth."""
+    """Warn about every evaluator that skipped, or failed on, more than a tenth of the results."""
     for spec in run.evaluators:
         skipped = count_skipped(results, spec.name, run)
         failed = count_failed(results, spec.name)
-        for missing, how in ((skipped, "skipped"), (failed, "failed on")):
-            # Without any verdict the run says so in another sentence.
-            if missing.is_much and missing.number < missing.of:
+        for missing, verb in ((skipped, "skipped"), (failed, "failed on")):
+            # An evaluator without any verdict gets another warning.
+            if missing.exceeds_limit and missing.number < missing.of:
                 yield (
-                    f"{spec.name} {how} {missing.number:,} of {missing.of:,} results; "
+                    f"{spec.name} {verb} {missing.number:,} of {missing.of:,} results; "
                     f"most frequent reason: {missing.reason or 'none was given'}"
                 )
 
 
-def _reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:
-    found: Counter[str] = Counter()
+def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:
+    counts: Counter[str] = Counter()
     for result in results.page(outcome=outcome, evaluator=evaluator, limit=limit):
         score = result.score if evaluator is None else result.scores.get(evaluator)
-        found["" if score is None else score.reason[:REASON_LENGTH]] += 1
-    return found
+        counts["" if score is None else score.reason[:MAX_REASON_LENGTH]] += 1
+    return counts
 
 
-def _most_frequent(reasons: Counter[str]) -> str:
+def _find_most_frequent(reasons: Counter[str]) -> str:
     return reasons.most_common(1)[0][0] if reasons else ""

@@ -1,8 +1,7 @@
-"""Every seam: what a room must offer so that the engine can use it.
+"""All protocols: the interfaces that plugins and folders implement for the engine.
 
-A plain class with these methods is enough; nothing is inherited. (`Results`, the shape in which a
-report reads its results, stands in `records.results` because the report itself is made of it, and
-`Clock` in `clock`.)
+A plain class with these methods is enough, without inheritance. (`Results` is in `records.results`,
+because reports contain it, and `Clock` in `core.clock`.)
 """
 
 from __future__ import annotations
@@ -58,44 +57,44 @@ __all__ = [
 
 @runtime_checkable
 class SampleSource(Protocol):
-    """A dataset as the engine reads it: samples in a fixed order, and what tells its content."""
+    """A dataset as the engine reads it: samples in a fixed order, and a description."""
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]: ...
 
     def inspect(self) -> DatasetInfo:
-        """Check everything that can be checked before a run, and describe the content."""
+        """Check the dataset before a run, and describe its content."""
         ...
 
 
 class Target(Protocol):
-    """The system under evaluation, made callable."""
+    """The system under evaluation."""
 
     @property
     def spec(self) -> TargetSpec: ...
 
     @property
     def blocking(self) -> bool:
-        """True if `call` must run in a thread; False if it gives something to await."""
+        """True if `call` must run in a thread; False if it returns an awaitable."""
         ...
 
     def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /) -> Any:
-        """Run on one sample. Gives a `Reply`, the bare output, or something to await.
+        """Run on one sample and return a `Reply`, the output, or an awaitable.
 
         `epoch` counts the repeats of a sample from 0.
         """
         ...
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a configuration's options, before anything runs."""
+        """Return the problems of a configuration's options, before anything runs."""
         ...
 
     async def close(self) -> None:
-        """Give back what is held: connections, processes."""
+        """Release connections and processes."""
         ...
 
 
 if TYPE_CHECKING:
-    # Only type checkers know defaults on Python 3.11, so that `Evaluator` alone can be written.
+    # Type parameters have defaults only for type checkers on Python 3.11: `Evaluator` without brackets.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     JudgedT = TypeVarWithDefault("JudgedT", contravariant=True, default=Any)
@@ -118,12 +117,12 @@ class SessionEvaluator(Protocol[JudgedT, ReferenceT]):
 
 
 class AttachedEvaluator(Protocol):
-    """An evaluator whose kind is settled: the engine only calls it.
+    """An evaluator that is ready to be called by the engine.
 
-    `mode` is how: "inline" is quick and pure, "thread" may block, "async" gives an awaitable.
-    `needs` says what it looks at beside the trial: "context" (the configuration's options, the
-    baseline), "epochs" (all repeats of the sample). A `group` is several evaluators of one field.
-    `is_own` is True if it calls no code of the user's as long as it judges texts.
+    `mode` is "inline" (quick and pure), "thread" (may block) or "async" (returns an awaitable).
+    `needs` says what it reads besides the trial: "context" (the configuration's options, the
+    baseline), "epochs" (all repeats of the sample). A `group` holds several evaluators of one field.
+    `is_own` is True if it calls no user code on texts.
     """
 
     @property
@@ -142,12 +141,12 @@ class AttachedEvaluator(Protocol):
     def is_own(self) -> bool: ...
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
-        """Judge a trial that has an output. What it raises becomes an error score."""
+        """Score a trial that has an output. An exception becomes an error score."""
         ...
 
 
 class FieldGroup(NamedTuple):
-    """The evaluators of one field: each is heard by itself, then `rule` makes one score of all."""
+    """The evaluators of one field; `rule` combines their scores into one."""
 
     field: Field
     parts: Mapping[str, AttachedEvaluator]
@@ -155,41 +154,41 @@ class FieldGroup(NamedTuple):
 
 
 class ProviderAdapter(Protocol):
-    """A model behind one call; everything else (`ask`, judges, targets, caches) is built on it."""
+    """A model with one method; `ask`, judges, targets and caches are built on it."""
 
     @property
     def model(self) -> str:
-        """The address it is known by, such as "openai:gpt-4o-mini"; stored with what it said."""
+        """The address of the model, such as "openai:gpt-4o-mini"; stored with its responses."""
         ...
 
     @property
     def fits_schema(self) -> bool:
-        """True if it makes its answers fit the JSON Schema of a request by itself."""
+        """True if the model enforces the JSON Schema of a request itself."""
         ...
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Ask once, retries of what is worth it included, within `timeout` seconds in all.
+        """Send one request and return the response. `timeout` covers all attempts.
 
-        Raises `CallFailed`; an answer that is no answer (a refusal, an empty one) is a response.
+        Transient errors are retried. Raises `CallFailed`; a refusal or an empty answer is a response.
         """
         ...
 
 
 class Embedder(Protocol):
-    """Texts become vectors of one length, so that near meanings lie near each other."""
+    """Turns texts into vectors of one length; similar texts have similar vectors."""
 
     @property
     def name(self) -> str:
-        """The address it is known by, such as "local:minilm"; stored with the scores."""
+        """The address of the embedder, such as "local:minilm"; stored with the scores."""
         ...
 
     @property
     def method(self) -> str:
-        """Either "embeddings", or "lexical" where only the letters are compared."""
+        """Either "embeddings", or "lexical" if only letters are compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector for each text, in order."""
+        """Return one vector for each text, in order."""
         ...
 
 
@@ -202,7 +201,7 @@ class Kept(Protocol):
 
 
 class Metric(Protocol):
-    """A number, or several by name, over all results of a run or of one configuration."""
+    """Computes one number, or several by name, over the results of a run or configuration."""
 
     @property
     def name(self) -> str: ...
@@ -213,7 +212,7 @@ class Metric(Protocol):
 
 
 class Reporter(Protocol):
-    """A report as text."""
+    """Renders a report as text."""
 
     def generate(self, report: EvalReport) -> str: ...
 
@@ -221,7 +220,7 @@ class Reporter(Protocol):
 
 
 class RunView(Protocol):
-    """How far a run is, to be looked at whenever a display likes."""
+    """The progress of a run, for displays."""
 
     @property
     def run_id(self) -> str: ...
@@ -231,14 +230,14 @@ class RunView(Protocol):
 
     @property
     def resumed(self) -> int:
-        """How many were finished in an earlier sitting."""
+        """The number of trials that were finished before the run was resumed."""
 
     @property
     def stopping(self) -> bool: ...
 
     @property
     def notice(self) -> str:
-        """What those who wait should know, such as that no worker has answered yet."""
+        """A message for the user, such as that no worker has answered yet."""
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]: ...
@@ -253,63 +252,63 @@ class RunView(Protocol):
     def seconds_left(self) -> float | None: ...
 
     def running(self) -> list[tuple[str, float]]:
-        """Ids of the samples that are being run and for how long, the longest first."""
+        """Return the ids and run times of the running samples, the longest first."""
 
 
 ProgressCallback = Callable[[ProgressEvent], object]
 
 
 class ResultWriter(Protocol):
-    """Where a run's results go, one by one; each is durable soon after."""
+    """Writes the results of a run one by one; each is durable soon after."""
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        """Take a finished result, with its verdict if it is known already. Returns at once."""
+        """Add a finished result, with its verdict if it is known. Returns at once."""
         ...
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Take an output to be reused, if its key has none; b"" takes an older one away."""
+        """Cache an output under a key that has none; b"" deletes an older output."""
         ...
 
     def behind(self) -> bool:
-        """True if results come faster than they can be kept, so that the run should wait."""
+        """True if results arrive faster than they can be stored, so that the run should wait."""
         ...
 
 
 class DurableWriter(ResultWriter, Protocol):
-    """Where a history takes results in."""
+    """A result writer of a history."""
 
     def flush(self) -> None:
-        """Return when everything taken so far is durable."""
+        """Return when all added results are durable."""
         ...
 
 
 class RunRestorer(Protocol):
-    """Takes in a whole run as it was somewhere else."""
+    """Stores a complete run from elsewhere."""
 
     def add(self, position: int, result: EvalResult) -> None:
-        """Take a result at its place in the plan."""
+        """Add a result at its position in the plan."""
         ...
 
     def finish(
         self, metrics: Mapping[str, MetricValue], by_configuration: Mapping[str, Mapping[str, MetricValue]]
     ) -> None:
-        """Take what the run amounts to."""
+        """Add the metrics of the run."""
         ...
 
 
 class History(Protocol):
-    """The record of runs."""
+    """Stores runs."""
 
     def begin(self, metadata: RunMetadata) -> None:
-        """Open a new run."""
+        """Store a new run."""
         ...
 
     def update(self, metadata: RunMetadata) -> None:
-        """Store how a run stands now."""
+        """Update the metadata of a run."""
         ...
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
-        """Claim a run for this process; refused while another process works on it."""
+        """Lock a run for this process; raises an error while another process works on it."""
         ...
 
     def writer(self, run_id: str) -> AbstractContextManager[DurableWriter]: ...
@@ -320,38 +319,39 @@ class History(Protocol):
         metrics: Mapping[str, MetricValue],
         by_configuration: Mapping[str, Mapping[str, MetricValue]],
     ) -> None:
-        """Store how a run ended and what it amounts to."""
+        """Store the final metadata and metrics of a run."""
         ...
 
     def restoring(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
-        """Take in a whole run as it was elsewhere: all of it, or nothing if the block fails."""
+        """Store a complete run from elsewhere; nothing is stored if the block fails."""
         ...
 
     def find(self, reference: str) -> RunMetadata:
-        """A run by its id, its name, `baseline:NAME`, "latest", or how its id begins."""
+        """Find a run by its id, its name, `baseline:NAME`, "latest", or the start of its id."""
         ...
 
     def is_held(self, run_id: str) -> bool:
-        """True if a living process works on the run."""
+        """True if a running process works on the run."""
         ...
 
     def report(self, run_id: str) -> EvalReport: ...
+
     def metrics_of(
         self, run_ids: Sequence[str]
     ) -> Mapping[str, tuple[Mapping[str, MetricValue], Mapping[str, Mapping[str, MetricValue]]]]:
-        """What runs amount to, as it was stored: over all, and by configuration."""
+        """Return the stored metrics of runs: over all results, and by configuration."""
         ...
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> Results:
-        """A run's results, read as they are asked for; `metadata` if it is known already."""
+        """Return the results of a run, read lazily; `metadata` saves a query."""
         ...
 
     def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
-        """What a run has finished: position, sample id, configuration, epoch."""
+        """Yield the finished trials of a run: position, sample id, configuration, epoch."""
         ...
 
     def forget_errors(self, run_id: str) -> None:
-        """Drop the results in which the target or an evaluator failed, to run them again."""
+        """Delete the results in which the target or an evaluator failed, to run them again."""
         ...
 
     def runs(
@@ -366,23 +366,23 @@ class History(Protocol):
         until: datetime | None = None,
         offset: int = 0,
     ) -> Sequence[RunMetadata]:
-        """Newest first; everything that is given must hold, both dates included."""
+        """Return the runs that match all filters, newest first; both dates are inclusive."""
         ...
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
-        """Name a run as a baseline; the name moves if it is taken."""
+        """Make a run the baseline of this name; an existing name moves to it."""
         ...
 
     def baseline(self, name: str) -> RunMetadata:
-        """The run that is a baseline."""
+        """Return the run of a baseline."""
         ...
 
     def baselines(self) -> Mapping[str, RunMetadata]:
-        """Every baseline's run, by the baseline's name."""
+        """Return the run of every baseline, by the baseline's name."""
         ...
 
     def drop_baseline(self, name: str) -> None:
-        """Forget a baseline's name; its run stays."""
+        """Delete the name of a baseline; its run stays."""
         ...
 
     def prune(
@@ -394,23 +394,23 @@ class History(Protocol):
         dry_run: bool = False,
         only: Collection[str] | None = None,
     ) -> Pruned:
-        """Delete the runs that need not be kept any more, but baselines; a dry run only looks."""
+        """Delete the runs that the retention does not keep, except baselines; a dry run deletes nothing."""
         ...
 
     def delete(self, run_id: str) -> Sequence[str]:
-        """Remove a run and all that belongs to it; gives the baselines that went with it."""
+        """Delete a run with all its data, and return its baseline names."""
         ...
 
     def holdings(self) -> Holdings:
-        """Where the history is, and how much is in it."""
+        """Return the location and size of the history."""
         ...
 
     def cached(self, key: str) -> bytes | None:
-        """An output kept under a key, or None."""
+        """Return the cached output of a key, or None."""
         ...
 
     def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
-        """Delete the outputs that were kept, or those kept before a moment; gives how many."""
+        """Delete all cached outputs, or those stored before a time, and return how many."""
         ...
 
     def close(self) -> None: ...

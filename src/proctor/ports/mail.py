@@ -1,4 +1,4 @@
-"""The seam of mailboxes: queues that deliver at least once, with leases."""
+"""The protocols of mailboxes: queues that deliver at least once, with leases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ReceivedT = TypeVar("ReceivedT", covariant=True)
 
 
 class Message(Protocol[ReceivedT]):
-    """One delivery of what was sent to a mailbox; the receiver's own until its lease is over."""
+    """One delivery of a message from a mailbox, leased to its receiver."""
 
     @property
     def id(self) -> str: ...
@@ -23,12 +23,12 @@ class Message(Protocol[ReceivedT]):
 
     @property
     def receipt_handle(self) -> str:
-        """What tells this delivery from every other."""
+        """The unique id of this delivery."""
         ...
 
     @property
     def delivery_count(self) -> int:
-        """1 at first."""
+        """The number of deliveries so far: 1 for the first."""
         ...
 
     @property
@@ -36,47 +36,47 @@ class Message(Protocol[ReceivedT]):
 
     @property
     def reply_to(self) -> str | None:
-        """The name of the mailbox that answers go to, beside the one it came from."""
+        """The name of the mailbox for replies, at the same server."""
         ...
 
     def acknowledge(self) -> None:
-        """It is done: it goes for good. Raises `ReceiptExpired` if the lease is over."""
+        """Remove the message for good. Raises `ReceiptExpired` if the lease is over."""
         ...
 
     def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
-        """Give it back, to be seen again after so many seconds; `reason` goes into its history.
+        """Return the message, visible again after a timeout in seconds; `reason` goes into its history.
 
-        With `counts=False` it was no fault of the message: the delivery is not counted, where the
-        place can do that.
+        With `counts=False` the delivery does not count, if the server supports that: it was not the
+        fault of the message.
         """
         ...
 
     def extend_visibility(self, timeout: float) -> None:
-        """Keep it for so many seconds from now."""
+        """Extend the lease to `timeout` seconds from now."""
         ...
 
     def confirm_delivery(self) -> None:
-        """Make a provisional delivery count, as soon as the message is really begun.
+        """Make a provisional delivery count, as soon as work on the message begins.
 
-        From now on losing the lease counts towards `max_deliveries`. On other deliveries it does
-        nothing. Raises `ReceiptExpired` if the lease is over.
+        A lost lease then counts towards `max_deliveries`. Other deliveries are not affected. Raises
+        `ReceiptExpired` if the lease is over.
         """
         ...
 
     def reject(self, reason: str) -> None:
-        """Set it aside as a dead letter at once."""
+        """Move the message to the dead letters at once."""
         ...
 
     def reply(self, body: Any) -> str:
-        """Send an answer to `reply_to`; gives the id of the answer."""
+        """Send a reply to `reply_to` and return its id."""
         ...
 
 
 class Mailbox(Protocol[BodyT]):
-    """A queue that delivers at least once: what is received is leased, and gone when acknowledged.
+    """A queue that delivers at least once: received messages are leased, and removed when acknowledged.
 
-    Fresh messages come in the order they were sent. Time is the server's. Everything may be called
-    from any thread; what the server or the network refuses is a `MailboxError`.
+    New messages arrive in the order they were sent. Times are those of the server. All methods may be
+    called from any thread; errors of the server or network are `MailboxError`s.
     """
 
     @property
@@ -87,27 +87,27 @@ class Mailbox(Protocol[BodyT]):
 
     @property
     def max_deliveries(self) -> int | None:
-        """After how many deliveries that count a message is set aside; None for never."""
+        """The number of counted deliveries after which a message becomes a dead letter; None: no limit."""
         ...
 
     def send(
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
-        """Put a message in; gives its id. Raises `MailboxFull`, `MessageTooLarge`."""
+        """Send a message and return its id. Raises `MailboxFull`, `MessageTooLarge`."""
         ...
 
     def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
-        """Put several messages in, in order and in as few round trips as may be.
+        """Send several messages in order, in as few round trips as possible.
 
-        If it fails half-way, some may be in already; sending them again is safe where what is done
-        with them is told by an id of their own.
+        After an error some messages may have been sent. Sending them again is safe if their bodies have
+        ids by which receivers recognise duplicates.
         """
         ...
 
     def as_received(self, body: BodyT) -> BodyT:
-        """The body as a receiver of the same type gets it, so that changes can be seen before.
+        """Return the body as a receiver of the same type gets it, to detect changes before sending.
 
-        Raises `MessageRefused` if it cannot be sent, ValueError if it could not be read again.
+        Raises `MessageRefused` if it cannot be sent, ValueError if it cannot be read again.
         """
         ...
 
@@ -121,52 +121,48 @@ class Mailbox(Protocol[BodyT]):
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` (1 to 10) for `visibility_timeout` seconds (0 to 43200).
 
-        With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
-        What cannot be read, or came too often, is set aside and not given. A lease of a
-        `provisional` delivery that runs out before `confirm_delivery` does not count towards
-        `max_deliveries`: the message may have been lost together with another that is to blame.
+        An empty mailbox waits up to `wait_time_seconds` for a message. Messages that cannot be read, or
+        were delivered too often, become dead letters. The lease of a `provisional` delivery that ends
+        before `confirm_delivery` does not count towards `max_deliveries`: another message may have
+        caused the loss.
         """
         ...
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge several in as few round trips as may be; says how many were still one's own.
-
-        Those that are not are passed over.
-        """
+        """Acknowledge several messages, and return how many of their leases were still valid."""
         ...
 
     def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """What was set aside, the newest first where the place keeps an order; not taken out."""
+        """Return dead letters without removing them, newest first if the server keeps an order."""
         ...
 
     def purge(self) -> int:
-        """Drop every message, those in flight too; says how many. Dead letters stay."""
+        """Delete every message, leased ones included, and return how many. Dead letters stay."""
         ...
 
     def approximate_count(self) -> int:
-        """How many there are: waiting, delayed and in flight."""
+        """Return the number of messages: waiting, delayed and leased."""
         ...
 
     def beside(self, name: str, body_type: type[Any]) -> Mailbox[Any]:
-        """Another mailbox at the same place, reached in the same way."""
+        """Return another mailbox at the same server, with the same connection."""
         ...
 
     def wake(self) -> None:
-        """Let those who wait in `receive` of this object return at once, with nothing."""
+        """Make waiting `receive` calls of this object return at once, without messages."""
         ...
 
     def close(self) -> None:
-        """Use it no more from here: waiting receivers return, further use is `MailboxClosed`.
+        """Stop using the mailbox: waiting receivers return, further calls raise `MailboxClosed`.
 
-        What is in it stays there.
+        Its messages stay on the server.
         """
         ...
 
     def remove(self, *, for_good: bool = False) -> None:
-        """Take it from the server with all that is in it, dead letters too, and close it.
+        """Delete the mailbox from the server with all messages and dead letters, and close it.
 
-        With `for_good` what is sent to it later is refused with `MailboxGone`, for a day or until
-        somebody receives from it again, so that an answer that comes too late does not bring it
-        back.
+        With `for_good`, messages sent to it later are refused with `MailboxGone`, for a day or until
+        someone receives from it again, so that a late reply does not create it again.
         """
         ...

@@ -1,4 +1,4 @@
-"""Two sides beside each other, as data: what differs, by how much, and how sure that is."""
+"""Comparisons and rankings: deltas, flips and places, with their certainty."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ NOT_COMPARABLE: Verdict = "not comparable"
 
 
 class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one number is on side a, beside what it is on b.
+    """One number on side a compared with side b.
 
-    `a` and `b` are means over the `n` samples that both sides have a number for, the epochs of a
-    sample averaged first; each has its own 95 % interval. `absolute` is a - b, `percentage` that of
-    b, None where b is 0. `interval` holds the true difference with 95 %; None where the samples
-    cannot tell it. `p` is how likely chance alone gives as much, by `method`; `p_adjusted` is the
-    same corrected (Holm) for everything that was compared. `effect` is the difference in standard
-    deviations of the samples' differences (Hedges' g). `error` is the standard error.
+    `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged
+    first; each has its own 95 % interval. `absolute` is a - b, `percentage` is relative to b, None if b
+    is 0. `interval` is the 95 % interval of the difference; None if it cannot be estimated. `p` is the
+    p-value of the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison.
+    `effect` is the difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `worth` is the smallest difference worth the name, and `more_samples` about how many more lead
-    to a verdict in four of five cases, where the evidence is not enough. `only_a` and `only_b`
-    count the samples without a partner. `clusters` are those that the samples lie in, and `units`
-    as how many of one size they weigh. Where there are no pairs at all the sides are compared as
-    two independent groups (`paired` is False). `scale` is that of a total of rubrics, which all of
-    its numbers are told on; without it, rates and scores lie from 0 to 1.
+    `worth` is the smallest relevant difference. `more_samples` is about how many more samples lead to
+    a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the
+    samples without a partner. `clusters` is the number of clusters, `units` the number of clusters of
+    equal size with the same weight. Without pairs, the sides are compared as two independent groups
+    (`paired` is False). `scale` is the scale of a total of rubrics and of all its numbers; other rates
+    and scores are from 0 to 1.
     """
 
     name: str
@@ -65,22 +64,22 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def decided(self) -> bool:
-        """True if there is a difference: more than chance gives, and not surely a trifle."""
+        """True if there is a significant and relevant difference."""
         return self.verdict in DECIDED
 
     @property
     def a_is_better(self) -> bool | None:
-        """Whether a is better than b; None if it is not decided, or which way is better unknown."""
+        """True if a is better than b; None if undecided, or if it is unknown which direction is better."""
         return {"better": True, "worse": False}.get(self.verdict)
 
     @property
     def said(self) -> str:
-        """The verdict in words, with how many more samples it would take."""
+        """The verdict, with the number of samples that would decide it."""
         more = f" (about {wording.about(self.more_samples)} more)" if self.more_samples else ""
         return f"{self.verdict}{more}"
 
     def says_the_same_as(self, other: MetricDelta) -> bool:
-        """True if both are the same numbers under two names."""
+        """True if both have the same numbers under two names."""
         return all(
             getattr(self, name) == getattr(other, name)
             for name in ("a", "b", "n", "interval", "a_interval", "b_interval", "p")
@@ -88,10 +87,7 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A sample that passes on one side and not on the other, with its score on either.
-
-    Of several epochs more than half must pass.
-    """
+    """A sample that passes on one side only, with its scores; more than half of its epochs must pass."""
 
     sample_id: str
     lost: bool
@@ -100,23 +96,22 @@ class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     @property
     def change(self) -> float:
-        """How far the score of a lies above that of b."""
+        """The score of a minus the score of b."""
         return (self.a or 0.0) - (self.b or 0.0)
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Side `a` beside side `b`, two runs or two configurations of one.
+    """Side `a` compared with side `b`: two runs, or two configurations of one run.
 
-    `answer` says it in a sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
-    evaluators' scores, `fields` the selected fields. `flips` are the samples whose verdict turned,
-    worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a`
-    and `missing_b` the metrics that one side lacks; `notes` say what else makes the sides unlike.
-    `samples` counts those that both have, `tests` for how many tests the probabilities are
-    corrected. `a_run` and `b_run` are the runs' ids. `unlike` says which evaluators are not the
-    same: what all of them say together is then "not comparable". The same holds where
-    `uneven` says which of several evaluators judged far fewer samples on one side. `other_content`
-    are the ids under which either side has another sample: these are no pairs. `unpaired` says that
-    the sides were to be compared as two groups, all samples of both.
+    `answer` summarizes it in a sentence. `metrics` are pass rates, times, tokens and costs, `scores`
+    the evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side
+    only, worst first. `only_a` and `only_b` are the ids of samples that the other side lacks,
+    `missing_a` and `missing_b` the metrics that a side lacks; `notes` describe other differences.
+    `samples` counts the common samples, `tests` the tests that p-values are corrected for. `a_run` and
+    `b_run` are run ids. `unlike` describes evaluators that differ, and `uneven` evaluators that judged
+    far fewer samples on one side: metrics over all evaluators are then "not comparable".
+    `other_content` are ids with different samples on each side, which are not paired. `unpaired` means
+    that all samples are compared as two groups.
     """
 
     a: str
@@ -142,72 +137,71 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def groups(self) -> tuple[tuple[str, Mapping[str, MetricDelta]], ...]:
-        """The deltas by what they are of."""
+        """The deltas by group."""
         return ("metric", self.metrics), ("score", self.scores), ("field", self.fields)
 
     def all_deltas(self) -> Iterator[MetricDelta]:
-        """Every delta, whatever it is of."""
-        for _, held in self.groups:
-            yield from held.values()
+        """Yield the deltas of all groups."""
+        for _, deltas in self.groups:
+            yield from deltas.values()
 
     def find(self, name: str) -> MetricDelta | None:
-        """A delta by the name that the report's metrics have, or by its own; None if there is none.
+        """Find a delta by its name, or by the name of the metric in a report; None if there is none.
 
         `exact_match.mean` is the score of exact_match, `field.tokens` the field tokens.
         """
-        for held in (self.metrics, self.scores, self.fields):
-            for one in also_known_as(name):
-                if one in held:
-                    return held[one]
+        for _, deltas in self.groups:
+            for alias in also_known_as(name):
+                if alias in deltas:
+                    return deltas[alias]
         return None
 
     def essential(self) -> list[MetricDelta]:
-        """The deltas to show: what passed first, what it cost last, and nothing twice.
+        """Return the deltas to show: pass rates first, costs last, without duplicates.
 
-        The strict pass rate is the pass rate where nothing failed to run, the mean of yes-or-no
-        scores is theirs, and so is that of a single evaluator; a field with one evaluator has its
-        score.
+        Without errors the strict pass rate is the pass rate; the mean of binary scores, or of a single
+        evaluator, is its score; a field with one evaluator has the score of that evaluator.
         """
-        cost = [one for one in self.metrics.values() if one.kind == "number"]
-        quality = [one for one in self.metrics.values() if one.kind != "number"]
-        shown = [*quality, *self.scores.values(), *self.fields.values(), *cost]
+        metrics = sorted(self.metrics.values(), key=lambda delta: delta.kind == "number")
+        quality = [delta for delta in metrics if delta.kind != "number"]
+        ordered = [*quality, *self.scores.values(), *self.fields.values(), *metrics[len(quality) :]]
         by_name = {**self.fields, **self.scores, **self.metrics}
-        alone = next(iter(self.scores)) if len(self.scores) == 1 else ""
-        return [one for one in shown if not _repeats(one, by_name, alone)]
+        only_score = next(iter(self.scores)) if len(self.scores) == 1 else ""
+        return [delta for delta in ordered if not _is_duplicate(delta, by_name, only_score)]
 
     @property
     def lost(self) -> tuple[Flip, ...]:
-        """The samples that pass on side b and not on a, worst first."""
+        """The samples that pass on side b only, worst first."""
         return tuple(flip for flip in self.flips if flip.lost)
 
     @property
     def won(self) -> tuple[Flip, ...]:
-        """The samples that pass on side a and not on b."""
+        """The samples that pass on side a only."""
         return tuple(flip for flip in self.flips if not flip.lost)
 
     @property
     def deltas(self) -> dict[str, dict[str, float | None]]:
-        """The difference of each field that has numbers, absolute and in percent of b."""
+        """The difference of each numeric field, absolute and in percent of b."""
         return _plain(self.fields.values())
 
     @property
     def score_deltas(self) -> dict[str, dict[str, float | None]]:
-        """The same of the evaluators' scores."""
+        """The difference of each evaluator's score, absolute and in percent of b."""
         return _plain(self.scores.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain mapping for each number, for a table or a plot."""
-        return [_row(kind, delta) for kind, held in self.groups for delta in held.values()]
+        """Return one mapping for each delta, for a table or a plot."""
+        return [_make_row(group, delta) for group, deltas in self.groups for delta in deltas.values()]
 
     def __str__(self) -> str:
-        """The answer, and a table with a line for each number."""
+        """Render the answer, and a table with a line for each delta."""
         head = ("", self.a, self.b, "difference", "%", "95 % interval", "p", "n", "verdict")
         lines = [head, *map(_cells, self.essential())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = [
             "  ".join(
-                cell.rjust(width) if 0 < place < len(head) - 1 else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+                cell.rjust(width) if 0 < index < len(head) - 1 else cell.ljust(width)
+                for index, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         ]
@@ -215,23 +209,23 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def also_known_as(name: str) -> tuple[str, ...]:
-    """The names under which a comparison may have what a report's metrics call so.
+    """Return the names under which a comparison may have a metric of a report.
 
-    Where every score is yes or no, the pass rate of an evaluator is its score.
+    If every score is 0 or 1, the pass rate of an evaluator is its score.
 
     >>> also_known_as("field.output.mean")
     ('field.output.mean', 'output.mean', 'output')
     """
     bare = name.removeprefix("field.")
     stem = bare.removesuffix(".mean").removesuffix(".pass_rate")
-    found = [name, bare, stem, *([] if "." in bare else [f"{bare}.mean"])]
-    return tuple(dict.fromkeys(found))
+    aliases = [name, bare, stem, *([] if "." in bare else [f"{bare}.mean"])]
+    return tuple(dict.fromkeys(aliases))
 
 
-def _repeats(delta: MetricDelta, others: Mapping[str, MetricDelta], alone: str) -> bool:
-    """True if it says only what another says that it comes from."""
+def _is_duplicate(delta: MetricDelta, others: Mapping[str, MetricDelta], only_score: str) -> bool:
+    """True if a delta has the same numbers as the delta that it is derived from."""
     stem, _, last = delta.name.rpartition(".")
-    if delta.name in ("strict_pass_rate", "mean_score", alone):
+    if delta.name in ("strict_pass_rate", "mean_score", only_score):
         twin = "pass_rate"
     elif last == "pass_rate":
         twin = stem
@@ -258,29 +252,29 @@ def _cells(delta: MetricDelta) -> tuple[str, ...]:
 
 def _plain(deltas: Iterable[MetricDelta]) -> dict[str, dict[str, float | None]]:
     return {
-        one.name: {"absolute": one.absolute, "percentage": one.percentage}
-        for one in deltas
-        if one.a is not None or one.b is not None
+        delta.name: {"absolute": delta.absolute, "percentage": delta.percentage}
+        for delta in deltas
+        if delta.a is not None or delta.b is not None
     }
 
 
-def _row(of: str, delta: MetricDelta) -> dict[str, Any]:
+def _make_row(group: str, delta: MetricDelta) -> dict[str, Any]:
     low, high = delta.interval or (None, None)
     skipped = ("interval", "a_interval", "b_interval", "kind", "scale")
-    held = {name: getattr(delta, name) for name in delta.__struct_fields__ if name not in skipped}
-    return {"of": of, **held, "low": low, "high": high, "a_is_better": delta.a_is_better}
+    fields = {name: getattr(delta, name) for name in delta.__struct_fields__ if name not in skipped}
+    return {"of": group, **fields, "low": low, "high": high, "a_is_better": delta.a_is_better}
 
 
 Order = Literal["asc", "desc"]
 
 
 class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One configuration's place: its mean, on how many samples it rests, how many are missing.
+    """The place of one configuration: its mean over `n` samples, and how many are missing.
 
-    The epochs of a sample are averaged first; `interval` holds the true mean with 95 %. `ranks` are
-    the best and the worst place that the evidence allows: every pair is compared on the samples
-    that both have, corrected for the number of pairs. `chance_of_best` is how often it would come
-    first if other samples of the same kind were drawn; None where not all have the same samples.
+    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the
+    worst place that the evidence allows: every pair is compared on its common samples, corrected for
+    the number of pairs. `chance_of_best` is how often it would be first with other samples of the same
+    kind; None if the configurations do not have the same samples.
     """
 
     configuration: str
@@ -299,10 +293,10 @@ class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All configurations by one number, the best first and those without a number last.
+    """All configurations ranked by one number, those without a number last.
 
-    `decided` is True if the first differs from every other that has a number by more than chance
-    would give. `note` says what else is to be known, such as that not all samples were used.
+    `decided` is True if the first differs significantly from every other. `note` is a remark, such as
+    that only the common samples were used.
     """
 
     field: str
@@ -312,54 +306,53 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def decided(self) -> bool:
-        """True if it is sure which is first."""
-        return bool(self.places) and len(self._held) > 1 and self.places[0].decided
+        """True if the first place is decided."""
+        return bool(self.places) and len(self._ranked) > 1 and self.places[0].decided
 
     @property
     def best(self) -> str | None:
-        """The first that has a number."""
-        return self._held[0] if self._held else None
+        """The first configuration with a number."""
+        return self._ranked[0] if self._ranked else None
 
     @property
     def worst(self) -> str | None:
-        """The last that has a number."""
-        return self._held[-1] if self._held else None
+        """The last configuration with a number."""
+        return self._ranked[-1] if self._ranked else None
 
     @property
-    def _held(self) -> list[str]:
-        return [one.configuration for one in self.places if one.value is not None]
+    def _ranked(self) -> list[str]:
+        return [place.configuration for place in self.places if place.value is not None]
 
     @property
     def answer(self) -> str:
-        """Which places are decided and which are not, in a sentence."""
-        if len(self._held) < 2:
-            return f"There are not two with a number for {self.field}."
+        """A sentence that says which places are decided."""
+        if len(self._ranked) < 2:
+            return f"Fewer than two configurations have a number for {self.field}."
         if self.decided:
             first = f"{self.best} is first by {self.field}, beyond chance"
         else:
-            rivals = [one.configuration for one in self.places[1:] if one.ranks and one.ranks[0] == 1]
+            rivals = [place.configuration for place in self.places[1:] if place.ranks and place.ranks[0] == 1]
             first = f"Which is first by {self.field} is not decided: {self.best}"
             first += f", or {' or '.join(rivals)}" if rivals else ""
-        return f"{first}{self._of_the_rest()}.{f' {self.note}' if self.note else ''}"
+        return f"{first}{self._describe_rest()}.{f' {self.note}' if self.note else ''}"
 
-    def _of_the_rest(self) -> str:
-        """What is to be said of the places after the first; of two, the first says it all."""
-        rest = [one for one in self.places if one.value is not None][1:]
-        sure = [one.configuration for one in rest if one.decided]
+    def _describe_rest(self) -> str:
+        rest = [place for place in self.places if place.value is not None][1:]
+        decided = [place.configuration for place in rest if place.decided]
         if len(rest) < 2:
             return ""
-        if len(sure) in (0, len(rest)):
-            return f"; {'all' if sure else 'none'} of the other {len(rest)} places are decided"
-        return f"; of the other {len(rest)} places decided: {', '.join(sure)}"
+        if len(decided) in (0, len(rest)):
+            return f"; {'all' if decided else 'none'} of the other {len(rest)} places are decided"
+        return f"; of the other {len(rest)} places decided: {', '.join(decided)}"
 
     @property
     def data(self) -> list[dict[str, Any]]:
-        """One plain mapping for each place, for a table or a plot."""
+        """One mapping for each place, for a table or a plot."""
         return [
             {
-                **msgspec.structs.asdict(one),
-                "interval": one.interval and list(one.interval),
-                "ranks": one.ranks and list(one.ranks),
+                **msgspec.structs.asdict(place),
+                "interval": place.interval and list(place.interval),
+                "ranks": place.ranks and list(place.ranks),
             }
-            for one in self.places
+            for place in self.places
         ]

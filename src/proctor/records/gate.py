@@ -1,4 +1,4 @@
-"""A gate's answer, as data: pass, fail or inconclusive, and what every check of it found."""
+"""The result of a gate: pass, fail or inconclusive, with all its checks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ GateVerdict = Literal["pass", "fail", "inconclusive"]
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that a gate asks, and what came out; `sentence` says it with its numbers.
+    """One check of a gate and its verdict; `sentence` describes it with its numbers.
 
-    `value` and `baseline` are the metric in the run and in the baseline, `difference` the one minus
-    the other, and `interval` (95 %) where that truly lies. `margin` is how much worse it may be, in
-    the metric's own unit. `n` samples decided it; `more_samples` is about how many more would,
-    where they do not. `configuration` is empty where there is only one, `clusters` is how many
-    groups of samples that belong together there are, None where each stands alone. `missing` are
-    the samples of the run that should have a number and have none, or a total that lacks a rubric
-    which failed; `baseline_missing` are those of the baseline. Where the runs are compared as two
-    groups instead of pair by pair, `n` samples are in the run and `baseline_n` in the baseline.
+    `value` and `baseline` are the metric in the run and in the baseline, `difference` is the first
+    minus the second, with its 95 % `interval`. `margin` is how much worse it may be, in the metric's
+    own unit. `n` is the number of samples; `more_samples` is about how many more would decide an
+    inconclusive check. `configuration` is empty if there is only one. `clusters` is the number of
+    clusters; None if all samples are independent. `missing` counts the samples of the run that should
+    have a number and have none, or whose total lacks a failed rubric; `baseline_missing` those of the
+    baseline. If the runs are compared as two groups, `n` is the size of the run and `baseline_n` that
+    of the baseline.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """That a gate was decided while its run went on, or tried to be.
+    """The early decision of a gate during its run.
 
-    `n` samples decided it, `run` were run when it had, `of` how many there are, if that is known.
+    `n` samples decided it, `run` samples had run by then, of `of` in total, if that is known.
     """
 
     n: int
@@ -55,17 +55,17 @@ class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def saved(self) -> int:
-        """How many samples need not be run."""
+        """The number of samples that did not have to run."""
         return 0 if self.of is None else max(0, self.of - self.run)
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a gate says of a run: its verdict, in a sentence, and every check.
+    """The result of a gate: its verdict, the verdict in a sentence, and all checks.
 
-    It passes if every check does, fails if any does, and is inconclusive if none fails and the
-    samples are too few to say. `comparisons` are the run's configurations beside the baseline;
-    `notes` what makes the two unlike. `early` is there if the run could stop when it was decided:
-    its comparisons then have flips and no intervals, for these would not hold.
+    It passes if every check passes, fails if any fails, and is inconclusive otherwise. `comparisons`
+    compare the run's configurations with the baseline; `notes` describe how the two differ. `early` is
+    set if the run could stop early: its comparisons then have flips but no intervals, because those
+    would not hold.
     """
 
     run_id: str
@@ -80,11 +80,11 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def lost(self) -> tuple[tuple[str, Flip], ...]:
-        """The samples that passed before and do not now, worst first, each with its side's name."""
-        found = [(one.a, flip) for one in self.comparisons for flip in one.lost]
-        return tuple(sorted(found, key=lambda pair: (pair[1].change, pair[0], pair[1].sample_id)))
+        """The samples that passed in the baseline only, worst first, each with its side's name."""
+        flips = [(each.a, flip) for each in self.comparisons for flip in each.lost]
+        return tuple(sorted(flips, key=lambda pair: (pair[1].change, pair[0], pair[1].sample_id)))
 
     @property
     def won(self) -> int:
-        """How many samples pass now and did not before."""
-        return sum(len(one.won) for one in self.comparisons)
+        """The number of samples that pass in the run only."""
+        return sum(len(each.won) for each in self.comparisons)

@@ -1,8 +1,7 @@
-"""Values that JSON has no word for, written so that they come back as they were.
+"""Encode Python values that JSON would change (tuples, NaN, keys that are not texts) without loss.
 
-A tuple is not a list, NaN is not null and the key 1 is not "1": what is scored again must be what
-was scored first. Such a value is written as `{"$py": kind, "value": …}`; everything that JSON can
-hold is written as it is. Objects of the user's own classes are left to the codec.
+Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec
+handles instances of custom classes.
 """
 
 from __future__ import annotations
@@ -25,90 +24,90 @@ from proctor.records.session import Session
 from proctor.records.trial import EvalResult
 
 KIND, VALUE = "$py", "value"
-# How a tag looks in compact JSON: where this is not, there is nothing to restore.
+# The start of a tag in compact JSON: data without it needs no restoring.
 MARK = b'"$py":'
 DEEPEST = 200
-# The fields of a session's events that may hold anything.
-_FREE = ("content", "arguments", "result", "data")
-_LARGEST_INT = 2**63 - 1
-_HALVES = re.compile("([\ud800-\udfff])")
-_MOST_SEEN = 1_000_000
+# The fields of events that may hold any value.
+_ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
+_MAX_INT = 2**63 - 1
+_SURROGATES = re.compile("([\ud800-\udfff])")
+_MAX_ITEMS = 1_000_000
 
 
 def tagged(value: Any) -> Any:
-    """The value with tags where JSON would change it; the same object if there is nothing to tag.
+    """Tag the parts of a value that JSON would change; return the same object if there are none.
 
     >>> tagged({"a": [1, (2, 3)]})
     {'a': [1, {'$py': 'tuple', 'value': [2, 3]}]}
     >>> tagged({1: float("nan")})
     {'$py': 'dict', 'value': [[1, {'$py': 'float', 'value': 'nan'}]]}
     """
-    return value if is_plain(value) else _tagged(value, frozenset())
+    return value if is_plain(value) else _tag_any(value, frozenset())
 
 
 def is_plain(value: Any) -> bool:  # noqa: C901 - one loop, for speed
-    """True if JSON gives a value back as it is: nothing is copied to find that out.
+    """True if JSON preserves a value; nothing is copied.
 
     >>> is_plain({"a": [1, 2.5, None]}), is_plain({"a": (1, 2)})
     (True, False)
     """
-    waiting: list[Iterable[Any]] = [(value,)]
-    seen = 0
-    while waiting:
-        for item in waiting.pop():
+    pending: list[Iterable[Any]] = [(value,)]
+    count = 0
+    while pending:
+        for item in pending.pop():
             kind = type(item)
             if kind is str:
-                if not item.isascii() and _HALVES.search(item):
+                if not item.isascii() and _SURROGATES.search(item):
                     return False
             elif kind is int:
-                if not -_LARGEST_INT <= item <= _LARGEST_INT:
+                if not -_MAX_INT <= item <= _MAX_INT:
                     return False
             elif kind is float:
                 if not math.isfinite(item):
                     return False
             elif kind is list:
-                waiting.append(item)
-                seen += len(item)
+                pending.append(item)
+                count += len(item)
             elif kind is dict:
                 for key in item:
                     if type(key) is not str or key == KIND:
                         return False
-                    if not key.isascii() and _HALVES.search(key):
+                    if not key.isascii() and _SURROGATES.search(key):
                         return False
-                waiting.append(item.values())
-                seen += len(item)
+                pending.append(item.values())
+                count += len(item)
             elif kind is not bool and item is not None:
                 return False
-        if seen > _MOST_SEEN:
-            # Perhaps it contains itself.
+        if count > _MAX_ITEMS:
+            # The value may contain itself.
             return False
     return True
 
 
-def _tagged(value: Any, within: frozenset[int]) -> Any:
+def _tag_any(value: Any, parents: frozenset[int]) -> Any:
     kind = type(value)
     if kind in (bool, type(None)):
         return value
     if kind in (str, int, float):
-        return _tagged_scalar(value)
-    if id(value) in within or len(within) > DEEPEST:
+        return _tag_scalar(value)
+    if id(value) in parents or len(parents) > DEEPEST:
         return value
-    inside = within | {id(value)}
+    inner = parents | {id(value)}
     if kind is list:
-        return [_tagged(item, inside) for item in value]
+        return [_tag_any(item, inner) for item in value]
     if kind is dict:
-        return _tagged_dict(value, inside)
+        return _tag_dict(value, inner)
     if isinstance(value, tuple) and not hasattr(value, "__struct_fields__"):
-        return _tag("tuple", [_tagged(item, inside) for item in value])
+        return _tag("tuple", [_tag_any(item, inner) for item in value])
     if kind in (set, frozenset):
-        items = [_tagged(item, inside) for item in value]
+        items = [_tag_any(item, inner) for item in value]
         return _tag(kind.__name__, sorted(items, key=repr))
-    write = _WRITTEN.get(kind)
-    return value if write is None else _tag(kind.__name__, write(value))
+    encode = _ENCODERS.get(kind)
+    return value if encode is None else _tag(kind.__name__, encode(value))
 
 
 def restored(value: Any) -> Any:
-    """The value that was tagged, after it was read from JSON.
+    """Restore a tagged value that was read from JSON.
 
     >>> restored(tagged((1, {2, 3}, b"x"))) == (1, {2, 3}, b"x")
     True
@@ -118,28 +117,28 @@ def restored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {KIND, VALUE}:
-        read = _READ.get(value[KIND]) if isinstance(value[KIND], str) else None
-        if read is not None:
+        decode = _DECODERS.get(value[KIND]) if isinstance(value[KIND], str) else None
+        if decode is not None:
             try:
-                return read(restored(value[VALUE]))
+                return decode(restored(value[VALUE]))
             except (TypeError, ValueError, ArithmeticError):
-                # It was not written by us: it stays as it is.
+                # The mapping only looks like a tag.
                 return value
     return {key: restored(item) for key, item in value.items()}
 
 
 def tagged_result(result: EvalResult) -> EvalResult:
-    """A result whose sample, outputs and sessions are tagged; itself if there is nothing to tag."""
+    """Tag the sample, outputs and sessions of a result; return the same result if there is nothing to tag."""
     trial = result.trial
     sample = trial.sample
     parts = sample.input, sample.expected, trial.output, trial.raw_output
-    asked, wanted, answer, raw = parts
-    # Of most results a few texts are all there is; this is done for every one of them.
+    question, expected, answer, raw = parts
+    # A fast path for most results: a few ASCII texts.
     if (
-        type(asked) is type(answer) is str
-        and asked.isascii()
+        type(question) is type(answer) is str
+        and question.isascii()
         and answer.isascii()
-        and (wanted is None or (type(wanted) is str and wanted.isascii()))
+        and (expected is None or (type(expected) is str and expected.isascii()))
         and raw is None
         and not (trial.session or sample.metadata or result.sessions)
     ):
@@ -151,10 +150,10 @@ def tagged_result(result: EvalResult) -> EvalResult:
             raise TypeError("the metadata of a sample is a mapping")
         metadata = tagged(metadata)
     session = None if trial.session is None else tagged_session(trial.session)
-    same = all(map(is_, new, parts)) and metadata is sample.metadata and session is trial.session
-    if same and not result.sessions:
+    is_same = all(map(is_, new, parts)) and metadata is sample.metadata and session is trial.session
+    if is_same and not result.sessions:
         return result
-    if not same:
+    if not is_same:
         sample = Sample(sample.id, new[0], new[1], metadata)
         trial = msgspec.structs.replace(
             trial, sample=sample, output=new[2], session=session, raw_output=new[3]
@@ -164,7 +163,7 @@ def tagged_result(result: EvalResult) -> EvalResult:
 
 
 def restored_result(result: EvalResult) -> EvalResult:
-    """The result that was tagged."""
+    """Restore a tagged result."""
     trial = result.trial
     session = None if trial.session is None else restored_session(trial.session)
     trial = msgspec.structs.replace(
@@ -179,30 +178,29 @@ def restored_result(result: EvalResult) -> EvalResult:
 
 
 def restored_sample(sample: Sample[Any, Any]) -> Sample[Any, Any]:
-    """The sample that was tagged."""
+    """Restore a tagged sample."""
     metadata = restored(sample.metadata)
     return Sample(sample.id, restored(sample.input), restored(sample.expected), metadata)
 
 
 def tagged_session(session: Session) -> Session:
-    """A session whose events hold what JSON can hold; itself if they do already."""
-    return _session(session, tagged)
+    """Tag the events of a session; return the same session if there is nothing to tag."""
+    return _convert_session(session, tagged)
 
 
 def restored_session(session: Session) -> Session:
-    """The session that was tagged."""
-    return _session(session, restored)
+    """Restore a tagged session."""
+    return _convert_session(session, restored)
 
 
-def _session(session: Session, change: Callable[[Any], Any]) -> Session:
-    events = [_event(event, change) for event in session.events]
-    same = all(map(is_, events, session.events))
-    return session if same else Session(events)
+def _convert_session(session: Session, convert: Callable[[Any], Any]) -> Session:
+    events = [_convert_event(event, convert) for event in session.events]
+    return session if all(map(is_, events, session.events)) else Session(events)
 
 
-def _event(event: Any, change: Callable[[Any], Any]) -> Any:
-    old = {name: getattr(event, name) for name in _FREE if name in event.__struct_fields__}
-    new = {name: change(value) for name, value in old.items()}
+def _convert_event(event: Any, convert: Callable[[Any], Any]) -> Any:
+    old = {name: getattr(event, name) for name in _ANY_VALUE_FIELDS if name in event.__struct_fields__}
+    new = {name: convert(value) for name, value in old.items()}
     changed = {name: value for name, value in new.items() if value is not old[name]}
     return msgspec.structs.replace(event, **changed) if changed else event
 
@@ -211,46 +209,43 @@ def _tag(kind: str, value: Any) -> dict[str, Any]:
     return {KIND: kind, VALUE: value}
 
 
-def _tagged_scalar(value: Any) -> Any:
+def _tag_scalar(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else _tag("float", repr(value))
     if isinstance(value, int):
-        return value if -_LARGEST_INT <= value <= _LARGEST_INT else _tag("int", hex(value))
-    if not value.isascii() and _HALVES.search(value):
-        # Half a character, as its number; the text around it stays readable, also for redaction.
-        return _tag("str", [_half(part) for part in _HALVES.split(value) if part])
+        return value if -_MAX_INT <= value <= _MAX_INT else _tag("int", hex(value))
+    if not value.isascii() and _SURROGATES.search(value):
+        # Surrogates become numbers; the rest of the text stays readable for redaction.
+        parts = [part for part in _SURROGATES.split(value) if part]
+        return _tag("str", [ord(part) if _SURROGATES.fullmatch(part) else part for part in parts])
     return value
 
 
-def _half(part: str) -> str | int:
-    return ord(part) if _HALVES.fullmatch(part) else part
-
-
-def _tagged_dict(value: dict[Any, Any], within: frozenset[int]) -> dict[str, Any]:
-    items = {key: _tagged(item, within) for key, item in value.items()}
-    is_tagless = all(type(key) is str and _tagged_scalar(key) is key for key in value)
-    if is_tagless and KIND not in value:
+def _tag_dict(value: dict[Any, Any], parents: frozenset[int]) -> dict[str, Any]:
+    items = {key: _tag_any(item, parents) for key, item in value.items()}
+    has_plain_keys = all(type(key) is str and _tag_scalar(key) is key for key in value)
+    if has_plain_keys and KIND not in value:
         return items
-    # Also a mapping that only looks like a tag.
-    return _tag("dict", [[_tagged(key, within), item] for key, item in items.items()])
+    # This includes a mapping that only looks like a tag.
+    return _tag("dict", [[_tag_any(key, parents), item] for key, item in items.items()])
 
 
-def _encoded(data: Any) -> str:
+def _encode_bytes(data: Any) -> str:
     return b64encode(bytes(data)).decode()
 
 
-def _ratio(number: Fraction) -> Any:
-    """As it is read by people; of integers that are too long for Python to spell out, both."""
+def _encode_fraction(number: Fraction) -> Any:
+    """Encode a fraction as text, or as two numbers that are too long for Python to print."""
     parts = [tagged(number.numerator), tagged(number.denominator)]
     return str(number) if all(type(part) is int for part in parts) else parts
 
 
-_WRITTEN: Mapping[type, Callable[[Any], Any]] = {
-    bytes: _encoded,
-    bytearray: _encoded,
+_ENCODERS: Mapping[type, Callable[[Any], Any]] = {
+    bytes: _encode_bytes,
+    bytearray: _encode_bytes,
     complex: lambda number: [tagged(number.real), tagged(number.imag)],
     Decimal: str,
-    Fraction: _ratio,
+    Fraction: _encode_fraction,
     UUID: str,
     datetime: lambda moment: [moment.isoformat(), moment.fold],
     date: date.isoformat,
@@ -259,26 +254,26 @@ _WRITTEN: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-def _moment(kind: Any) -> Callable[[Any], Any]:
-    return lambda written: kind.fromisoformat(written[0]).replace(fold=written[1])
+def _make_decoder(kind: Any) -> Callable[[Any], Any]:
+    return lambda parts: kind.fromisoformat(parts[0]).replace(fold=parts[1])
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "float": float,
     "int": lambda text: int(text, 16),
     "str": lambda parts: "".join(chr(part) if type(part) is int else part for part in parts),
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,
-    "dict": lambda pairs: {key: item for key, item in pairs},  # noqa: C416 - pairs of two, or refused
+    "dict": lambda pairs: {key: item for key, item in pairs},  # noqa: C416 - items must be pairs
     "bytes": b64decode,
     "bytearray": lambda text: bytearray(b64decode(text)),
     "complex": lambda parts: complex(*parts),
     "Decimal": Decimal,
-    "Fraction": lambda said: Fraction(*said) if isinstance(said, list) else Fraction(said),
+    "Fraction": lambda data: Fraction(*data) if isinstance(data, list) else Fraction(data),
     "UUID": UUID,
-    "datetime": _moment(datetime),
+    "datetime": _make_decoder(datetime),
     "date": date.fromisoformat,
-    "time": _moment(time),
+    "time": _make_decoder(time),
     "timedelta": lambda parts: timedelta(*parts),
 }

@@ -1,4 +1,4 @@
-"""What goes through mailboxes: a request to evaluate a sample, and what became of one."""
+"""The bodies of mailbox messages: evaluation requests and dead letters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ class EvalRequest(
 ):
     """A request to run and score one sample.
 
-    `request_id` is the same however often it is sent, so that a second answer is recognised.
-    `expects` is what the worker should be running, in words that are compared to the letter; empty
-    if any will do.
+    `request_id` stays the same when a request is sent again, so that duplicate answers are recognised.
+    `expects` is the exact description of what the worker should run; empty accepts any worker.
 
     >>> EvalRequest(Sample("1", "What is 2 + 2?", "4"), run_id="r1").sample.id
     '1'
@@ -35,10 +34,10 @@ class EvalRequest(
 
 
 class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A message that was set aside, with the reason and what happened to it before.
+    """A message that could not be processed, with the reason and its history.
 
-    `body` is the text as it was sent, whether or not it can be read; `history` has one line for
-    each delivery that came to nothing, the last ones if there were many.
+    `body` is the text as it was sent, readable or not; `history` has one line for each failed
+    delivery, limited to the last ones.
     """
 
     id: str
@@ -52,9 +51,9 @@ class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def body_of(letter: DeadLetter, as_type: Any) -> Any:
-    """The body of a dead letter in its type, or None if it cannot be read."""
+    """Decode the body of a dead letter, or return None if it cannot be read."""
     try:
         return msgspec.json.decode(letter.body, type=as_type)
     except Exception:
-        # Also what is nested too deep, which is a RecursionError: it must not stop those who look.
+        # Deeply nested bodies raise RecursionError, which must not stop the listing.
         return None

@@ -1,4 +1,4 @@
-"""A number over many results, never alone: with its n, what is missing, and an interval."""
+"""Metric values with their sample size and interval, and trends over runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
 class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One aggregate number.
 
-    `n` is how many values it rests on, `errors` and `skipped` how many it could not use. `partial`
-    of the values lack a part that failed, such as a total without one of its rubrics. `interval` is
-    the 95 % confidence interval where there is one. `value` is None when there was nothing to
-    compute from.
+    `n` is the number of values it is computed from, `errors` and `skipped` the number it could not
+    use. `partial` counts values that lack a failed part, such as a total without one of its rubrics.
+    `interval` is the 95 % confidence interval, if there is one. `value` is None if there are no values.
     """
 
     value: float | None
@@ -31,12 +30,12 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def missing(self) -> int:
-        """How many values are not in it: errors and skips together."""
+        """The number of missing values: errors and skips."""
         return self.errors + self.skipped
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Of a rate or mean: its value if everything missing were 0, and if it were 1."""
+        """The value of a rate or mean if all missing values were 0, and if they were 1."""
         total = self.n + self.missing
         if self.value is None or self.unit or self.kind not in ("rate", "mean") or not total:
             return None
@@ -45,9 +44,9 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class TrendPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One number of one run: when it was, in which configuration, and what it rests on.
+    """One number of one run and configuration.
 
-    `unfinished` says how a run ended that left some of its trials out: "stopped early".
+    `unfinished` says how a run with missing trials ended, such as "stopped early".
     """
 
     date: datetime
@@ -70,19 +69,19 @@ class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def data(self) -> list[dict[str, Any]]:
-        """One plain mapping for each point, for a table or a plot."""
+        """The points as mappings, for a table or a plot."""
         return [{**msgspec.structs.asdict(p), "date": p.date.isoformat()} for p in self.points]
 
     @property
     def series(self) -> dict[str, list[TrendPoint]]:
-        """The points of each configuration, under its name; of runs with several names, of each.
+        """The points of each configuration by its name, with the run name if there are several.
 
         >>> Trend("pass_rate", ()).series
         {}
         """
-        several = len({point.name for point in self.points}) > 1
-        found: dict[str, list[TrendPoint]] = {}
+        has_several_names = len({point.name for point in self.points}) > 1
+        series: dict[str, list[TrendPoint]] = {}
         for point in self.points:
-            label = f"{point.name}: {point.configuration}" if several else point.configuration
-            found.setdefault(label, []).append(point)
-        return found
+            label = f"{point.name}: {point.configuration}" if has_several_names else point.configuration
+            series.setdefault(label, []).append(point)
+        return series

@@ -1,4 +1,4 @@
-"""What a model is asked and what it answers."""
+"""Model requests and responses, and a short text form of binary data in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_LOGPROBS = 20
 
 
 class ToolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A tool that a model may call: its name, what it is for, and its parameters as JSON Schema."""
+    """A tool that a model may call: name, description, and parameters as JSON Schema."""
 
     name: str
     description: str = ""
@@ -23,11 +23,11 @@ class ToolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One question to a model, the same for every provider. None leaves it to the provider.
+    """One request to a model, the same for every provider. None uses the provider's default.
 
-    `schema` is a JSON Schema that the answer must fit. `top_logprobs` asks how likely the model
-    held other tokens. `opinion` tells the second asking of the same question from the first: it is
-    never sent, but a cache or a cassette keeps both.
+    `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities
+    of other tokens. `opinion` numbers repeats of the same request: it is never sent, but a cache or a
+    cassette stores each repeat.
 
     >>> ModelRequest((Message("user", "Is 7 a prime number?"),), temperature=0.0).messages[0].role
     'user'
@@ -44,7 +44,7 @@ class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class TokenChances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token of an answer, and the logarithms of how likely it and others were in its place."""
+    """A token of an answer, with the log probabilities of it and of alternatives."""
 
     token: str
     logprob: float
@@ -52,11 +52,11 @@ class TokenChances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a model answered, the same for every provider.
+    """The response of a model, the same for every provider.
 
-    `finish_reason` is "stop", "length", "tool_calls", "refusal" or the provider's own word;
-    `refusal` what it said instead of an answer. `output` is the answer read into the type that
-    was asked for. `attempts` counts the requests it took, `raw` is the provider's own JSON.
+    `finish_reason` is "stop", "length", "tool_calls", "refusal" or a value of the provider; `refusal`
+    is the text of a refusal. `output` is the answer converted to the requested type. `attempts` counts
+    the HTTP requests, `raw` is the provider's JSON.
     """
 
     text: str = ""
@@ -74,100 +74,100 @@ class ModelResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     @property
     def cost(self) -> float | None:
-        """What it cost, or None where the price is not known."""
+        """The cost, or None if the price is unknown."""
         return self.usage.cost
 
 
-# What is shorter is no picture, and does no harm.
-_SHORTEST = 100
+# Shorter values are not media data.
+_MIN_DATA_LENGTH = 100
 _MAIN_TYPES = ("image", "audio", "video")
 _KINDS = (*_MAIN_TYPES, "file", "document", "media", "blob")
 _MEDIA_TYPES = ("media_type", "mediaType", "mime_type", "mimeType")
-_OF_DATA = ("data", "blob", "image", "audio", "file_data", "base64")
-# These hold texts as well, so there it must be known that it is a picture or the like.
-_OF_ANYTHING = ("content", "result")
-# Keys around data that tell nothing of it, and keys that say no more than what it is.
-_AROUND = frozenset(
+_DATA_KEYS = ("data", "blob", "image", "audio", "file_data", "base64")
+# These keys also contain texts, so the type must be known.
+_CONTENT_KEYS = ("content", "result")
+# Keys that only wrap data, and keys that only describe its type.
+_WRAPPER_KEYS = frozenset(
     (
         *("source", "image_url", "url", "inlineData", "inline_data", "input_audio", "file"),
-        *(*_OF_DATA, *_OF_ANYTHING),
+        *(*_DATA_KEYS, *_CONTENT_KEYS),
     )
 )
-_BESIDE = frozenset(("type", "format", "detail", "modality", *_MEDIA_TYPES))
-# A line of base64, which may be broken into such.
+_TYPE_KEYS = frozenset(("type", "format", "detail", "modality", *_MEDIA_TYPES))
+# A line of base64, or the start of a data URL.
 _MAY_HOLD_DATA = re.compile(r"[A-Za-z0-9+/_-]{60}|;base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
-_ADDRESS = re.compile(
+_DATA_URL = re.compile(
     r"data:((?:image|audio|video|application|font)/[\w.+-]{1,100})(?:;[\w.=-]{1,100})*"
     r";base64,[A-Za-z0-9+/_%-]*={0,2}"
 )
-_TOLD = re.compile(r"\([^()]{1,150} characters\)")
-# Without a word of what it is, only what is too long for a name, and in letters of all kinds.
-_SHORTEST_BARE = 500
+_SUMMARY = re.compile(r"\([^()]{1,150} characters\)")
+# Data without a type must be longer than any name, with letters of both cases and digits.
+_MIN_UNTYPED_LENGTH = 500
 _BREAK = r"(?:\r?\n|(?:\\r)?\\n)"
-_BARE = re.compile(
+_UNTYPED = re.compile(
     r"[A-Za-z0-9+/_-]{60,}"
     rf"(?:{_BREAK}[A-Za-z0-9+/_-]{{60,}})*(?:{_BREAK}[A-Za-z0-9+/_-]{{1,59}}(?==))?={{0,2}}"
 )
-_LETTERS = tuple(map(re.compile, ("[A-Z]", "[a-z]", "[0-9]")))
+_CHARACTER_CLASSES = tuple(map(re.compile, ("[A-Z]", "[a-z]", "[0-9]")))
 
 Write = Callable[[Any], str]
 
 
 class _Medium(NamedTuple):
-    """What data is: its kind, and its media type where that is told."""
+    """The kind of data, and its media type if known."""
 
     kind: str
     media_type: str = ""
 
-    def told(self, data: str) -> str:
+    def describe(self, data: str) -> str:
         facts = (self.kind, self.media_type, f"{len(data):,} characters")
         return f"({', '.join(fact for fact in facts if fact)})"
 
-    def told_if_bare(self, data: str) -> str:
-        """The same for what nothing tells to be data, but how it looks; else as it is."""
-        return self.told(data) if _is_bare(data) else data
+    def describe_untyped(self, data: str) -> str:
+        """Describe a text that looks like data; return any other text unchanged."""
+        return self.describe(data) if _is_untyped_data(data) else data
 
     def holds(self, key: str, value: Any) -> bool:
-        """True if what stands under a key is the data itself."""
-        sure = bool(self.media_type) or self.kind in _MAIN_TYPES
-        return key in (*_OF_DATA, *(_OF_ANYTHING if sure else ())) and _is_data(value)
+        """True if the value of a key is the data itself."""
+        is_typed = bool(self.media_type) or self.kind in _MAIN_TYPES
+        return key in (*_DATA_KEYS, *(_CONTENT_KEYS if is_typed else ())) and _is_data(value)
 
 
 def in_words(text: str) -> str:
-    """A text with the data in it told in a few words.
+    """Replace the data in a text by a short description.
 
     >>> in_words("See data:image/png;base64,iVBORw0KGgo= here.")
     'See (image, image/png, 34 characters) here.'
     """
     if ";base64," in text:
-        text = _ADDRESS.sub(lambda found: _medium_of(found[1]).told(found[0]), text)
-    if len(text) < _SHORTEST_BARE:
+        text = _DATA_URL.sub(lambda match: _find_medium(match[1]).describe(match[0]), text)
+    if len(text) < _MIN_UNTYPED_LENGTH:
         return text
-    return _BARE.sub(lambda found: _Medium("data").told_if_bare(found[0]), text)
+    return _UNTYPED.sub(lambda match: _Medium("data").describe_untyped(match[0]), text)
 
 
 def in_text(value: Any, write: Write) -> str:
-    """A value as `write` has it; what only a machine can read is told in words.
+    """Render a value with `write`, with media data replaced by a short description.
 
     >>> image = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
     >>> in_text(image, repr)
     '(image, image/png, 4,012 characters)'
     """
-    written = write(value)
-    if len(written) < _SHORTEST or _MAY_HOLD_DATA.search(written) is None:
-        return written
+    text = write(value)
+    if len(text) < _MIN_DATA_LENGTH or _MAY_HOLD_DATA.search(text) is None:
+        return text
     with contextlib.suppress(RecursionError):
-        told = _without_data(value, None)
-        facts = list(_facts(told))
-        if len(facts) == 1 and _TOLD.fullmatch(str(facts[0])):
+        summary = _summarize(value, None)
+        facts = list(_list_facts(summary))
+        if len(facts) == 1 and _SUMMARY.fullmatch(str(facts[0])):
             return str(facts[0])
-        return write(told)
-    return in_words(written)
+        return write(summary)
+    return in_words(text)
 
 
 def text_of(content: Any, write: Write) -> str:
-    """What was said, as text: the texts of a list of parts, whatever else as `write` has it.
+    """Render message content as text: texts of a list of parts, other values with `write`.
 
     >>> text_of(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr)
     "Look:\\nhere\\n{'a': 1}"
@@ -175,67 +175,67 @@ def text_of(content: Any, write: Write) -> str:
     if content is None:
         return ""
     parts = content if isinstance(content, list | tuple) else [content]
-    return "\n".join(_part(part, write) for part in parts)
+    return "\n".join(_render_part(part, write) for part in parts)
 
 
-def _part(part: Any, write: Write) -> str:
+def _render_part(part: Any, write: Write) -> str:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         part = part["text"]
     return in_words(part) if isinstance(part, str) else in_text(part, write)
 
 
-def _without_data(value: Any, about: _Medium | None) -> Any:
+def _summarize(value: Any, medium: _Medium | None) -> Any:
     if isinstance(value, str):
         return in_words(value)
     if isinstance(value, list | tuple):
-        return [_without_data(one, about) for one in value]
+        return [_summarize(item, medium) for item in value]
     if not isinstance(value, Mapping):
         return value
-    here = _described(value, about)
-    return {key: _told_under(key, one, here) for key, one in value.items()}
+    inner = _read_medium(value, medium)
+    return {key: _summarize_item(key, item, inner) for key, item in value.items()}
 
 
-def _told_under(key: Any, value: Any, about: _Medium | None) -> Any:
-    if about is not None and about.holds(key, value):
-        return about.told(value)
-    if key in _MAIN_TYPES and isinstance(value, str) and _BARE.fullmatch(value):
-        return _Medium(key).told_if_bare(value)
-    return _without_data(value, about)
+def _summarize_item(key: Any, value: Any, medium: _Medium | None) -> Any:
+    if medium is not None and medium.holds(key, value):
+        return medium.describe(value)
+    if key in _MAIN_TYPES and isinstance(value, str) and _UNTYPED.fullmatch(value):
+        return _Medium(key).describe_untyped(value)
+    return _summarize(value, medium)
 
 
-def _described(value: Mapping[str, Any], around: _Medium | None) -> _Medium | None:
-    """What a mapping says of the data in it, or what is around it does."""
+def _read_medium(value: Mapping[str, Any], outer: _Medium | None) -> _Medium | None:
+    """Return the medium that a mapping names for its data, or that of the outer mapping."""
     types = [str(value[key])[:100] for key in _MEDIA_TYPES if value.get(key)]
     if types:
-        return None if types[0].startswith("text/") else _medium_of(types[0])
-    named = str(value.get("type") or "")
-    kind = next((kind for kind in _KINDS if kind in named), "")
-    return _Medium(kind) if kind else around
+        return None if types[0].startswith("text/") else _find_medium(types[0])
+    type_name = str(value.get("type") or "")
+    kind = next((kind for kind in _KINDS if kind in type_name), "")
+    return _Medium(kind) if kind else outer
 
 
-def _medium_of(media_type: str) -> _Medium:
+def _find_medium(media_type: str) -> _Medium:
     main = media_type.partition("/")[0]
     return _Medium(main if main in _MAIN_TYPES else "file", media_type)
 
 
 def _is_data(value: Any) -> bool:
-    long = isinstance(value, str) and len(value) >= _SHORTEST
-    return long and _BASE64.fullmatch(value) is not None
+    is_long = isinstance(value, str) and len(value) >= _MIN_DATA_LENGTH
+    return is_long and _BASE64.fullmatch(value) is not None
 
 
-def _is_bare(text: str) -> bool:
-    return len(text) >= _SHORTEST_BARE and all(kind.search(text) for kind in _LETTERS)
+def _is_untyped_data(text: str) -> bool:
+    return len(text) >= _MIN_UNTYPED_LENGTH and all(kind.search(text) for kind in _CHARACTER_CLASSES)
 
 
-def _facts(value: Any) -> Iterator[Any]:
-    """Whatever a value holds, but for what only describes it."""
+def _list_facts(value: Any) -> Iterator[Any]:
+    """Yield the keys and values of a value, except those that only describe data."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            if key not in _BESIDE:
-                yield from () if key in _AROUND else (key,)
-                yield from _facts(one)
+        for key, item in value.items():
+            if key not in _TYPE_KEYS:
+                yield from () if key in _WRAPPER_KEYS else (key,)
+                yield from _list_facts(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _facts(one)
+        for item in value:
+            yield from _list_facts(item)
     else:
         yield value

@@ -1,4 +1,4 @@
-"""Which values are numbers: what was given by hand, in files or by evaluators is asked."""
+"""Check numbers that come from users, files, evaluators and servers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def is_number(value: Any) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:
-        # An integer that no float can hold.
+        # The integer is too large for a float.
         return False
 
 
 def read_percent(text: Any) -> float | None:
-    """The share that a percentage means; None for anything that is not one.
+    """Convert a percentage to a share; return None for any other text.
 
     >>> read_percent("80%"), read_percent("12.5 %"), read_percent("0.8")
     (0.8, 0.125, None)
@@ -47,13 +47,13 @@ def is_fraction(value: Any) -> bool:
     return is_number(value) and 0 <= value <= 1
 
 
-# No call uses more tokens, or costs more, than this; a server that says so is wrong.
-MOST_TOKENS = 10**12
+# No call uses more tokens or costs more than this; larger reported values are errors.
+MAX_TOKENS = 10**12
 MOST_COST = 1e9
 
 
 def token_count(value: Any) -> int | None:
-    """A number of tokens as a server, a log or a user reports it; None if it cannot be one.
+    """Read a reported number of tokens; return None if it is impossible.
 
     >>> token_count(12), token_count(12.0), token_count(-1), token_count(True), token_count("12")
     (12, 12, None, None, None)
@@ -63,11 +63,11 @@ def token_count(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         return None
     count = int(value)
-    return count if 0 <= count <= MOST_TOKENS else None
+    return count if 0 <= count <= MAX_TOKENS else None
 
 
 def total_tokens(*counts: Any) -> Any:
-    """The sum of the counts that are there; the first impossible one instead, to be noticed.
+    """Return the sum of the known counts, or the first impossible count so that it is noticed.
 
     >>> total_tokens(3, None, 4), total_tokens(3, -4), total_tokens(None)
     (7, -4, None)

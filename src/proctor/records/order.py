@@ -1,17 +1,17 @@
-"""A set of places in a plan, one bit each."""
+"""The order of samples: finished positions of a plan, and the keys of a shuffle."""
 
 from __future__ import annotations
 
 import hashlib
 
-ROOM_AHEAD = 4096
+SPARE_BYTES = 4096
 
 
 class Positions:
-    """Which positions of a plan are taken; a million of them fit into 125 kB.
+    """A set of positions of a plan; a million positions fit into 125 kB.
 
-    >>> taken = Positions()
-    >>> taken.add(3), taken.add(3), 3 in taken, 4 in taken
+    >>> finished = Positions()
+    >>> finished.add(3), finished.add(3), 3 in finished, 4 in finished
     (True, False, True, False)
     """
 
@@ -19,10 +19,10 @@ class Positions:
         self._bits = bytearray()
 
     def add(self, position: int) -> bool:
-        """Take a position; False if it was taken already."""
+        """Add a position; return False if it was there already."""
         byte, bit = position >> 3, 1 << (position & 7)
         if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1 - len(self._bits) + ROOM_AHEAD))
+            self._bits.extend(bytes(byte + 1 - len(self._bits) + SPARE_BYTES))
         if self._bits[byte] & bit:
             return False
         self._bits[byte] |= bit
@@ -34,7 +34,7 @@ class Positions:
 
 
 def drawn(seed: int, sample_id: str) -> bytes:
-    """What samples are sorted by in the order that a seed draws: it takes nothing but their ids.
+    """Return the sort key of a sample in the order of a seed; it depends only on the id.
 
     >>> sorted(["a", "b", "c", "d"], key=lambda name: drawn(7, name))
     ['d', 'c', 'b', 'a']

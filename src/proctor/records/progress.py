@@ -1,4 +1,4 @@
-"""What a run tells while it goes on."""
+"""Progress events of a run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ProgressStatus = Literal["pending", "running", "evaluating", "completed", "faile
 
 
 class ProgressEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One moment of a run.
+    """One event of a run.
 
-    `progress` is in percent, never falls, and is 100 at the end. What does not apply to a kind
-    of event is None or empty.
+    `progress` is in percent, never decreases, and is 100 at the end. Fields that do not apply to a
+    kind of event are None or empty.
     """
 
     kind: EventKind
@@ -49,23 +49,23 @@ def only_events(
     statuses: Collection[ProgressStatus] | None = None,
     configurations: Collection[str] | None = None,
 ) -> Callable[[ProgressEvent], object]:
-    """A callback that is told only of some events: by kind, by status, by configuration.
+    """Return a callback that receives only some events: by kind, status or configuration.
 
-    >>> seen = []
-    >>> told = only_events(seen.append, statuses=["completed"])
-    >>> moment = datetime(2026, 1, 1)
+    >>> events = []
+    >>> callback = only_events(events.append, statuses=["completed"])
+    >>> now = datetime(2026, 1, 1)
     >>> for status in ("running", "completed"):
-    ...     _ = told(ProgressEvent("config_end", status, 50.0, moment, "run"))
-    >>> [event.status for event in seen]
+    ...     _ = callback(ProgressEvent("config_end", status, 50.0, now, "run"))
+    >>> [event.status for event in events]
     ['completed']
     """
 
-    def told(event: ProgressEvent) -> object:
-        wanted = (
+    def filter_event(event: ProgressEvent) -> object:
+        is_selected = (
             (kinds is None or event.kind in kinds)
             and (statuses is None or event.status in statuses)
             and (configurations is None or event.configuration in configurations)
         )
-        return callback(event) if wanted else None
+        return callback(event) if is_selected else None
 
-    return told
+    return filter_event

@@ -1,4 +1,4 @@
-"""A whole run: its metadata, its metrics and its results."""
+"""The report of a run: metadata, metrics and results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proctor.records.trial import EvalResult
 
 
 class EvalReport:
-    """A whole run: metadata, metrics, and the results, which may be read from disk as asked for.
+    """The report of a run: metadata, metrics, and results, which may be read lazily from disk.
 
-    `pass_rate` is of the results that have a verdict; `strict_pass_rate` counts what failed to
-    run or to be scored as not passed. Both are None where there is nothing to divide by.
+    `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as not passed.
+    Both are None if there are no such results.
 
     >>> EvalReport([]).pass_rate is None
     True
@@ -43,55 +43,55 @@ class EvalReport:
 
     @cached_property
     def counts(self) -> Counts:
-        """How many results there are and how they came out."""
+        """The number of results by outcome."""
         return self.results.counts()
 
     @property
     def run_id(self) -> str:
-        """The id under which the history keeps this run."""
+        """The id of the run in the history."""
         return self.metadata.run_id if self.metadata else ""
 
     @property
     def total(self) -> int:
-        """How many results there are."""
+        """The number of results."""
         return self.counts.total
 
     @property
     def successful(self) -> int:
-        """Results whose target gave an output."""
+        """The number of results whose target returned an output."""
         return self.counts.total - self.counts.error
 
     @property
     def errors(self) -> int:
-        """Results without a verdict because the target or an evaluator failed."""
+        """The number of results without a verdict because the target or an evaluator failed."""
         return self.counts.error + self.counts.unscored
 
     @property
     def pass_rate(self) -> float | None:
-        """Of the results with a verdict, the share that passed."""
-        return _share(self.counts.passed, self.counts.passed + self.counts.failed)
+        """The share of results with a verdict that passed."""
+        return _divide(self.counts.passed, self.counts.passed + self.counts.failed)
 
     @property
     def strict_pass_rate(self) -> float | None:
-        """The share that passed, errors counted as not passed. Gates use this one."""
-        return _share(self.counts.passed, self.counts.total - self.counts.skipped)
+        """The share that passed, with errors counted as not passed. Gates use this one."""
+        return _divide(self.counts.passed, self.counts.total - self.counts.skipped)
 
     @cached_property
     def mean_score(self) -> float | None:
-        """Mean of the combined scores that have a value."""
+        """The mean of the combined scores."""
         values = self.results.column().values
-        return _share(fsum(values), len(values))
+        return _divide(fsum(values), len(values))
 
     @cached_property
     def mean_latency_ms(self) -> float | None:
-        """Mean time of a trial in milliseconds, failures included."""
+        """The mean latency of a trial in milliseconds, failures included."""
         values = self.results.latencies().values
-        return _share(fsum(values), len(values))
+        return _divide(fsum(values), len(values))
 
     def failed_samples(self) -> tuple[EvalResult, ...]:
-        """Results that have a verdict and did not pass."""
+        """Return the results that have a verdict and did not pass."""
         return tuple(self.results.page(outcome="failed", limit=max(1, self.total)))
 
 
-def _share(part: float, whole: int) -> float | None:
-    return part / whole if whole else None
+def _divide(total: float, count: int) -> float | None:
+    return total / count if count else None

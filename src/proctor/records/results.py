@@ -14,17 +14,17 @@ from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 NAN = float("nan")
-# What an evaluator's outcome counts; the others have no number.
+# The value of an outcome in a pass rate; other outcomes have none.
 WORTH: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
 
 
 class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
 
-    `values` are the numbers there are, in the order of the results; `passes` says of each score
-    whether it passed (1) or not (0). `clusters` names the group each value belongs to if some
-    results are not independent (epochs of one sample, samples of one cluster), else it is None.
-    `errors` and `skipped` count the results that have no such number, and why.
+    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that
+    passed, else 0. `clusters` names the cluster of each value if some results are not independent
+    (epochs of one sample, samples of one cluster), else it is None. `errors` and `skipped` count the
+    results without a number.
     """
 
     values: array[float]
@@ -35,15 +35,15 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> int:
-        """How many of the scores passed."""
+        """The number of scores that passed."""
         return self.passes.count(1)
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many results there are, and how they came out.
+    """The number of results by outcome.
 
-    Every result is exactly one of: passed, failed, error (the target failed), unscored (an
-    evaluator failed, so there is no verdict), skipped (no evaluator had anything to say).
+    Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator
+    failed, so there is no verdict), skipped (no evaluator gave a verdict).
     """
 
     passed: int = 0
@@ -54,12 +54,12 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all results."""
         return self.passed + self.failed + self.error + self.unscored + self.skipped
 
 
 class Spent(NamedTuple):
-    """What one result took of models: the target's cost, and the evaluators' tokens and cost."""
+    """The model usage of one result: the target's cost, and the evaluators' tokens and cost."""
 
     cost: float | None
     judge_tokens: int | None
@@ -67,10 +67,10 @@ class Spent(NamedTuple):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What is known of every result without reading it, column by column, all in one order.
+    """The numbers of all results as columns, all in the same order.
 
-    NaN stands for a number that there is not. `clusters` are those that samples name, None if none
-    does. `passes` and `scores` are by evaluator: 1 or 0, and the score itself.
+    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or
+    0) and `scores` are by evaluator.
     """
 
     sample_ids: list[str]
@@ -85,9 +85,9 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class Results(Protocol):
-    """The results of a run: a sequence that may lie on disk, and its columns as numbers.
+    """The results of a run: a sequence that may be on disk, and its numbers as columns.
 
-    Every question can be narrowed to one configuration with `only`.
+    `only` restricts everything to one configuration.
     """
 
     def __len__(self) -> int: ...
@@ -98,47 +98,47 @@ class Results(Protocol):
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
 
     def only(self, configuration: str) -> Results:
-        """The results of one configuration; none if the run has no such configuration."""
+        """Return the results of one configuration; empty if the run has no such configuration."""
         ...
 
     def counts(self) -> Counts:
-        """How the results came out."""
+        """Count the results by outcome."""
         ...
 
     def outcomes(self) -> bytes:
-        """How each result came out, as its place in OUTCOMES."""
+        """Return the outcome of each result, as an index of OUTCOMES."""
         ...
 
     def clusters(self) -> list[str] | None:
-        """The cluster of each result, or None if all results are independent."""
+        """Return the cluster of each result, or None if all results are independent."""
         ...
 
     def column(self, evaluator: str | None = None) -> Column:
-        """One evaluator's scores, or the combined score of every result."""
+        """Return the scores of one evaluator, or the combined scores."""
         ...
 
     def latencies(self) -> Column:
-        """Milliseconds each trial took, failures included."""
+        """Return the latency of each trial in milliseconds, failures included."""
         ...
 
     def tokens(self) -> Column:
-        """Tokens of every trial that told its usage; the others are skipped."""
+        """Return the tokens of each trial with a known usage; the others count as skipped."""
         ...
 
     def spent(self) -> list[Spent | None] | None:
-        """What each result took of models, or None if no result tells of any."""
+        """Return the model usage of each result, or None if no usage is known."""
         ...
 
     def figures(self) -> Figures:
-        """All numbers of all results at once, and whose they are."""
+        """Return all numbers of all results."""
         ...
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
-        """The sample of each result, in the order of the figures."""
+        """Return the sample of each result, in the order of the figures."""
         ...
 
     def error_kinds(self) -> dict[str, int]:
-        """How often each kind of target error happened, most frequent first, ties by name."""
+        """Count the target errors by kind, most frequent first, ties by name."""
         ...
 
     def page(
@@ -149,19 +149,19 @@ class Results(Protocol):
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        """Some of the results: by outcome, or by the outcome of one evaluator; worst first.
+        """Return a page of results with an outcome, or an outcome of one evaluator; worst first.
 
-        Results without a value stand before those with the lowest; ties keep the plan's order.
+        Results without a value come first; ties keep the order of the plan.
         """
         ...
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
-        """All results of one sample: its configurations and epochs."""
+        """Return all results of one sample: its configurations and epochs."""
         ...
 
 
 class ResultList:
-    """Results held in memory, in the order given.
+    """Results in memory, in the given order.
 
     >>> len(ResultList([]))
     0
@@ -196,8 +196,8 @@ class ResultList:
         return shared_clusters(cluster_of(result) for result in self._results)
 
     def column(self, evaluator: str | None = None) -> Column:
-        seen = [outcome_for(result, evaluator) for result in self._results]
-        judged = [outcome in ("passed", "failed") for outcome in seen]
+        outcomes = [outcome_for(result, evaluator) for result in self._results]
+        judged = [outcome in WORTH for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
         else:
@@ -205,39 +205,35 @@ class ResultList:
             values = [None if score is None else score.value for score in scores]
         return Column(
             array("d", (value for value in compress(values, judged) if value is not None)),
-            bytes(outcome == "passed" for outcome in compress(seen, judged)),
-            errors=seen.count("error") + seen.count("unscored"),
-            skipped=seen.count("skipped"),
-            clusters=_chosen(self.clusters(), judged),
+            bytes(outcome == "passed" for outcome in compress(outcomes, judged)),
+            errors=outcomes.count("error") + outcomes.count("unscored"),
+            skipped=outcomes.count("skipped"),
+            clusters=_select(self.clusters(), judged),
         )
 
     def latencies(self) -> Column:
-        taken = [result.latency_ms for result in self._results]
-        known = [one is not None for one in taken]
-        return Column(
-            array("d", (one for one in taken if one is not None)),
-            skipped=known.count(False),
-            clusters=_chosen(self.clusters(), known),
-        )
+        return self._make_column([result.latency_ms for result in self._results])
 
     def tokens(self) -> Column:
         usages = [result.trial.usage for result in self._results]
-        totals = [None if usage is None else usage.total_tokens for usage in usages]
-        known = [total is not None for total in totals]
+        return self._make_column([None if usage is None else usage.total_tokens for usage in usages])
+
+    def _make_column(self, values: Sequence[float | None]) -> Column:
+        known = [value is not None for value in values]
         return Column(
-            array("d", (total for total in totals if total is not None)),
+            array("d", (value for value in values if value is not None)),
             skipped=known.count(False),
-            clusters=_chosen(self.clusters(), known),
+            clusters=_select(self.clusters(), known),
         )
 
     def spent(self) -> list[Spent | None] | None:
-        found = [spent_by(result) for result in self._results]
-        return found if any(found) else None
+        usages = [spent_by(result) for result in self._results]
+        return usages if any(usages) else None
 
     def figures(self) -> Figures:
         trials = [result.trial for result in self._results]
         clusters = [trial.sample.cluster or None for trial in trials]
-        costs = [None if one is None else one.cost for one in self.spent() or ()]
+        costs = [None if usage is None else usage.cost for usage in self.spent() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
         by_name = {
             name: [(r.scores.get(name), outcome_for(r, name)) for r in self._results] for name in names
@@ -248,12 +244,12 @@ class ResultList:
             numbers(result.verdict()[1] for result in self._results),
             numbers(trial.latency_ms for trial in trials),
             numbers(None if t.usage is None else t.usage.total_tokens for t in trials),
-            numbers(costs) if any(one is not None for one in costs) else None,
+            numbers(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
-            {name: numbers(WORTH.get(o) for _, o in held) for name, held in by_name.items()},
+            {name: numbers(WORTH.get(o) for _, o in pairs) for name, pairs in by_name.items()},
             {
-                name: numbers(one.value if one and o in WORTH else None for one, o in held)
-                for name, held in by_name.items()
+                name: numbers(score.value if score and o in WORTH else None for score, o in pairs)
+                for name, pairs in by_name.items()
             },
         )
 
@@ -273,18 +269,18 @@ class ResultList:
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        chosen: Iterable[EvalResult] = self._results
+        selected: Iterable[EvalResult] = self._results
         if outcome is not None:
-            chosen = (r for r in chosen if outcome_for(r, evaluator) == outcome)
+            selected = (r for r in selected if outcome_for(r, evaluator) == outcome)
         first = max(0, offset)
-        return sorted(chosen, key=_worst_first)[first : first + max(0, limit)]
+        return sorted(selected, key=_worst_first)[first : first + max(0, limit)]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
 
 
 def numbers(values: Iterable[float | None]) -> array[float]:
-    """Numbers side by side, NaN where there is none.
+    """Make an array of numbers, with NaN for None.
 
     >>> numbers([0.5, None])
     array('d', [0.5, nan])
@@ -293,7 +289,7 @@ def numbers(values: Iterable[float | None]) -> array[float]:
 
 
 def spent_by(result: EvalResult) -> Spent | None:
-    """What a result took of models, or None if it tells nothing."""
+    """Return the model usage of a result, or None if it is unknown."""
     usage, judging = result.trial.usage, result.judging if result.sessions else None
     cost = None if usage is None else usage.cost
     if judging is None:
@@ -302,7 +298,7 @@ def spent_by(result: EvalResult) -> Spent | None:
 
 
 def count_outcomes(outcomes: bytes) -> Counts:
-    """How many results came out how.
+    """Count outcomes, given as indexes of OUTCOMES.
 
     >>> count_outcomes(bytes([0, 0, 1])).passed
     2
@@ -311,12 +307,12 @@ def count_outcomes(outcomes: bytes) -> Counts:
 
 
 def cluster_of(result: EvalResult) -> str:
-    """The group a result belongs to: its sample's cluster, else all results of the sample."""
+    """Return the cluster of a result: that of its sample, else the sample itself."""
     return result.trial.sample.cluster or result.sample_id
 
 
 def shared_clusters(clusters: Iterable[str]) -> list[str] | None:
-    """The clusters of some results, one by one, or None if no two results share one.
+    """Return the cluster of each result, or None if no two results share one.
 
     >>> shared_clusters(["a", "b", "a"]), shared_clusters(["a", "b"])
     (['a', 'b', 'a'], None)
@@ -326,7 +322,7 @@ def shared_clusters(clusters: Iterable[str]) -> list[str] | None:
 
 
 def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
-    """How a result came out, as a whole or in the eyes of one evaluator."""
+    """Return the outcome of a result, or of one of its evaluators."""
     if evaluator is None or not result.success:
         return result.outcome
     score = result.scores.get(evaluator)
@@ -337,8 +333,8 @@ def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
     return "passed" if score.passed else "failed"
 
 
-def _chosen(clusters: list[str] | None, wanted: Iterable[bool]) -> list[str] | None:
-    return None if clusters is None else list(compress(clusters, wanted))
+def _select(clusters: list[str] | None, selectors: Iterable[bool]) -> list[str] | None:
+    return None if clusters is None else list(compress(clusters, selectors))
 
 
 def _worst_first(result: EvalResult) -> float:

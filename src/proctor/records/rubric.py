@@ -1,9 +1,8 @@
-"""Rubrics: what sessions are scored by, one text each, and the set that a file holds."""
+"""Rubrics for scoring sessions, sets of rubrics from a file, and their weighted total."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -15,119 +14,26 @@ from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Session
 
-# The evaluator that scores by a rubric, and the tag that tells the version of the rubrics.
+# The name of the evaluator that scores by a rubric, and of the tag with the version of the rubrics.
 RUBRIC, RUBRICS_VERSION = "rubric", "rubrics_version"
-# The metric that tells the mean of the sessions' totals.
+# The metric of the mean total of all sessions.
 TOTAL_SCORE = "total_score"
-# Of a total; a float has three or four more, which sums of fractions fill with noise.
+# The precision of a total: later digits of a float are rounding noise.
 DIGITS = 12
 
+# The lowest and the highest score.
 Ends = tuple[float, float]
-
-
-class Column(NamedTuple):
-    """A rubric of a run: the name under which its scores are kept, and its scale."""
-
-    name: str
-    rubric: Rubric
-    scale: Ends
-
-
-class Columns(NamedTuple):
-    """The rubrics of a run in order, the scale of the total, and their version."""
-
-    columns: tuple[Column, ...]
-    scale: Ends
-    version: str
-
-
-class Total(NamedTuple):
-    """What a session came to: where its total lies on the scale from 0 to 1, and as a score."""
-
-    normalized: float
-    score: float
-
-
-def columns_in(run: RunMetadata | None) -> Columns:
-    """The rubrics that a run was scored by, as they are kept with it."""
-    if run is None:
-        return columns_of((), "")
-    return columns_of(run.evaluators, run.tags.get(RUBRICS_VERSION, ""))
-
-
-def columns_of(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
-    """The rubrics among some evaluators."""
-    specs = [spec for spec in evaluators if _is_rubric(spec)]
-    columns = []
-    for spec in specs:
-        rubric = msgspec.convert(spec.parameters["rubric"], Rubric, strict=False)
-        columns.append(Column(spec.name, rubric, scale_of(rubric, _usual(spec))))
-    shared = {column.scale for column in columns}
-    scale = shared.pop() if len(shared) == 1 else _usual(specs[0]) if specs else USUAL_SCALE
-    return Columns(tuple(columns), scale, version)
-
-
-def _is_rubric(spec: EvaluatorSpec) -> bool:
-    return spec.uses == RUBRIC and isinstance(spec.parameters.get("rubric"), Mapping)
-
-
-def _usual(spec: EvaluatorSpec) -> Ends:
-    low, high = spec.parameters.get("scale", USUAL_SCALE)
-    return low, high
-
-
-def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
-    """The mean of pairs of weight and value.
-
-    >>> weighted_mean([(1.0, 0.25), (3.0, 0.75)])
-    0.625
-    """
-    weight = math.fsum(weight for weight, _ in weighted)
-    return math.fsum(weight * value for weight, value in weighted) / weight
-
-
-def is_partial(scores: Mapping[str, Score], columns: Columns) -> bool:
-    """True if one of the rubrics has no score, because it failed or was skipped."""
-    said = (scores.get(column.name) for column in columns.columns)
-    return any(score is not None and not score.ok for score in said)
-
-
-def has_failed(scores: Mapping[str, Score], columns: Columns) -> bool:
-    """True if one of the rubrics failed."""
-    said = (scores.get(column.name) for column in columns.columns)
-    return any(score is not None and score.status == "error" for score in said)
-
-
-def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
-    """The weighted mean over the rubrics that were scored, on the scale of the total.
-
-    Rubrics without a score are left out; None if none has one. Totals that are equal on paper are
-    equal: what sums of fractions leave in the last places would be taken for an order.
-    """
-    told = [
-        (column.rubric.weight, value)
-        for column in columns.columns
-        if (score := scores.get(column.name)) is not None and (value := score.value) is not None
-    ]
-    if not told:
-        return None
-    normalized = weighted_mean(told)
-    low, high = columns.scale
-    places = DIGITS - math.ceil(math.log10(max(abs(low), abs(high))))
-    return Total(normalized, round(low + normalized * (high - low), places))
-
-
 USUAL_SCALE = (1.0, 5.0)
 
-Said = Annotated[str, msgspec.Meta(min_length=1)]
-# A place inside a file: keys of mappings, and places in lists counted from 0.
+NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
+# A place inside a file: keys of mappings, and indexes of lists.
 Path = tuple[str | int, ...]
 Fault = tuple[Path, str]
 _TEXTS = ("id", "name", "description", "scoring_criteria")
-LONGEST_ID = 100
-# Where the metadata lists the keys of a file that mean nothing here and are only kept.
-FURTHER_KEYS = "further_keys"
-# What a run's own numbers are called, and those of a single evaluator behind its name.
+MAX_ID_LENGTH = 100
+# The metadata key that lists the unknown keys of a file.
+UNKNOWN_KEYS = "further_keys"
+# The names of a run's metrics, and the suffixes of an evaluator's metrics.
 NUMBERS_OF_RUNS = (
     "pass_rate",
     "strict_pass_rate",
@@ -142,57 +48,150 @@ NUMBERS_OF_RUNS = (
 NUMBERS_OF_EVALUATORS = ("mean", "pass_rate")
 
 
-class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that a session is scored by: what it is about, and what each score means.
+class Column(NamedTuple):
+    """A rubric of a run: the name of its scores, and its scale."""
 
-    `weight` is how much it counts in the total. `scale` is its least and greatest score where
-    that is not the set's. `metadata` is whatever else is known of it.
+    name: str
+    rubric: Rubric
+    scale: Ends
+
+
+class Columns(NamedTuple):
+    """The rubrics of a run in order, the scale of the total, and the version of the rubrics."""
+
+    columns: tuple[Column, ...]
+    scale: Ends
+    version: str
+
+
+class Total(NamedTuple):
+    """The total of a session: from 0 to 1, and as a score on the scale."""
+
+    normalized: float
+    score: float
+
+
+def columns_in(run: RunMetadata | None) -> Columns:
+    """Return the rubrics of a run."""
+    if run is None:
+        return columns_of((), "")
+    return columns_of(run.evaluators, run.tags.get(RUBRICS_VERSION, ""))
+
+
+def columns_of(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
+    """Return the rubrics among evaluators."""
+    specs = [
+        spec
+        for spec in evaluators
+        if spec.uses == RUBRIC and isinstance(spec.parameters.get("rubric"), Mapping)
+    ]
+    columns = []
+    for spec in specs:
+        rubric = msgspec.convert(spec.parameters["rubric"], Rubric, strict=False)
+        columns.append(Column(spec.name, rubric, scale_of(rubric, _default_scale(spec))))
+    scales = {column.scale for column in columns}
+    scale = scales.pop() if len(scales) == 1 else _default_scale(specs[0]) if specs else USUAL_SCALE
+    return Columns(tuple(columns), scale, version)
+
+
+def _default_scale(spec: EvaluatorSpec) -> Ends:
+    low, high = spec.parameters.get("scale", USUAL_SCALE)
+    return low, high
+
+
+def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of pairs of weight and value.
+
+    >>> weighted_mean([(1.0, 0.25), (3.0, 0.75)])
+    0.625
+    """
+    weight = math.fsum(weight for weight, _ in weighted)
+    return math.fsum(weight * value for weight, value in weighted) / weight
+
+
+def is_partial(scores: Mapping[str, Score], columns: Columns) -> bool:
+    """True if one of the rubrics failed or was skipped."""
+    return any(not score.ok for score in _select_scores(scores, columns))
+
+
+def has_failed(scores: Mapping[str, Score], columns: Columns) -> bool:
+    """True if one of the rubrics failed."""
+    return any(score.status == "error" for score in _select_scores(scores, columns))
+
+
+def _select_scores(scores: Mapping[str, Score], columns: Columns) -> list[Score]:
+    return [scores[column.name] for column in columns.columns if column.name in scores]
+
+
+def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
+    """Compute the weighted mean of the scored rubrics, on the scale of the total; None without scores.
+
+    The total is rounded, so that rounding noise does not order totals that are equal.
+    """
+    weighted = [
+        (column.rubric.weight, value)
+        for column in columns.columns
+        if (score := scores.get(column.name)) is not None and (value := score.value) is not None
+    ]
+    if not weighted:
+        return None
+    normalized = weighted_mean(weighted)
+    low, high = columns.scale
+    digits = DIGITS - math.ceil(math.log10(max(abs(low), abs(high))))
+    return Total(normalized, round(low + normalized * (high - low), digits))
+
+
+class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One aspect by which a session is scored, and the meaning of each score.
+
+    `weight` is its weight in the total. `scale` is its lowest and highest score, if it differs from
+    the set's. `metadata` may hold anything.
 
     >>> Rubric("tone", "Tone", "Is the agent polite?", "1: rude … 5: polite").weight
     1.0
     """
 
-    id: Annotated[Said, msgspec.Meta(description="Scores are kept under it; unique in the file.")]
-    name: Annotated[Said, msgspec.Meta(description="What people call it.")]
+    id: Annotated[NonEmptyText, msgspec.Meta(description="The name of its scores; unique in the file.")]
+    name: Annotated[NonEmptyText, msgspec.Meta(description="The name that reports show.")]
     description: Annotated[
-        Said, msgspec.Meta(description="What it is about: what the judge looks at, and what not.")
+        NonEmptyText, msgspec.Meta(description="What the judge should consider, and what not.")
     ]
     scoring_criteria: Annotated[
-        Said, msgspec.Meta(description="What each score means, best in one line for each score.")
+        NonEmptyText, msgspec.Meta(description="The meaning of each score, best on one line per score.")
     ]
-    weight: Annotated[float, msgspec.Meta(gt=0, description="How much it counts in the total.")] = 1.0
+    weight: Annotated[float, msgspec.Meta(gt=0, description="Its weight in the total.")] = 1.0
     scale: Annotated[
         tuple[float, float] | None,
-        msgspec.Meta(description="Its least and greatest score, where that is not the set's."),
+        msgspec.Meta(description="Its lowest and highest score, if it differs from the set's."),
     ] = None
-    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Whatever else is known of it.")] = {}
+    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Any further information.")] = {}
 
     def __post_init__(self) -> None:
-        _refuse("rubric", faults_of_rubric(msgspec.structs.asdict(self)))
+        _require_none("rubric", faults_of_rubric(msgspec.structs.asdict(self)))
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The rubrics of a file, in order, with the version that results name.
+    """The rubrics of a file in order, with the version that results name.
 
-    `scale` is the least and the greatest score of all rubrics that have none of their own.
+    `scale` is the lowest and highest score of all rubrics without their own scale.
     """
 
-    version: Annotated[Said, msgspec.Meta(description="Results name it.")]
+    version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]
     rubrics: Annotated[
-        tuple[Rubric, ...], msgspec.Meta(min_length=1, description="What sessions are scored by.")
+        tuple[Rubric, ...], msgspec.Meta(min_length=1, description="The rubrics that score sessions.")
     ]
     scale: Annotated[
         tuple[float, float] | None,
-        msgspec.Meta(description="The least and the greatest score; [1, 5] if left out."),
+        msgspec.Meta(description="The lowest and highest score; [1, 5] by default."),
     ] = None
-    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Whatever else is known of the set.")] = {}
+    metadata: Annotated[dict[str, Any], msgspec.Meta(description="Any further information.")] = {}
 
     def __post_init__(self) -> None:
         rubrics: Any = self.rubrics
         if isinstance(rubrics, list | tuple):
-            rubrics = [msgspec.structs.asdict(one) if isinstance(one, Rubric) else one for one in rubrics]
+            rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
-        _refuse("set of rubrics", faults_of_set({**msgspec.structs.asdict(self), "rubrics": rubrics}))
+        _require_none("set of rubrics", faults_of_set({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)
@@ -209,84 +208,83 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session by its id, as a `RubricScorer` takes it."""
+    """A session with its id, as a `RubricScorer` takes it."""
 
     session_id: str
     session: Session
 
 
-def scale_of(rubric: Rubric, usual: tuple[float, float] = USUAL_SCALE) -> tuple[float, float]:
-    """The least and the greatest score of a rubric: its own, else the usual ones.
+def scale_of(rubric: Rubric, default: tuple[float, float] = USUAL_SCALE) -> tuple[float, float]:
+    """Return the lowest and highest score of a rubric: its own, or the default.
 
     >>> scale_of(Rubric("a", "A", "…", "…")), scale_of(Rubric("a", "A", "…", "…", scale=(0, 10)))
     ((1.0, 5.0), (0, 10))
     """
-    return usual if rubric.scale is None else rubric.scale
+    return default if rubric.scale is None else rubric.scale
 
 
 def rubric_from(data: Mapping[str, Any]) -> Rubric:
-    """A rubric out of plain data that has no faults."""
-    return msgspec.convert(_plain(_keep_further_keys(data, Rubric)), Rubric, strict=False)
+    """Make a rubric from data without problems."""
+    return msgspec.convert(_clean(_move_unknown_keys(data, Rubric)), Rubric, strict=False)
 
 
 def set_from(data: Mapping[str, Any]) -> RubricSet:
-    """A set of rubrics out of plain data that has no faults."""
-    data = _keep_further_keys(data, RubricSet)
-    rubrics = [_plain(_keep_further_keys(one, Rubric)) for one in data["rubrics"]]
+    """Make a set of rubrics from data without problems."""
+    data = _move_unknown_keys(data, RubricSet)
+    rubrics = [_clean(_move_unknown_keys(rubric, Rubric)) for rubric in data["rubrics"]]
     version = str(data["version"]).strip()
-    return msgspec.convert({**_plain(data), "version": version, "rubrics": rubrics}, RubricSet)
+    return msgspec.convert({**_clean(data), "version": version, "rubrics": rubrics}, RubricSet)
 
 
 def further_keys(part: Rubric | RubricSet) -> str:
-    """A sentence on the keys of a file that are only kept in the metadata; "" if there are none.
+    """Describe the unknown keys of a file that are kept in the metadata; "" if there are none.
 
     >>> further_keys(rubric_from({"id": "a", "name": "A", "description": "…",
     ...     "scoring_criteria": "…", "wieght": 3}))
     "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean \
 'weight'?)"
     """
-    names = part.metadata.get(FURTHER_KEYS)
+    names = part.metadata.get(UNKNOWN_KEYS)
     if not isinstance(names, list) or not names:
         return ""
-    whose = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
-    listed = ", ".join(repr(name) for name in names)
-    is_one = len(names) == 1
-    meant = [nearest(name, part.__struct_fields__) for name in names]
-    hints = [hint.rstrip("?") for hint in meant if hint.startswith("did you mean")]
+    owner = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
+    suggestions = [nearest(name, part.__struct_fields__) for name in names]
+    hints = [hint.rstrip("?") for hint in suggestions if hint.startswith("did you mean")]
     hint = f" ({'; '.join(hints)}?)" if hints else ""
-    return (
-        f"{whose}: {listed} {'is not a key' if is_one else 'are not keys'} of rubrics and "
-        f"{'is' if is_one else 'are'} kept in its metadata{hint}"
-    )
+    listed = ", ".join(map(repr, names))
+    are_no_keys, are = ("is not a key", "is") if len(names) == 1 else ("are not keys", "are")
+    return f"{owner}: {listed} {are_no_keys} of rubrics and {are} kept in its metadata{hint}"
 
 
-def _keep_further_keys(data: Mapping[str, Any], kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Move the keys that a file has beside the known ones into its metadata, and list them."""
-    names = [key for key in data if key not in kind.__struct_fields__]
+def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Move unknown keys into the metadata, and list them there."""
+    names = [key for key in data if key not in record.__struct_fields__]
     if not names:
         return data
-    kept = {key: value for key, value in data.items() if key not in names}
-    own = dict(data.get("metadata") or {})
-    listed = [*own.get(FURTHER_KEYS, ()), *map(str, names)]
-    further = {str(name): data[name] for name in names}
-    return {**kept, "metadata": {**further, **own, FURTHER_KEYS: listed}}
+    known = {key: value for key, value in data.items() if key not in names}
+    metadata = dict(data.get("metadata") or {})
+    listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
+    unknown = {str(name): data[name] for name in names}
+    return {**known, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
 
 
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts without the space around them, and nothing where nothing was written."""
-    said = {key: value for key, value in data.items() if value is not None}
-    return {k: v.strip() if k in _TEXTS and isinstance(v, str) else v for k, v in said.items()}
+def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Strip texts and drop empty values."""
+    return {
+        key: value.strip() if key in _TEXTS and isinstance(value, str) else value
+        for key, value in data.items()
+        if value is not None
+    }
 
 
-def _refuse(what: str, faults: Iterable[Fault]) -> None:
-    """Whoever makes one by hand is told as a file is: everything at once, with its place."""
-    told = [f"{'.'.join(map(str, at))}: {said}" if at else said for at, said in faults]
-    if told:
-        raise ValueError(f"that is no {what}: {'; '.join(told)}")
+def _require_none(record: str, problems: Iterable[Fault]) -> None:
+    texts = [f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in problems]
+    if texts:
+        raise ValueError(f"not a valid {record}: {'; '.join(texts)}")
 
 
 def faults_of_set(data: Any) -> Iterator[Fault]:
-    """Everything that is wrong with what a rubric file holds, each with its place.
+    """Find all problems of the content of a rubric file, each with its place.
 
     >>> list(faults_of_set({"version": "1.0"}))
     [((), "'rubrics' is missing: the list of the rubrics")]
@@ -301,95 +299,80 @@ def faults_of_set(data: Any) -> Iterator[Fault]:
         yield ("version",), f"a version is a text, got {version!r}"
     elif not str(version).strip():
         yield ("version",), "it is empty"
-    yield from _scale_faults(data.get("scale"), ("scale",))
-    yield from _metadata_faults(data.get("metadata"), ("metadata",))
-    yield from _list_faults(data.get("rubrics"))
-
-
-def _list_faults(rubrics: Any) -> Iterator[Fault]:
+    yield from _check_scale(data.get("scale"), ("scale",))
+    yield from _check_metadata(data.get("metadata"), ("metadata",))
+    rubrics = data.get("rubrics")
     if rubrics is None:
         yield (), "'rubrics' is missing: the list of the rubrics"
     elif not isinstance(rubrics, list | tuple):
-        yield ("rubrics",), f"it is a list, got {_kind(rubrics)}"
+        yield ("rubrics",), f"it must be a list, got {_describe_type(rubrics)}"
     elif not rubrics:
         yield ("rubrics",), "it has no rubric"
     else:
-        for place, one in enumerate(rubrics):
-            yield from faults_of_rubric(one, ("rubrics", place))
-        yield from _repeated(rubrics)
-        yield from _taken(rubrics)
+        for index, rubric in enumerate(rubrics):
+            yield from faults_of_rubric(rubric, ("rubrics", index))
+        yield from _check_ids(rubrics)
 
 
 def faults_of_rubric(data: Any, at: Path = ()) -> Iterator[Fault]:
-    """Everything that is wrong with one rubric, as plain data."""
+    """Find all problems of one rubric as data."""
     if not isinstance(data, Mapping):
-        yield at, f"a rubric is a mapping with id, name and description, got {_kind(data)}"
+        yield at, f"a rubric is a mapping with id, name and description, got {_describe_type(data)}"
         return
     for key in _TEXTS:
-        yield from _text_faults(data, key, at)
+        yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
         yield (*at, "weight"), f"a weight is a number above 0, got {weight!r}"
-    yield from _scale_faults(data.get("scale"), (*at, "scale"))
-    yield from _metadata_faults(data.get("metadata"), (*at, "metadata"))
+    yield from _check_scale(data.get("scale"), (*at, "scale"))
+    yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
 
 
-def _text_faults(data: Mapping[str, Any], key: str, at: Path) -> Iterator[Fault]:
+def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[Fault]:
     if key not in data:
         yield at, f"{key!r} is missing"
         return
-    said = data[key]
-    if not isinstance(said, str):
-        yield (*at, key), f"it is a text, got {_kind(said)} ({said!r}); put it in quotes"
-    elif not said.strip():
+    text = data[key]
+    if not isinstance(text, str):
+        yield (*at, key), f"it must be a text, got {_describe_type(text)} ({text!r}); put it in quotes"
+    elif not text.strip():
         yield (*at, key), "it is empty"
-    elif key == "id" and (len(said.strip()) > LONGEST_ID or len(said.strip().splitlines()) > 1):
-        yield (*at, key), f"an id is one line of at most {LONGEST_ID} characters"
+    elif key == "id" and (len(text.strip()) > MAX_ID_LENGTH or len(text.strip().splitlines()) > 1):
+        yield (*at, key), f"an id is one line of at most {MAX_ID_LENGTH} characters"
 
 
-def _ids(rubrics: Any) -> list[str | None]:
-    ids = [one.get("id") if isinstance(one, Mapping) else None for one in rubrics]
-    return [one.strip() if isinstance(one, str) else None for one in ids]
+def _check_ids(rubrics: Sequence[Any]) -> Iterator[Fault]:
+    """Find duplicate ids, and ids that are names of other metrics."""
+    raw = [rubric.get("id") if isinstance(rubric, Mapping) else None for rubric in rubrics]
+    ids = [text.strip() if isinstance(text, str) else "" for text in raw]
+    places: list[Path] = [("rubrics", index, "id") for index in range(len(ids))]
+    for index, name in enumerate(ids):
+        if name and name in ids[:index]:
+            yield places[index], f"another rubric has the id {name!r} already"
+    metrics = {f"{name}.{suffix}": name for name in ids for suffix in NUMBERS_OF_EVALUATORS if name}
+    for index, name in enumerate(ids):
+        if name in NUMBERS_OF_RUNS:
+            yield places[index], f"{name!r} is a metric of every run; rename it"
+        elif name in metrics:
+            yield places[index], f"{name!r} is a metric of {metrics[name]!r}; rename it"
 
 
-def _taken(rubrics: Any) -> Iterator[Fault]:
-    """Ids under which a run keeps other numbers."""
-    said = _ids(rubrics)
-    of_others = {f"{one}.{number}": one for one in said for number in NUMBERS_OF_EVALUATORS if one}
-    for place, one in enumerate(said):
-        if one in NUMBERS_OF_RUNS:
-            yield ("rubrics", place, "id"), f"{one!r} is a number that every run has; rename it"
-        elif one in of_others:
-            yield ("rubrics", place, "id"), f"{one!r} is a number of {of_others[one]!r}; rename it"
-
-
-def _repeated(rubrics: Any) -> Iterator[Fault]:
-    said = _ids(rubrics)
-    counts = Counter(one for one in said if one)
-    seen: set[str] = set()
-    for place, one in enumerate(said):
-        if one and counts[one] > 1:
-            if one in seen:
-                yield ("rubrics", place, "id"), f"another rubric has the id {one!r} already"
-            seen.add(one)
-
-
-def _scale_faults(scale: Any, at: Path) -> Iterator[Fault]:
+def _check_scale(scale: Any, at: Path) -> Iterator[Fault]:
     if scale is None:
         return
     ends = tuple(scale) if isinstance(scale, list | tuple) else ()
     if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
-        yield at, f"a scale is its least and its greatest number, such as [1, 5], got {scale!r}"
+        yield at, f"a scale is its lowest and its highest number, such as [1, 5], got {scale!r}"
 
 
-def _metadata_faults(metadata: Any, at: Path) -> Iterator[Fault]:
+def _check_metadata(metadata: Any, at: Path) -> Iterator[Fault]:
     if not isinstance(metadata, Mapping | None):
-        yield at, f"it is a mapping, got {_kind(metadata)}"
+        yield at, f"it must be a mapping, got {_describe_type(metadata)}"
 
 
-def _kind(value: Any) -> str:
-    names = {dict: "a mapping", list: "a list", str: "a text", bool: "a yes or no"}
-    for kind, name in names.items():
-        if isinstance(value, kind):
+def _describe_type(value: Any) -> str:
+    names = {dict: "a mapping", list: "a list", str: "a text", bool: "a boolean"}
+    for type_, name in names.items():
+        if isinstance(value, type_):
             return name
     return "nothing" if value is None else "a number" if is_number(value) else "something else"

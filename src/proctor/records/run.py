@@ -1,4 +1,4 @@
-"""What a run is: its options, what it was made of, and how it stands."""
+"""The metadata of a run: options, target, dataset, evaluators, provenance and status."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from proctor.records.trial import Configuration
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How long runs are kept: a run stays while it is within the days or within the count.
+    """How long runs are kept: for a number of days, or while among the newest of their name.
 
-    The count is for runs of one name. With one limit set, that one rules; with none, all stay.
+    A run stays if either limit keeps it; without limits all runs stay.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 1, tzinfo=UTC)
@@ -28,18 +28,18 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     days: float | None = None
     count: int | None = None
 
-    def keeps(self, place: int, began: datetime, now: datetime) -> bool:
-        """True if a run stays: `place` counts the runs of its name from 0, the newest first."""
+    def keeps(self, index: int, started_at: datetime, now: datetime) -> bool:
+        """True if a run stays; `index` counts the runs of its name from 0, newest first."""
         if self.days is None and self.count is None:
             return True
-        within_days = self.days is not None and now - began <= timedelta(days=self.days)
-        return within_days or (self.count is not None and place < self.count)
+        within_days = self.days is not None and now - started_at <= timedelta(days=self.days)
+        return within_days or (self.count is not None and index < self.count)
 
 
 class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What tidying up came to: the runs that went, and those that no limit keeps but that stay.
+    """The deleted runs (`gone`), and runs past their retention that stay, with the reason by run id.
 
-    `staying` has the reason by the run's id. Of a dry run, `gone` are those that would go.
+    After a dry run, `gone` holds the runs that would be deleted.
     """
 
     gone: tuple[RunMetadata, ...] = ()
@@ -47,9 +47,9 @@ class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Holdings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a history is and how much is in it; `schema` is 0 while there is none yet.
+    """The location and size of a history; `schema` is 0 if it does not exist yet.
 
-    `outputs` are those of targets and judges that the cache keeps.
+    `outputs` counts the cached outputs of targets and judges.
     """
 
     where: str
@@ -69,7 +69,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the model calls of a whole run may use, target and judges together. None: no limit.
+    """Limits for all model calls of a run, target and judges together. None: no limit.
 
     `cost` is in the currency of the price table, US dollars as shipped.
     """
@@ -80,7 +80,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the model calls of a run have used so far, as its budget counts it."""
+    """The usage of all model calls of a run so far, as its budget counts it."""
 
     calls: int = 0
     tokens: int = 0
@@ -88,18 +88,17 @@ class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a run is carried out; stored with it.
+    """The options of a run, stored with it.
 
-    `timeout` is for each call of the target, `evaluator_timeout` for each call of an evaluator
-    that waits (None: no limit). `retries` are further attempts after an error that may pass by
-    itself. `max_errors` ends the run after that many failed trials, `budget` when the models have
-    used that much. `shuffle` is a seed that draws the order in which samples are run and, with a
-    `limit`, which of them. `cache` reuses outputs, and the answers of judges, that were paid for
-    before. `redact` says what is taken out before anything is stored: secrets, personal data as
-    well, or nothing. `max_output_bytes` is the largest output that is accepted, as JSON; also the
-    largest session, and the largest details of a score. `skipped` says what a skipped check means
-    for its result: "skip" (the result is skipped too, unless another check failed) or "ignore"
-    (the other checks decide).
+    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may
+    wait (None: no limit). `retries` is the number of further attempts after a transient error.
+    `max_errors` ends the run after that many failed trials, `budget` after that much model usage.
+    `shuffle` is a seed for the order of samples and, with a `limit`, for their selection. `cache`
+    reuses earlier outputs and judge responses. `redact` says what is removed before storing: secrets,
+    personal data as well, or nothing. `max_output_bytes` limits the size of an output as JSON, of a
+    session, and of the details of a score. `skipped` is the effect of a skipped check on its result:
+    "skip" (the result is skipped too, unless another check failed) or "ignore" (the other checks
+    decide).
     """
 
     concurrency: Positive = 20
@@ -120,9 +119,9 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An evaluator as data: the name under which scores are kept, what it is, its parameters.
+    """The description of an evaluator: the name of its scores, its type (`uses`) and parameters.
 
-    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    `uncovered` lists what `identity` does not cover, such as environment variables that it reads.
     """
 
     name: str
@@ -133,17 +132,17 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The models that it asks for a verdict; empty for one that judges by rules.
+        """The models that it asks for a verdict; empty for rules.
 
         >>> EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt-4o-mini"}).judges
         ('openai:gpt-4o-mini',)
         """
-        return tuple(dict.fromkeys(_models(self.parameters, _JUDGES)))
+        return tuple(dict.fromkeys(_find_models(self.parameters, _JUDGES)))
 
     @property
     def judges_inside(self) -> tuple[str, ...]:
         """The models that it, or any evaluator it is made of, asks for a verdict."""
-        return tuple(dict.fromkeys(_models(self.parameters, (*_JUDGES, *_PARTS))))
+        return tuple(dict.fromkeys(_find_models(self.parameters, (*_JUDGES, *_PARTS))))
 
 
 # The parameters of evaluators that hold a model, and those that hold other evaluators.
@@ -151,26 +150,26 @@ _JUDGES = ("adapter", "judge", "judges")
 _PARTS = ("evaluator", "evaluators", "of")
 
 
-def _models(given: Any, keys: tuple[str, ...]) -> list[str]:
-    """The models in the parameters of an evaluator; evaluators in them are looked through."""
-    if isinstance(given, Mapping):
-        inside = given.get("parameters", given)
-        held = [inside[key] for key in keys if key in inside] if isinstance(inside, Mapping) else []
+def _find_models(parameters: Any, keys: tuple[str, ...]) -> list[str]:
+    """Find the models in the parameters of an evaluator, and of the evaluators inside."""
+    if isinstance(parameters, Mapping):
+        inner = parameters.get("parameters", parameters)
+        values = [inner[key] for key in keys if key in inner] if isinstance(inner, Mapping) else []
     else:
-        held = list(given)
-    found: list[str] = []
-    for value in held:
+        values = list(parameters)
+    models: list[str] = []
+    for value in values:
         if isinstance(value, str):
-            found += [value] if ":" in value else []
+            models += [value] if ":" in value else []
         elif isinstance(value, Mapping | list | tuple):
-            found += _models(value, keys)
-    return found
+            models += _find_models(value, keys)
+    return models
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A target as data: its name, how it is called, and what tells it from another.
+    """The description of a target: its name, kind and identity.
 
-    `uncovered` says what of it `identity` cannot cover, such as environment variables it reads.
+    `uncovered` lists what `identity` does not cover, such as environment variables that it reads.
     """
 
     name: str
@@ -180,7 +179,7 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A dataset as data: where it came from, its length if known, and what tells its content."""
+    """The description of a dataset: its source, length if known, and content fingerprint."""
 
     name: str
     source: str = "memory"
@@ -190,11 +189,10 @@ class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a run comes from: the state of the code and of what was around it.
+    """The origin of a run: the state of the code and its environment.
 
-    `dirty` says whether files that git knows differed from the `commit`; None is not known.
-    `variables` are names of environment variables, never their values; `ci` holds the ids that a
-    CI service gives to its commit and job.
+    `dirty` is True if tracked files differed from the `commit`; None if unknown. `variables` are names
+    of environment variables, never their values; `ci` holds the commit and job ids of a CI service.
     """
 
     commit: str | None = None
@@ -207,7 +205,7 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def code(self) -> str:
-        """The state of the code in a few words, empty if nothing is known of it.
+        """The state of the code in a few words, empty if it is unknown.
 
         >>> Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code
         '0d1f3a5c7e9b on main, with changes'
@@ -219,10 +217,7 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """That a run ended before its end because what it was for is settled.
-
-    `reason` says what is settled and how, `after` how many trials were run `of` how many, if known.
-    """
+    """The early end of a run that was decided: the reason, and the trials run `of` all, if known."""
 
     reason: str
     after: int
@@ -230,7 +225,7 @@ class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many of a run's outputs came from the cache, and of how many.
+    """The number of outputs that came from the cache, of all outputs.
 
     >>> str(CachedOutputs(3, 1200))
     '3 of 1,200 outputs from the cache'
@@ -245,14 +240,13 @@ class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Everything about a run but its results; `total` is how many trials were planned, if known.
+    """Everything about a run except its results; `total` is the planned number of trials, if known.
 
-    `baseline` is the configuration that the others are compared with; `fields` are the fields of
-    its results that were selected, as paths by name. `redacted` counts by kind what was taken out
-    before it was stored. `stopped_early` is there if a completed run left some of its trials out.
-    `planned_samples` are the ids of a submitted run's samples in the order of its plan, until all
-    their results are collected.
-    `cached_outputs` says how many outputs came from the cache, None if no cache was in use.
+    `baseline` is the configuration that the others are compared with; `fields` are the paths of the
+    selected fields by name. `redacted` counts the removed texts by kind. `stopped_early` is set if a
+    completed run left out some of its trials. `planned_samples` are the sample ids of a submitted run
+    in the order of its plan, until all results are collected. `cached_outputs` counts outputs from
+    the cache, None if no cache was in use.
     """
 
     run_id: str

@@ -1,4 +1,4 @@
-"""What is asked: a sample."""
+"""Samples of a dataset, and tags of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_TAGS = 100
 
 
 def tag_problems(tags: Any) -> Iterator[Problem]:
-    """Everything that is wrong with the tags of a run, or of a query for runs.
+    """Find all problems of the tags of a run, or of a query for runs.
 
     >>> list(tag_problems({"branch": "main"})), len(list(tag_problems({"n": 1})))
     ([], 1)
@@ -30,7 +30,7 @@ def tag_problems(tags: Any) -> Iterator[Problem]:
 
 
 def check_tags(tags: Any) -> dict[str, str]:
-    """Return the tags, or raise one error that lists everything that is wrong with them."""
+    """Return the tags, or raise one error that lists all their problems."""
     problems = list(tag_problems(tags))
     if problems:
         raise ConfigError(
@@ -50,11 +50,11 @@ LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
 class Sample(
     msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One case of a dataset: what goes in and, where it is known, what should come out.
+    """One case of a dataset: an input and, if known, the expected output.
 
     `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for
-    classification), `context` (what the answer should rest on), `cluster` (samples that belong
-    together, such as questions on one document) and `tags` (a list of words to filter by).
+    classification), `context` (the basis of the answer), `cluster` (the group of dependent samples,
+    such as questions on one document) and `tags` (a list of words to filter by).
 
     >>> Sample("1", "What is 2 + 2?", "4", metadata={"cluster": "sums"}).cluster
     'sums'
@@ -67,28 +67,28 @@ class Sample(
 
     @property
     def query(self) -> Any:
-        """What the user asked: the input, or its `query` (the runner spec's name for it)."""
-        return self._part("query", self.input)
+        """The user's question: the input, or its `query` (the runner spec's name for it)."""
+        return self._read("query", self.input)
 
     @property
     def response(self) -> Any:
-        """The response that follow-ups are asked for: `response` of the input or the metadata."""
-        return self._part("response")
+        """The response that needs follow-ups: `response` of the input or the metadata."""
+        return self._read("response")
 
     @property
     def expected_followups(self) -> ExpectedT | None:
         """The expected value (the runner spec's name for it)."""
         return self.expected
 
-    def _part(self, name: str, *otherwise: Any) -> Any:
+    def _read(self, name: str, *default: Any) -> Any:
         if isinstance(self.input, Mapping):
-            otherwise = ()
+            default = ()
             if name in self.input:
                 return self.input[name]
         if name in self.metadata:
             return self.metadata[name]
-        if otherwise:
-            return otherwise[0]
+        if default:
+            return default[0]
         raise AttributeError(f"sample {self.id!r}: neither the input nor the metadata has {name!r}")
 
     @property
@@ -98,12 +98,12 @@ class Sample(
 
     @property
     def context(self) -> Any:
-        """What the answer should rest on: documents, a conversation, anything."""
+        """The basis of the answer: documents, a conversation, anything."""
         return self.metadata.get(CONTEXT)
 
     @property
     def cluster(self) -> str | None:
-        """The group this sample belongs to when samples are not independent of each other."""
+        """The group of this sample, if samples are not independent."""
         return self.metadata.get(CLUSTER)
 
     @property
@@ -113,31 +113,31 @@ class Sample(
 
 
 def metadata_faults(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with the four known metadata keys, as (key, what was expected and found).
+    """Find problems of the four known metadata keys, as (key, expected and actual type).
 
     >>> metadata_faults({"tags": "easy"})
     [('metadata.tags', 'expected a list of strings, found a string')]
     """
-    faults = []
+    problems = []
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):
-        faults.append((f"metadata.{LABELS}", f"expected a mapping, found {kind_of(labels)}"))
+        problems.append((f"metadata.{LABELS}", f"expected a mapping, found {kind_of(labels)}"))
     if tags is not None and not (
         isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)
     ):
-        faults.append((f"metadata.{TAGS}", f"expected a list of strings, found {kind_of(tags)}"))
+        problems.append((f"metadata.{TAGS}", f"expected a list of strings, found {kind_of(tags)}"))
     if cluster is not None and not isinstance(cluster, str):
-        faults.append((f"metadata.{CLUSTER}", f"expected a string, found {kind_of(cluster)}"))
-    return faults
+        problems.append((f"metadata.{CLUSTER}", f"expected a string, found {kind_of(cluster)}"))
+    return problems
 
 
 def kind_of(value: object) -> str:
-    """The kind of a value in words that a reader of JSON knows.
+    """Describe the type of a value in JSON terms.
 
     >>> kind_of(True), kind_of(3), kind_of([1]), kind_of(None)
     ('a boolean', 'a number', 'a list', 'null')
     """
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    names: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "a boolean"),
         ((int, float), "a number"),
         (str, "a string"),
@@ -146,4 +146,4 @@ def kind_of(value: object) -> str:
     )
     if value is None:
         return "null"
-    return next((word for type_, word in kinds if isinstance(value, type_)), type(value).__name__)
+    return next((name for type_, name in names if isinstance(value, type_)), type(value).__name__)

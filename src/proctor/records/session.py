@@ -1,4 +1,4 @@
-"""What happened while a target ran: a session of typed events."""
+"""A session: the typed events of one run of a target."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Role = Literal["system", "user", "assistant", "tool"]
 class Usage(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """Tokens and money. None means unknown, which is not zero.
+    """Tokens and cost; None means unknown.
 
-    `cached_tokens` were read from a provider's cache, `cache_write_tokens` were put into it.
+    `cached_tokens` were read from a provider's cache, `cache_write_tokens` were written to it.
 
     >>> (Usage(input_tokens=10, output_tokens=5) + Usage(input_tokens=1)).total_tokens
     16
@@ -32,7 +32,7 @@ class Usage(
 
     @property
     def total_tokens(self) -> int | None:
-        """Input and output together, or None if neither is known."""
+        """The sum of input and output tokens, or None if neither is known."""
         return _sum(self.input_tokens, self.output_tokens)
 
     def __add__(self, other: Usage) -> Usage:
@@ -46,7 +46,7 @@ class Usage(
 
 
 def impossible_counts(usage: Usage) -> dict[str, Any]:
-    """The fields of a usage that no call can have, by name: negative, absurd or no numbers.
+    """Return the impossible values of a usage by name: negative, too large, or not numbers.
 
     >>> impossible_counts(Usage(-5, 3)), impossible_counts(Usage(5, 3))
     ({'input_tokens': -5}, {})
@@ -62,9 +62,10 @@ def impossible_counts(usage: Usage) -> dict[str, Any]:
 
 
 def plausible_usage(usage: Usage) -> Usage:
-    """The usage, or what of it can be true.
+    """Return the usage without impossible values.
 
-    Without its input or its output a total would be too small, so neither is believed then.
+    If the input or output tokens are impossible, all token counts are dropped: a total would be too
+    small.
 
     >>> plausible_usage(Usage(5, -3, 2)), plausible_usage(Usage(5, 3, -2))
     (Usage(), Usage(input_tokens=5, output_tokens=3))
@@ -97,9 +98,9 @@ class ToolCall(
     repr_omit_defaults=True,
     tag="tool_call",
 ):
-    """A tool that was called: with what, what came back or went wrong, and how long it took.
+    """A tool call with its arguments, result or error, and duration.
 
-    `signature` is what some providers want to have back with the call.
+    Some providers require the `signature` to be sent back with the call.
     """
 
     name: str
@@ -112,7 +113,7 @@ class ToolCall(
 
     @property
     def success(self) -> bool:
-        """True if the tool did not fail."""
+        """True if the call has no error."""
         return self.error is None
 
 
@@ -124,9 +125,9 @@ class Message(
     repr_omit_defaults=True,
     tag="message",
 ):
-    """Something said: by the system, the user, the assistant or a tool.
+    """A message of the system, the user, the assistant or a tool.
 
-    `tool_calls` are what an assistant asked for; `call_id` is which of them a tool answers.
+    `tool_calls` are requested by an assistant; `call_id` names the call that a tool answers.
     """
 
     role: Role
@@ -144,7 +145,7 @@ class ModelCall(
     repr_omit_defaults=True,
     tag="model_call",
 ):
-    """A model that was asked: which one, what it used and how long it took."""
+    """A model call with its usage and latency."""
 
     model: str
     usage: Usage = Usage()
@@ -161,7 +162,7 @@ class CustomEvent(
     repr_omit_defaults=True,
     tag="custom",
 ):
-    """Any object of the user's, kept with the name of its type."""
+    """Any other object, with the name of its type."""
 
     kind: str
     data: Any
@@ -173,10 +174,10 @@ Event = Message | ToolCall | ModelCall | CustomEvent
 class SessionView(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """A session as evaluators get it: to be read in order or by type, not to be added to.
+    """A read-only session for evaluators: events in order or by type.
 
-    `told` is what the target said it used, where it said so. `recorded` is False where the trial
-    has no session at all: an evaluator must not read that as a session without events.
+    `told` is the usage that the target reported, if any. `recorded` is False if the trial has no
+    session: an evaluator must not treat that as a session without events.
 
     >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
     >>> [call.name for call in view[ToolCall]], len(view)
@@ -188,7 +189,7 @@ class SessionView(
     recorded: bool = True
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
-        return tuple(_of_type(self.events, kind))
+        return tuple(_select_type(self.events, kind))
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -198,12 +199,12 @@ class SessionView(
 
     @property
     def usage(self) -> Usage:
-        """What the target said it used, or else what all model calls used together."""
-        return _used(self.events) if self.told is None else self.told
+        """The usage that the target reported, or else the sum of all model calls."""
+        return _sum_usage(self.events) if self.told is None else self.told
 
 
 class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename={"_events": "events"}):
-    """The ordered record of one trial: append events, read them back by type.
+    """The events of one trial in order: append events, read them by type.
 
     >>> session = Session()
     >>> session.append(ToolCall("search", {"q": "capital of France"}, result="Paris"))
@@ -218,7 +219,7 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
     def __post_init__(self) -> None:
         events: Any = self._events
         if not events and type(events) is list:
-            # Every trial begins with one: this must cost nothing.
+            # Every trial starts with an empty session, so this path must be fast.
             self._events = []
             return
         if type(events) is not list and (
@@ -236,15 +237,15 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
         return tuple(self._events)
 
     def append(self, event: Any) -> None:
-        """Add an event at the end. Objects of the user's own types are kept as they are."""
+        """Add an event at the end. Any object is accepted."""
         self._events.append(as_event(event))
 
     def view(self, told: Usage | None = None) -> SessionView:
-        """What there is now, to be read only; `told` is the usage that the target has told."""
+        """Return a read-only view; `told` is the usage that the target reported."""
         return SessionView(self.events, told)
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
-        return tuple(_of_type(self.events, kind))
+        return tuple(_select_type(self.events, kind))
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -257,29 +258,29 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
 
     @property
     def usage(self) -> Usage:
-        """What all model calls used together."""
-        return _used(self.events)
+        """The sum of all model calls."""
+        return _sum_usage(self.events)
 
     def known_usage(self) -> Usage | None:
-        """The same, or None if no model call told anything."""
+        """Return the sum of all model calls, or None if no usage is known."""
         total = self.usage
         return None if total == Usage() else total
 
 
 def as_event(event: Any) -> Event:
-    """The event itself if it is of one of our types; any other object inside a `CustomEvent`."""
+    """Return an event of a known type unchanged; wrap any other object in a `CustomEvent`."""
     if isinstance(event, Message | ToolCall | ModelCall | CustomEvent):
         return event
     return CustomEvent(type(event).__name__, event)
 
 
-def _used(events: Iterable[Event]) -> Usage:
+def _sum_usage(events: Iterable[Event]) -> Usage:
     calls = (event.usage for event in events if isinstance(event, ModelCall))
     return sum(map(plausible_usage, calls), Usage())
 
 
-def _of_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
-    """The events of a type, and the users' objects of that type."""
+def _select_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
+    """Yield the events of a type, and the custom objects of that type."""
     for event in events:
         if isinstance(event, kind):
             yield event
@@ -287,17 +288,14 @@ def _of_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
             if isinstance(event.data, kind):
                 yield event.data
             elif event.kind == getattr(kind, "__name__", None):
-                yield from _read_back(event.data, kind)
+                yield from _rebuild(event.data, kind)
 
 
-def _read_back(data: Any, kind: Any) -> Iterator[Any]:
-    """A user's object in its own type again, where a file gave it back as data.
-
-    Without this, an evaluator would find less in a stored session than in the live one.
-    """
+def _rebuild(data: Any, kind: Any) -> Iterator[Any]:
+    """Rebuild a custom object that was read from a file, so that stored and live sessions are alike."""
     validate = getattr(kind, "model_validate", None)
     try:
         yield validate(data) if callable(validate) else msgspec.convert(data, kind)
     except (TypeError, ValueError, msgspec.MsgspecError):
-        # Not of this type after all, or one that cannot be made from data.
+        # The data is of another type, or the type cannot be built from data.
         return

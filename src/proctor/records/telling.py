@@ -1,8 +1,4 @@
-"""What the events of a session mean to who reads them: which calls came to nothing, who asked.
-
-Logs hold more than messages and calls. What of it a reader must not miss is found here, for all
-who tell a session: to people, and to judges.
-"""
+"""Interpret the events of a session for people and judges: failed calls, orphan results, callers."""
 
 from __future__ import annotations
 
@@ -15,19 +11,19 @@ import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ToolCall
 
-# The kinds under which importers keep these two.
+# The kinds of custom events under which importers store these two.
 UNANSWERED = "unanswered tool call"
 UNASKED = "tool result without its call"
 
 
 class Unanswered(NamedTuple):
-    """A tool that was called, and what came of it is not recorded."""
+    """A tool call without a recorded result."""
 
     call: ToolCall
 
 
 class Unasked(NamedTuple):
-    """What a tool gave back, where the call is not recorded."""
+    """A tool result without a recorded call."""
 
     name: str | None
     content: Any
@@ -35,14 +31,14 @@ class Unasked(NamedTuple):
 
 
 class Stranger(NamedTuple):
-    """Something that was said in a role which is none of the four."""
+    """A message in a role other than the four known ones."""
 
     role: str
     content: Any
 
 
 def meaning(event: CustomEvent) -> Unanswered | Unasked | Stranger | None:
-    """What an event that is neither message nor call means, if it is something that took place.
+    """Interpret a custom event as something that happened in the session; None if it is not.
 
     >>> meaning(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."}))
     Stranger(role='narrator', content='Night falls.')
@@ -52,12 +48,8 @@ def meaning(event: CustomEvent) -> Unanswered | Unasked | Stranger | None:
         return None
     if event.kind == UNANSWERED:
         arguments = data.get("arguments")
-        call = ToolCall(
-            str(data.get("tool_name")),
-            arguments if isinstance(arguments, dict) else {},
-            call_id=data.get("call_id"),
-        )
-        return Unanswered(call)
+        arguments = arguments if isinstance(arguments, dict) else {}
+        return Unanswered(ToolCall(str(data.get("tool_name")), arguments, call_id=data.get("call_id")))
     if event.kind == UNASKED:
         return Unasked(data.get("of"), data.get("content"), data.get("failure"))
     role, content = data.get("role"), data.get("content")
@@ -67,19 +59,19 @@ def meaning(event: CustomEvent) -> Unanswered | Unasked | Stranger | None:
 
 
 class Told:
-    """Which calls and answers have an event of their own, so that messages need not repeat them.
+    """Finds calls and results in messages that the session also has as events.
 
-    Messages are asked about in their order: ids are used again, and each event stands for one call.
+    Pass the messages in order: ids are reused, and each event matches one call.
 
     >>> search = ToolCall("search", {"q": "x"}, call_id="1")
-    >>> told = Told([search])
-    >>> told.only_asked(Message("assistant", "", tool_calls=(search, ToolCall("open"))))
+    >>> repeated = Told([search])
+    >>> repeated.only_asked(Message("assistant", "", tool_calls=(search, ToolCall("open"))))
     [ToolCall(name='open')]
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         calls = [call for event in events if (call := call_in(event)) is not None]
-        self._called = Counter(map(which, calls))
+        self._call_counts = Counter(map(which, calls))
         self._answered = [c for c in calls if c.result is not None or c.error is not None]
         self._by_id: defaultdict[str, deque[ToolCall]] = defaultdict(deque)
         for call in self._answered:
@@ -88,62 +80,61 @@ class Told:
         self._repeated: set[int] = set()
 
     def only_asked(self, message: Message) -> list[ToolCall]:
-        """The calls that a message asks for, and nothing else in the session tells of."""
+        """Return the calls of a message that no event of the session repeats."""
         return [call for call in message.tool_calls if not self._use(which(call))]
 
-    def _use(self, call: tuple[str, str]) -> bool:
-        self._called[call] -= 1
-        return self._called[call] >= 0
+    def _use(self, key: tuple[str, str]) -> bool:
+        self._call_counts[key] -= 1
+        return self._call_counts[key] >= 0
 
     def repeats(self, message: Message) -> bool:
-        """True for a tool's message with what the call itself has as its result.
+        """True for a tool message whose content is the result of a call event.
 
-        It is known by the id of the call; where it has none, by what it says.
+        The call is found by its id, or by the content if there is no id.
         """
         if message.role != "tool":
             return False
         if message.call_id:
             calls = self._by_id[message.call_id]
         else:
-            calls = self._with_answers().get(_key_of(message.content), deque())
-        # Those that were found before are not looked at again and again.
+            calls = self._index_answers().get(_answer_key(message.content), deque())
         while calls and id(calls[0]) in self._repeated:
             calls.popleft()
         for call in calls:
-            if id(call) not in self._repeated and _is_told(message.content, call):
+            if id(call) not in self._repeated and _has_result(call, message.content):
                 self._repeated.add(id(call))
                 return True
         return False
 
-    def _with_answers(self) -> dict[bytes, deque[ToolCall]]:
-        """The calls by what they gave; looked up only where messages have no ids."""
+    def _index_answers(self) -> dict[bytes, deque[ToolCall]]:
+        """Index the calls by their results, built only if messages have no ids."""
         if self._by_answer is None:
             self._by_answer = {}
             for call in self._answered:
-                for key in {_key_of(call.result), _key_of(call.error)} - {b""}:
+                for key in {_answer_key(call.result), _answer_key(call.error)} - {b""}:
                     self._by_answer.setdefault(key, deque()).append(call)
         return self._by_answer
 
 
-def _key_of(answer: Any) -> bytes:
-    """The same for answers that say the same; empty for none, and for what cannot be written."""
+def _answer_key(answer: Any) -> bytes:
+    """Return an equal key for equal answers; empty for no answer, or if it cannot be encoded."""
     if answer in (None, ""):
         return b""
     with contextlib.suppress(TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return msgspec.json.encode(_data(answer), order="sorted")
+        return msgspec.json.encode(_decode_text(answer), order="sorted")
     return b""
 
 
-def _is_told(content: Any, call: ToolCall) -> bool:
-    """True if a call itself shows what a message says, be it data in one and JSON in the other."""
+def _has_result(call: ToolCall, content: Any) -> bool:
+    """True if the content is the result of a call, also if one is data and the other JSON."""
     answers = [answer for answer in (call.result, call.error) if answer is not None]
     with contextlib.suppress(RecursionError):
-        return content in answers or _data(content) in map(_data, answers)
+        return content in answers or _decode_text(content) in map(_decode_text, answers)
     return False
 
 
-def _data(value: Any) -> Any:
-    """What a text holds if it is JSON, also in a list of parts that are texts; else as it is."""
+def _decode_text(value: Any) -> Any:
+    """Decode a text that is JSON, also in a list of text parts; return any other value unchanged."""
     if isinstance(value, list | tuple) and value:
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
         texts = [part for part in parts if isinstance(part, str)]
@@ -155,15 +146,15 @@ def _data(value: Any) -> Any:
 
 
 def call_in(event: Event) -> ToolCall | None:
-    """The call that an event tells of, also of one without an answer."""
+    """Return the tool call of an event, answered or not."""
     if isinstance(event, CustomEvent):
-        found = meaning(event)
-        return found.call if isinstance(found, Unanswered) else None
+        interpreted = meaning(event)
+        return interpreted.call if isinstance(interpreted, Unanswered) else None
     return event if isinstance(event, ToolCall) else None
 
 
 def which(call: ToolCall) -> tuple[str, str]:
-    """What a call in a message and the call itself have in common: the id, else all there is."""
+    """Return a key that a call in a message shares with its event: by id, else by arguments."""
     if call.call_id is not None:
         return call.name, call.call_id
     with contextlib.suppress(RecursionError):
@@ -172,7 +163,7 @@ def which(call: ToolCall) -> tuple[str, str]:
 
 
 class Callers:
-    """Who asked for each call, as the messages before it tell: a sub-agent, by its name.
+    """Finds the named agent that requested each call, from the messages before it.
 
     >>> callers = Callers()
     >>> search = ToolCall("search", call_id="1")
@@ -185,15 +176,15 @@ class Callers:
         self._names: dict[str | tuple[str], str | None] = {}
 
     def hear(self, message: Message) -> None:
-        """Note who asks for which calls; an id that is used again is the later one's."""
+        """Add the calls that a message requests; a reused id belongs to the later message."""
         for call in message.tool_calls:
-            self._names[_key(call)] = message.name
+            self._names[_caller_key(call)] = message.name
 
     def of(self, call: ToolCall) -> str | None:
-        """The name of who asked for a call; None if that has no name."""
-        return self._names.get(_key(call))
+        """Return the name of the agent that requested a call; None if it has no name."""
+        return self._names.get(_caller_key(call))
 
 
-def _key(call: ToolCall) -> str | tuple[str]:
-    """What tells a call from others: its id, else its name, which is no id."""
+def _caller_key(call: ToolCall) -> str | tuple[str]:
+    # The tuple keeps names apart from ids.
     return (call.name,) if call.call_id is None else call.call_id

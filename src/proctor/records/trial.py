@@ -1,4 +1,4 @@
-"""What one execution left behind: a trial, and a result once it is scored."""
+"""A trial (one execution of the target), and its result with scores."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a target may return instead of the bare output: the output and what it cost.
+    """The output of a target with its usage; a target may also return the output alone.
 
-    `session` and `latency_ms` are for targets that know better than the engine what happened and
-    how long it took, such as recordings. With a `session`, an empty one included, the output is
-    used as it is; without one, messages in the output become the session. `raw_output` is what
-    the target returned, where `output` is only the last answer of it.
+    `session` and `latency_ms` override what the engine measures, for targets such as recordings.
+    With a `session`, even an empty one, the output is used unchanged; without one, messages in the
+    output become the session. `raw_output` is the value that the target returned, if `output` is only
+    its last answer.
 
     >>> Reply("Paris", usage=Usage(input_tokens=12, output_tokens=1)).output
     'Paris'
@@ -59,10 +59,10 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One execution of the target on one sample, in one configuration and epoch.
 
-    `latency_ms` is None where nobody measured it, as for a request that no worker could answer.
-    `session` is None where nothing was recorded; an empty session was recorded and had no events.
-    `raw_output` is what the target returned, where that was a list of messages (or held one) and
-    `output` is the last answer in it; else None.
+    `latency_ms` is None if it was not measured, as for a request that no worker answered. `session` is
+    None if nothing was recorded; an empty session was recorded and had no events. `raw_output` is the
+    value that the target returned if it was, or contained, a list of messages: `output` is then the
+    last answer.
     """
 
     sample: Sample[Any, Any]
@@ -80,7 +80,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a result came from a worker: for which run and request, from whom, at which delivery."""
+    """The run, request, worker and delivery count of a result from a worker."""
 
     run_id: str
     request_id: str
@@ -89,10 +89,10 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One trial with its scores; `sessions` hold what evaluators asked of models, by their name.
+    """One trial with its scores; `sessions` holds the model calls of evaluators, by their name.
 
-    `delivery` is there if a worker ran the trial. `skipped` says what a skipped score means for
-    the result: "skip" (it is skipped too, unless another score failed) or "ignore".
+    `delivery` is set if a worker ran the trial. `skipped` is the effect of a skipped score: "skip" (the
+    result is skipped too, unless another score failed) or "ignore".
     """
 
     trial: Trial
@@ -108,33 +108,33 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def output(self) -> Any:
-        """What the target gave."""
+        """The output of the target."""
         return self.trial.output
 
     @property
     def latency_ms(self) -> float | None:
-        """How long the target took, measured for failures too; None if nobody could."""
+        """The latency of the target, for failures too; None if it was not measured."""
         return self.trial.latency_ms
 
     @property
     def error(self) -> str | None:
-        """Why there is no output, or None."""
+        """The reason why there is no output, or None."""
         return None if self.trial.error is None else str(self.trial.error)
 
     @property
     def success(self) -> bool:
-        """True if the target gave an output."""
+        """True if the target returned an output."""
         return self.trial.error is None
 
     @property
     def judging(self) -> Usage | None:
-        """What its evaluators used of models, or None if they told nothing."""
+        """The model usage of the evaluators, or None if it is unknown."""
         total = sum((session.usage for session in self.sessions.values()), Usage())
         return None if total == Usage() else total
 
     @property
     def score(self) -> Score:
-        """The one score of this result: its only one, or all of them combined (all must pass)."""
+        """The score of this result: its only one, or all scores combined (all must pass)."""
         if self.trial.error is not None:
             return Score.error(str(self.trial.error))
         if not self.scores:
@@ -145,16 +145,16 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def passed(self) -> bool:
-        """True if the target gave an output and every evaluator passed it."""
+        """True if the target returned an output and every evaluator passed it."""
         return self.outcome == "passed"
 
     @property
     def outcome(self) -> Outcome:
-        """How it came out, in one word."""
+        """The outcome in one word."""
         return self.verdict()[0]
 
     def verdict(self) -> Verdict:
-        """The outcome and the value of `score`, without building it."""
+        """Return the outcome and the value of `score`, without building the score."""
         if self.trial.error is not None:
             return "error", None
         values, passed, errors, unknown = [], True, False, False

@@ -1,17 +1,17 @@
-"""Numbers and differences as people read them: shares in percent, their differences in points."""
+"""Format numbers and differences: rates in percent, their differences in points."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-# What a number is: a share of samples, a score from 0 to 1, or anything else.
+# A share of samples, a score from 0 to 1, or any other number.
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
 
 
 def value(number: float | None, kind: Kind = "number") -> str:
-    """A number with its unit.
+    """Format a number with its unit.
 
     >>> value(0.8125, "rate"), value(0.8125, "score"), value(None)
     ('81.2 %', '0.812', '–')
@@ -24,7 +24,7 @@ def value(number: float | None, kind: Kind = "number") -> str:
 
 
 def span(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Where a number lies, without its unit.
+    """Format the interval of a number, without its unit.
 
     >>> span((0.558, 0.787), "rate"), span((-3.0, 1.5)), span(None)
     ('55.8–78.7', '-3 to 1.5', '–')
@@ -36,7 +36,7 @@ def span(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
 
 
 def change(number: float | None, kind: Kind = "number", *, sign: str = "+") -> str:
-    """A difference without its unit: of shares in points, each a hundredth.
+    """Format a difference without its unit; differences of rates are in points (hundredths).
 
     >>> change(0.0432, "rate"), change(-0.0432, "score"), change(0.0), change(0.5, sign="")
     ('+4.3', '-0.043', '0', '0.5')
@@ -46,12 +46,12 @@ def change(number: float | None, kind: Kind = "number", *, sign: str = "+") -> s
     if kind == "number":
         return plain(number, sign) if number else "0"
     digits = f"{100 * number:{sign}.1f}" if kind == "rate" else f"{number:{sign}.3f}"
-    # What is rounded to nothing has no direction.
+    # A difference that rounds to 0 has no sign.
     return digits if digits.strip("+-0.") else digits.lstrip("+-")
 
 
 def changes(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Where a difference lies.
+    """Format the interval of a difference.
 
     >>> changes((-0.071, 0.012), "rate")
     '-7.1 to +1.2'
@@ -60,12 +60,12 @@ def changes(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
 
 
 def unit(kind: Kind) -> str:
-    """What a difference is counted in, with a space before it; nothing for what has no unit."""
+    """Return the unit of a difference with a space before it; empty if it has none."""
     return " points" if kind == "rate" else ""
 
 
 def in_clusters(samples: str, clusters: int | None) -> str:
-    """A number of samples, with that of the clusters they belong to, if they do.
+    """Add the number of clusters to a number of samples.
 
     >>> in_clusters("200 samples", 40), in_clusters("1 sample", None)
     ('200 samples in 40 clusters', '1 sample')
@@ -76,7 +76,7 @@ def in_clusters(samples: str, clusters: int | None) -> str:
 
 
 def plain(number: float, sign: str = "") -> str:
-    """A number in four digits, with no more than it needs.
+    """Format a number with up to four digits.
 
     >>> plain(0.0123456), plain(12345.6), plain(3, "+")
     ('0.01235', '12,346', '+3')
@@ -87,7 +87,7 @@ def plain(number: float, sign: str = "") -> str:
 
 
 def probability(p: float | None) -> str:
-    """A probability.
+    """Format a p-value.
 
     >>> probability(0.0312), probability(0.00000012), probability(1.0)
     ('0.031', '<0.0001', '1')
@@ -98,7 +98,7 @@ def probability(p: float | None) -> str:
 
 
 def about(count: int) -> str:
-    """A number of samples that is only about right, rounded up to two digits.
+    """Format an estimated number of samples, rounded up to two digits.
 
     >>> about(7), about(1234), about(1_999)
     ('7', '1,300', '2,000')

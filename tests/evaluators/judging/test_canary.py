@@ -193,7 +193,7 @@ def test_a_share_that_makes_no_sense_is_refused() -> None:
     ("judge", "said"),
     [
         (kind, "It passed a bad answer of the canary too: use another model"),
-        (sober, "It failed the bad answers of the canary, so it does look"),
+        (sober, "It failed the bad answers of the canary, so it reads its input"),
     ],
 )
 def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, said: str) -> None:

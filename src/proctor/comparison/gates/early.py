@@ -1,9 +1,9 @@
-"""A gate that is heard while its run goes on, and that may end it: settled is settled.
+"""A gate that is checked during its run, and stops the run as soon as it is decided.
 
-After every sample it tells where the difference to the baseline lies, by an interval that holds at
-every moment (`statistics.confidence_sequences`). So it may be asked after each, and the run stopped
-at the first yes or no, with 95 % certainty as a whole. That takes samples in random order: those
-that are finished first may be the easy ones. What comes before its turn is held back.
+After every sample it updates a confidence sequence: an interval of the difference to the baseline
+that holds at every moment, so that the run can stop at the first verdict with 95 % certainty. This
+requires samples in random order: samples that finish first may be the easy ones. A result that
+arrives before its turn waits.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from proctor.comparison.compare import compare
-from proctor.comparison.gates import words
-from proctor.comparison.gates.decision import Demand, concluded, delta_named, margin_of, refuse_unlike
+from proctor.comparison.deltas import Pair
+from proctor.comparison.gates.decision import Demand, concluded, convert_margin, find_delta, refuse_unlike
+from proctor.comparison.gates.describe import describe_metric
 from proctor.comparison.gates.gaps import (
     TENTH,
     Gap,
     Gaps,
-    gaps_between,
-    without_gaps,
-    without_silent,
-    without_unmatched,
+    apply_coverage_limit,
+    apply_missing_limit,
+    apply_unmatched_limit,
+    find_gaps,
 )
 from proctor.comparison.gates.thresholds import DEFAULT_METRIC
-from proctor.comparison.sides import Side
 from proctor.core.stats.intervals import Interval
 from proctor.core.stats.sequential import Betting, Verdict, non_inferiority
 from proctor.errors import ConfigError, StopRun, nearest
@@ -37,42 +37,43 @@ from proctor.records.results import Results, outcome_for
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 
-# What a metric makes of one result: a number from 0 to 1, None if it leaves the result out.
-Read = Callable[[EvalResult], float | None]
+# Reads a metric from one result: a number from 0 to 1, None if the result does not count.
+Reader = Callable[[EvalResult], float | None]
 
-OVERALL = (DEFAULT_METRIC, "pass_rate", "mean_score")
-WORTH = {"passed": 1.0, "failed": 0.0}
+_OVERALL = (DEFAULT_METRIC, "pass_rate", "mean_score")
+_PASS_VALUES = {"passed": 1.0, "failed": 0.0}
+SINGLE_METRIC = "a gate that may stop its run early checks one metric"
 
 
-def reader_of(metric: str, evaluators: Sequence[str] = ()) -> Read:
-    """How a metric reads one result, by its name; of those that are means of numbers from 0 to 1.
+def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
+    """Return a function that reads a metric from one result.
 
-    These are `strict_pass_rate` (what failed to run or to be scored has not passed), `pass_rate`,
-    `mean_score`, and the `.pass_rate` and `.mean` of each evaluator.
+    Supported are `strict_pass_rate` (errors count as not passed), `pass_rate`, `mean_score`, and the
+    `.pass_rate` and `.mean` of each evaluator.
     """
     if metric == DEFAULT_METRIC:
         return strict_pass
     if metric == "pass_rate":
-        return lambda result: WORTH.get(result.outcome)
+        return lambda result: _PASS_VALUES.get(result.outcome)
     if metric == "mean_score":
         return lambda result: result.verdict()[1]
-    name, _, kind = metric.rpartition(".")
-    if name in evaluators and kind == "pass_rate":
-        return lambda result: WORTH.get(outcome_for(result, name))
-    if name in evaluators and kind == "mean":
-        return score_of(name)
-    known = [*OVERALL, *(f"{one}.{kind}" for one in evaluators for kind in ("pass_rate", "mean"))]
+    name, _, statistic = metric.rpartition(".")
+    if name in evaluators and statistic == "pass_rate":
+        return lambda result: _PASS_VALUES.get(outcome_for(result, name))
+    if name in evaluators and statistic == "mean":
+        return make_score_reader(name)
+    known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
     raise ConfigError(f"a run cannot stop early by {metric!r}", where="metric", fix=nearest(metric, known))
 
 
 def strict_pass(result: EvalResult) -> float | None:
-    """1 if a result passed and 0 if not, whatever the reason; None if nothing was asked of it."""
+    """Return 1 if a result passed, 0 if it failed or has an error, None if it was skipped."""
     outcome = result.outcome
     return None if outcome == "skipped" else float(outcome == "passed")
 
 
-def score_of(evaluator: str) -> Read:
-    """The score that one evaluator gave; None where it gave none."""
+def make_score_reader(evaluator: str) -> Reader:
+    """Return a function that reads the score of one evaluator; None if it has none."""
 
     def read(result: EvalResult) -> float | None:
         score = result.scores.get(evaluator) if result.success else None
@@ -81,17 +82,17 @@ def score_of(evaluator: str) -> Read:
     return read
 
 
-def numbers_of(results: Iterable[EvalResult], read: Read) -> dict[str, float]:
-    """One number a sample: the mean over its epochs. Results are those of one configuration."""
-    found: dict[str, list[float]] = {}
+def numbers_of(results: Iterable[EvalResult], read: Reader) -> dict[str, float]:
+    """Average the numbers of each sample over its epochs, for results of one configuration."""
+    by_sample: dict[str, list[float]] = {}
     for result in results:
         if (number := read(result)) is not None:
-            found.setdefault(result.sample_id, []).append(number)
-    return {name: math.fsum(numbers) / len(numbers) for name, numbers in found.items()}
+            by_sample.setdefault(result.sample_id, []).append(number)
+    return {name: math.fsum(numbers) / len(numbers) for name, numbers in by_sample.items()}
 
 
-class _Heard:
-    """What is known of one sample so far: its cluster, and a number (or none) for each epoch."""
+class _PendingSample:
+    """A sample whose turn has not come: its cluster, and a number (or None) for each epoch."""
 
     __slots__ = ("cluster", "name", "numbers")
 
@@ -102,14 +103,14 @@ class _Heard:
 
 
 class EarlyGate:
-    """Is the new one no worse than the baseline, but for a margin? Told as soon as it is settled.
+    """A gate that decides during a run whether the run is no worse than its baseline, apart from a margin.
 
-    `baseline` are its numbers by sample id, `read` makes them of results. `hear` is what a run asks
-    (`evaluate(…, shuffle=7, decide=gate.hear)`). A sample counts once all its epochs are heard, in
-    its turn. `configuration` is the one that is judged; without it the run must have only one.
-    Samples that the baseline lacks are left out and counted (`unmatched`), as are those without any
-    number (`unscored`). The verdict is about all that samples like these might be, not about this
-    dataset, and each side of it is wrong in at most 2.5 %.
+    `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass
+    `hear` to a run: `evaluate(…, shuffle=7, decide=gate.hear)`. A sample counts when all its epochs
+    have arrived and its turn has come. `configuration` is the one to judge; without it the run must
+    have only one. Samples that the baseline lacks (`unmatched`) and samples without a number
+    (`unscored`) are left out and counted. The verdict is about all samples like these, not about this
+    dataset, and each side of it is wrong in at most 2.5 % of all runs.
 
     >>> from proctor.records.sample import Sample
     >>> from proctor.records.score import Score
@@ -126,7 +127,7 @@ class EarlyGate:
     def __init__(
         self,
         baseline: Mapping[str, float],
-        read: Read = strict_pass,
+        read: Reader = strict_pass,
         *,
         metric: str = DEFAULT_METRIC,
         margin: float = 0.0,
@@ -135,7 +136,7 @@ class EarlyGate:
         confidence: float = 0.95,
     ) -> None:
         if not 0 <= margin < 1:
-            raise ConfigError(f"a margin lies from 0 to 1, got {margin!r}", where="margin")
+            raise ConfigError(f"a margin must be from 0 to below 1, got {margin!r}", where="margin")
         if not baseline:
             raise ConfigError(f"the baseline has no number for {metric}", where="baseline")
         self.metric, self.margin = metric, margin
@@ -143,117 +144,106 @@ class EarlyGate:
         self.verdict: Verdict = "inconclusive"
         self._baseline, self._read = baseline, read
         self._epochs, self._configuration = epochs, configuration
-        self._only: str | None = None
+        self._first_configuration: str | None = None
         self._percent = 100 * confidence
         self._sequence = Betting(-1.0, 1.0, confidence)
         self._sums = (0.0, 0.0)
-        self._waiting: dict[int, _Heard] = {}
-        self._next = 0
+        self._pending: dict[int, _PendingSample] = {}
+        self._next_turn = 0
         self._clusters: dict[str, str] = {}
 
     @property
     def interval(self) -> Interval:
-        """Where the new one's mean minus the baseline's lies."""
+        """The interval of the run's mean minus the baseline's."""
         return self._sequence.interval
 
     @property
     def means(self) -> tuple[float, float] | None:
-        """The new one's mean and the baseline's, over the samples that count; None before any."""
+        """The means of the run and of the baseline, over the samples that count; None before any."""
         return None if not self.n else (self._sums[0] / self.n, self._sums[1] / self.n)
 
     def hear(self, turn: int, result: EvalResult) -> str | None:
-        """Hear a result and the turn of its sample, in any order; the reason once it is settled."""
-        if not self._is_meant(result.trial.configuration):
+        """Add a result with the turn of its sample, in any order; return the reason when decided."""
+        if not self._is_judged(result.trial.configuration):
             return None
-        if turn >= self._next:
-            self._note(turn, result)
-            while self._next in self._waiting and self.verdict == "inconclusive":
-                if len(self._waiting[self._next].numbers) < self._epochs:
+        if turn >= self._next_turn:
+            if turn not in self._pending:
+                self._pending[turn] = _PendingSample(result)
+                self.heard += 1
+            self._pending[turn].numbers[result.trial.epoch] = self._read(result)
+            while self._next_turn in self._pending and self.verdict == "inconclusive":
+                if len(self._pending[self._next_turn].numbers) < self._epochs:
                     break
-                self._take(self._waiting.pop(self._next))
-                self._next += 1
+                self._count(self._pending.pop(self._next_turn))
+                self._next_turn += 1
         return None if self.verdict == "inconclusive" else self.reason
 
-    def _is_meant(self, configuration: str) -> bool:
+    def _is_judged(self, configuration: str) -> bool:
         if self._configuration is not None:
             return configuration == self._configuration
-        self._only = self._only or configuration
-        if configuration != self._only:
-            both = " and ".join(sorted(map(repr, (configuration, self._only))))
+        self._first_configuration = self._first_configuration or configuration
+        if configuration != self._first_configuration:
+            both = " and ".join(sorted(map(repr, (configuration, self._first_configuration))))
             raise StopRun(
-                f"the run has several configurations ({both}), and a gate is about one of them",
-                fix="name the one that is judged, and resume",
+                f"the run has several configurations ({both}), but a gate judges only one of them",
+                fix="name the configuration to judge, and resume",
             )
         return True
 
-    def _note(self, turn: int, result: EvalResult) -> None:
-        if turn not in self._waiting:
-            self._waiting[turn] = _Heard(result)
-            self.heard += 1
-        self._waiting[turn].numbers[result.trial.epoch] = self._read(result)
-
-    def _take(self, sample: _Heard) -> None:
-        """Let a sample count whose turn it is."""
+    def _count(self, sample: _PendingSample) -> None:
         numbers = [number for number in sample.numbers.values() if number is not None]
-        before = self._baseline.get(sample.name)
-        if before is None:
+        reference = self._baseline.get(sample.name)
+        if reference is None:
             self.unmatched += 1
         elif not numbers:
             self.unscored += 1
         else:
-            self._refuse_shared(sample)
+            self._require_new_cluster(sample)
             self.n += 1
             number = math.fsum(numbers) / len(numbers)
-            self._sums = (self._sums[0] + number, self._sums[1] + before)
-            interval = self._sequence.add(number - before)
-            self.verdict = non_inferiority(interval, self.margin)
+            self._sums = (self._sums[0] + number, self._sums[1] + reference)
+            self.verdict = non_inferiority(self._sequence.add(number - reference), self.margin)
 
-    def _refuse_shared(self, sample: _Heard) -> None:
-        """Samples of one cluster say the same thing twice, and then the interval does not hold."""
+    def _require_new_cluster(self, sample: _PendingSample) -> None:
         if sample.cluster is None:
             return
         other = self._clusters.setdefault(sample.cluster, sample.name)
         if other != sample.name:
             raise StopRun(
-                f"samples {other!r} and {sample.name!r} share the cluster {sample.cluster!r}, and "
-                "no verdict holds at every moment for samples that are not independent",
-                fix="run all samples and let the gate allow for clusters: resume without stopping early",
+                f"samples {other!r} and {sample.name!r} share the cluster {sample.cluster!r}, but a run "
+                "can stop early only if its samples are independent",
+                fix="resume without stopping early: a gate over all samples allows for clusters",
             )
 
     @property
     def reason(self) -> str:
-        """What is known by now, in words."""
+        """The verdict and its figures in a sentence."""
         low, high = (f"{100 * end:+.1f}" for end in self.interval)
+        by = f" by more than {100 * self.margin:g} points" if self.margin else ""
+        verdict = {
+            "pass": f"not worse than the baseline{by}",
+            "fail": f"worse than the baseline{by}",
+            "inconclusive": "not decided",
+        }[self.verdict]
         left_out = "".join(
             f"; {count:,} left out that {why}"
-            for count, why in ((self.unmatched, "the baseline lacks"), (self.unscored, NO_NUMBER))
+            for count, why in ((self.unmatched, "the baseline lacks"), (self.unscored, "have no number"))
             if count
         )
         return (
-            f"{self.metric} is {self._words()}; the difference lies from {low} to {high} points "
-            f"({self._percent:g} %, whenever one looks) after {_samples(self.n)}{left_out}"
+            f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
+            f"({self._percent:g} %, at every moment) after {_count_samples(self.n)}{left_out}"
         )
 
-    def _words(self) -> str:
-        by = f" by more than {100 * self.margin:g} points" if self.margin else ""
-        return {
-            "pass": f"not worse than the baseline{by}",
-            "fail": f"worse than the baseline{by}",
-            "inconclusive": "not settled",
-        }[self.verdict]
-
     def sentence(self, of: int | None = None) -> str:
-        """The verdict in a sentence, with how many samples it saved of how many there are."""
+        """The reason, with how many of all samples the gate saved."""
         if of is None or self.verdict == "inconclusive":
             return self.reason
-        return f"{self.reason}; {max(0, of - self.heard):,} of {_samples(of)} were saved"
-
-
-NO_NUMBER = "have no number"
+        return f"{self.reason}; {max(0, of - self.heard):,} of {_count_samples(of)} were saved"
 
 
 def replayed(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
-    """Let a gate hear a stored run that was shuffled with a seed, to have its verdict again.
+    """Pass the results of a stored run that was shuffled with a seed to a gate.
 
     The run must have completed, early or not: its samples are then the first of the order.
     """
@@ -264,11 +254,8 @@ def replayed(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int
     return gate
 
 
-def _samples(count: int) -> str:
+def _count_samples(count: int) -> str:
     return f"{count:,} sample{'' if count == 1 else 's'}"
-
-
-ONE_ONLY = "a gate that may end its run early asks for one metric"
 
 
 def early_gate(
@@ -279,27 +266,29 @@ def early_gate(
     epochs: int = 1,
     configuration: str | None = None,
 ) -> EarlyGate:
-    """The gate that hears a run: the baseline's results of one configuration are read once."""
-    refuse_more_than_one(demand)
-    (metric, margin), *_ = demand.metrics.items()
-    read = reader_of(metric, evaluators)
+    """Make a gate for a run from the baseline's results of one configuration."""
+    require_single_metric(demand)
+    [(metric, margin)] = demand.metrics.items()
+    read = make_metric_reader(metric, evaluators)
     numbers = numbers_of(baseline, read)
     return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
-def refuse_more_than_one(demand: Demand) -> None:
-    """Refuse what a run that stops early cannot answer."""
+def require_single_metric(demand: Demand) -> None:
+    """Raise `ConfigError` for anything that a run which stops early cannot check."""
     demand.refuse_wrong()
     if len(demand.metrics) != 1:
-        raise ConfigError(ONE_ONLY, where="metric", fix="name one, or run all samples")
+        raise ConfigError(SINGLE_METRIC, where="metric", fix="name one, or run all samples")
     if demand.unpaired:
         raise ConfigError(
-            "a gate that may end its run early compares pairs", where="unpaired", fix="run all samples"
+            "a gate that may stop its run early requires paired samples",
+            where="unpaired",
+            fix="run all samples",
         )
-    for name, asked in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
-        if asked not in (None, {}):
+    for name, value in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
+        if value not in (None, {}):
             raise ConfigError(
-                f"{ONE_ONLY}, and what part of the samples reaches is no answer to {name}",
+                f"{SINGLE_METRIC}, and {name} requires all samples",
                 where=name,
                 fix="leave one of the two out",
             )
@@ -307,7 +296,7 @@ def refuse_more_than_one(demand: Demand) -> None:
 
 def settled(
     gate: EarlyGate,
-    pair: tuple[Side, Side],
+    pair: Pair,
     report: EvalReport,
     *,
     baseline: str,
@@ -315,42 +304,45 @@ def settled(
     accept_changes: bool = False,
     max_missing: float = TENTH,
 ) -> GateResult:
-    """What a gate that heard a run says of it.
+    """Return the result of a gate that has checked a run.
 
-    All its numbers are of the samples that decided it, which may be fewer than those that were run.
+    Its numbers are those of the samples that decided it, which may be fewer than those that ran.
     """
-    found = compare(_as_if_whole(pair[0]), pair[1], accept_changes=accept_changes)
-    means = gate.means
-    if means is None:
+    new, old = pair
+    # The note on usual intervals of a stopped run does not apply to this one.
+    run = new.run and msgspec.structs.replace(new.run, stopped_early=None)
+    comparison = compare(msgspec.structs.replace(new, run=run), old, accept_changes=accept_changes)
+    if gate.means is None:
         raise ConfigError(
-            f"{found.a} and {found.b} have no sample in common, so nothing could be decided", where="baseline"
+            f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide",
+            where="baseline",
         )
-    refuse_unlike(found, Demand({gate.metric: gate.margin}))
-    delta = delta_named(found, gate.metric)
+    value, reference = gate.means
+    refuse_unlike(comparison, Demand({gate.metric: gate.margin}))
+    delta = find_delta(comparison, gate.metric)
     check = Check(
         gate.metric,
         gate.verdict,
         "",
-        value=means[0],
-        baseline=means[1],
-        difference=means[0] - means[1],
+        value=value,
+        baseline=reference,
+        difference=value - reference,
         interval=gate.interval,
-        margin=margin_of(delta, gate.margin),
+        margin=convert_margin(delta, gate.margin),
         n=gate.n,
         kind=delta.kind,
     )
-    check = msgspec.structs.replace(
-        check, sentence=words.of_metric(check, delta, missing=gate.unscored, further=False)
-    )
-    lacking = gaps_between(*pair, found, delta.name).baseline
-    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), lacking)
-    check = without_gaps(check, gaps, max_missing, found.b)
-    check = without_silent(check, delta.name, *pair, max_missing)
+    sentence = describe_metric(check, delta, missing=gate.unscored, show_more=False)
+    check = msgspec.structs.replace(check, sentence=sentence)
+    gap = find_gaps(new, old, comparison, delta.name).baseline
+    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), gap)
+    check = apply_missing_limit(check, gaps, max_missing, comparison.b)
+    check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     if not accept_changes:
-        check = without_unmatched(check, found, pair[0])
-    early = Early(gate.n, found.samples + len(found.only_a), _planned(report.metadata))
-    # Its intervals and probabilities would not hold; nor are samples missing that were not run.
-    shown = msgspec.structs.replace(found, answer="", metrics={}, scores={}, fields={}, only_b=())
+        check = apply_unmatched_limit(check, comparison, new)
+    early = Early(gate.n, comparison.samples + len(comparison.only_a), _count_planned(report.metadata))
+    # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
+    shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
     return concluded([check], [shown], report, baseline=baseline, notes=notes, early=early)
 
 
@@ -358,21 +350,20 @@ def judged_again(
     demand: Demand,
     report: EvalReport,
     before: Iterable[EvalResult],
-    pair: tuple[Side, Side],
+    pair: Pair,
     configuration: str,
     *,
     baseline: str,
     notes: Iterable[str] = (),
 ) -> GateResult:
-    """What a gate says of a stored run that was stopped early, by the interval that holds then."""
+    """Return the result of a gate for a stored run that was stopped early."""
     run = report.metadata
     if run is None or run.options.shuffle is None:
-        raise ConfigError("the run was not shuffled, so where it was stopped tells nothing")
+        raise ConfigError("the run was not shuffled, so its early stop cannot be checked again")
     names = [spec.name for spec in run.evaluators]
     gate = early_gate(demand, before, names, epochs=run.options.epochs, configuration=configuration)
-    heard = replayed(gate, list(report.results), run.options.shuffle)
     return settled(
-        heard,
+        replayed(gate, list(report.results), run.options.shuffle),
         pair,
         report,
         baseline=baseline,
@@ -382,14 +373,7 @@ def judged_again(
     )
 
 
-def _as_if_whole(side: Side) -> Side:
-    """The same side, of which need not be said that usual intervals do not hold."""
-    run = side.run and msgspec.structs.replace(side.run, stopped_early=None)
-    return msgspec.structs.replace(side, run=run)
-
-
-def _planned(run: RunMetadata | None) -> int | None:
-    """How many samples there are to run, if that is known."""
+def _count_planned(run: RunMetadata | None) -> int | None:
     if run is None or run.dataset.length is None:
         return None
     return min(run.dataset.length, run.options.limit or run.dataset.length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from proctor.errors import ConfigError, Problem, nearest
@@ -12,8 +12,8 @@ from proctor.records.numbers import is_number, read_percent
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE, Columns, columns_in
 
-# Lower is better for these metrics, so a lowest allowed value makes no sense. Each prefix has its
-# alternative: what to type to limit such a metric.
+# Lower is better for these metrics, so a lowest allowed value makes no sense. The text of each
+# prefix says how to limit such a metric.
 LOWER_IS_BETTER = {
     "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
     "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
@@ -33,52 +33,52 @@ class Percent(float):
     """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
 
 
-def read_share(given: Any, where: str) -> float:
+def read_share(raw: Any, where: str) -> float:
     """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
 
     >>> read_share("80%", "fail_under"), read_share(0.5, "fail_under")
     (0.8, 0.5)
     """
-    percent = read_percent(given)
+    percent = read_percent(raw)
     if percent is not None:
         if 0 < percent < LOWEST_PERCENTAGE:
             raise ConfigError(
-                f"{given} is {percent:.4g}, which nearly every run reaches; did you mean "
+                f"{raw} is {percent:.4g}, which nearly every run reaches; did you mean "
                 f"{10_000 * percent:g}% or {100 * percent:g}?",
                 where=where,
                 fix=f"write {10_000 * percent:g}% or {100 * percent:g}; if the threshold is that "
                 f"low, write {percent:.4g}",
             )
         return Percent(percent)
-    if is_number(given):
-        return float(given)
+    if is_number(raw):
+        return float(raw)
     try:
-        number = float(given) if isinstance(given, str) else math.nan
+        number = float(raw) if isinstance(raw, str) else math.nan
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {given!r}", where=where, fix="write 0.8 or 80%"
+            f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%"
         )
     return number
 
 
-def read_thresholds(given: Any, where: str) -> dict[str, float]:
-    """Read the lowest allowed value of each metric; a number alone is for the strict pass rate."""
-    named = given if isinstance(given, Mapping) else {DEFAULT_METRIC: given}
-    found: dict[str, float] = {}
+def read_thresholds(raw: Any, where: str) -> dict[str, float]:
+    """Read the lowest allowed value of each metric; a bare number is for the strict pass rate."""
+    named = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
+    thresholds: dict[str, float] = {}
     problems: list[Problem] = []
     for metric, least in named.items():
         try:
-            found[str(metric)] = read_share(least, where)
+            thresholds[str(metric)] = read_share(least, where)
         except ConfigError as error:
-            place = f"{where}.{metric}" if isinstance(given, Mapping) else where
+            place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
             problems.append(Problem(place, error.what))
     if problems:
         raise ConfigError(
             "a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%"
         )
-    return found
+    return thresholds
 
 
 def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
@@ -87,22 +87,22 @@ def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, 
     Raises `ConfigError` for a total score outside its scale.
     """
     scale = rubrics.scale if rubrics.columns else None
-    return {metric: _own(metric, least, scale) for metric, least in thresholds.items()}
+    return {metric: _convert_threshold(metric, least, scale) for metric, least in thresholds.items()}
 
 
-def _own(metric: str, least: float, scale: tuple[float, float] | None) -> float:
+def _convert_threshold(metric: str, least: float, scale: tuple[float, float] | None) -> float:
     if metric != TOTAL_SCORE or scale is None:
         return least
     low, high = scale
-    told = round(least * high, 12) if isinstance(least, Percent) else least
-    if not low <= told <= high:
+    value = round(least * high, 12) if isinstance(least, Percent) else least
+    if not low <= value <= high:
         share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
         raise ConfigError(
-            f"the threshold of {metric} is {share}{told:g}, but its scale is from {low:g} to {high:g}",
+            f"the threshold of {metric} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
             fix=f"write a score from {low:g} to {high:g}, or a percentage of {high:g} such as 80%",
         )
-    return told
+    return value
 
 
 def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
@@ -110,7 +110,7 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
 
     A metric without a value does not reach its threshold: no result could be scored.
     """
-    refuse_lower_is_better(thresholds)
+    require_higher_is_better(thresholds)
     tables = report.by_configuration or {"": report.metrics}
     refuse_unknown(thresholds, report.metrics)
     thresholds = in_own_unit(thresholds, columns_in(report.metadata))
@@ -123,18 +123,17 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     ]
 
 
-def refuse_unknown(thresholds: Iterable[str], known: Iterable[str], custom: Iterable[str] = ()) -> None:
+def refuse_unknown(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
     A name that starts with the name of a `custom` metric is accepted: which values a custom metric
     returns is known only after it was computed.
     """
-    own = list(custom)
-    names, beginnings = set(known), tuple(f"{name}." for name in own)
+    names, prefixes = set(known), tuple(f"{name}." for name in custom)
     unknown = {
-        metric: likely(metric, names | set(own))
+        metric: suggest_metric(metric, names | set(custom))
         for metric in thresholds
-        if metric not in names and not f"{metric}.".startswith(beginnings)
+        if metric not in names and not f"{metric}.".startswith(prefixes)
     }
     if len(unknown) == 1:
         ((metric, fix),) = unknown.items()
@@ -144,23 +143,21 @@ def refuse_unknown(thresholds: Iterable[str], known: Iterable[str], custom: Iter
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 
-def likely(metric: str, known: Iterable[str]) -> str:
+def suggest_metric(metric: str, known: Iterable[str]) -> str:
     """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest.
 
-    >>> likely("total", ["cost.total", "total_score"])
+    >>> suggest_metric("total", ["cost.total", "total_score"])
     "did you mean 'total_score'?"
     """
     names = set(known)
-    parts = [name for part in ("mean", "pass_rate") if (name := f"{metric}.{part}") in names]
-    found = parts or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
-    if not found:
-        return nearest(metric, names)
-    return f"did you mean {' or '.join(map(repr, found))}?"
+    of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
+    matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
+    return f"did you mean {' or '.join(map(repr, matches))}?" if matches else nearest(metric, names)
 
 
 def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
     """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
-    refuse_lower_is_better(thresholds)
+    require_higher_is_better(thresholds)
     problems = [
         Problem(metric, what)
         for metric, least in thresholds.items()
@@ -177,8 +174,8 @@ def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
 _WRITE_SHARE = "write a number such as 0.8, or 80%"
 
 
-def refuse_lower_is_better(thresholds: Iterable[str]) -> None:
-    """Raise `ConfigError` for a metric of which less is better, with what limits it instead."""
+def require_higher_is_better(thresholds: Iterable[str]) -> None:
+    """Raise `ConfigError` for a metric that is better if lower, with an alternative."""
     fixes = {
         metric: fix
         for metric in thresholds

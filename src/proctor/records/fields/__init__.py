@@ -1,1 +1,1 @@
-"""Fields of what a trial left behind: paths to them, and what evaluators see of them."""
+"""Fields of a trial: paths to them, and the context that evaluators receive."""

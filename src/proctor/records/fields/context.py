@@ -1,4 +1,4 @@
-"""What an evaluator of a field is given: its value, its baseline, and the whole result."""
+"""The context of a field for its evaluator: value, baseline, and the full result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIX = "baseline_"
 
 
 class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a number is from its baseline; the percentage is None where the baseline is 0.
+    """The difference of a number from its baseline; the percentage is None if the baseline is 0.
 
     >>> Delta.between(450, 500)
     Delta(absolute=-50, percentage=-10.0)
@@ -30,28 +30,27 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def between(cls, value: float, baseline: float) -> Delta:
-        """The difference of a value from its baseline."""
+        """Compute the difference of a value from its baseline."""
         absolute = value - baseline
         percentage = 100.0 * absolute / abs(baseline) if baseline else None
-        # Of next to nothing everything is an infinite share.
-        is_told = percentage is not None and math.isfinite(percentage)
-        return cls(absolute, percentage if is_told else None)
+        # The percentage of a tiny baseline may overflow.
+        is_known = percentage is not None and math.isfinite(percentage)
+        return cls(absolute, percentage if is_known else None)
 
     def __getitem__(self, name: str) -> float | None:
         if name not in self.__struct_fields__:
             raise KeyError(name)
-        found: float | None = getattr(self, name)
-        return found
+        number: float | None = getattr(self, name)
+        return number
 
 
 class FieldContext:
-    """One field of a result, and everything around it.
+    """One field of a result, with the full result.
 
-    `result` is the whole result: output, usage, latency_ms, configuration, and whatever else was
-    recorded. The baseline is what the result itself records of one (`baseline_output`,
-    `baseline_usage`, or a mapping `baseline`), unless `baseline` gives the result of another
-    configuration. `epochs` are the field's values in all repeats of the sample, None where one
-    failed or has no such field.
+    `result` is the full result: output, usage, latency_ms, configuration, and any recorded data. The
+    baseline is the one that the result records (`baseline_output`, `baseline_usage`, or a mapping
+    `baseline`), unless `baseline` is the result of another configuration. `epochs` are the field's
+    values in all repeats of the sample, None if a repeat failed or has no such field.
 
     >>> context = FieldContext("tokens", {"usage": {"total_tokens": 450},
     ...     "baseline_usage": {"total_tokens": 500}}, path="usage.total_tokens")
@@ -88,7 +87,7 @@ class FieldContext:
         self.epochs = tuple(epochs)
         self._baseline_epochs = tuple(baseline_epochs)
         self._is_baseline = is_baseline
-        # True once an evaluator looked for the baseline of what is the baseline itself.
+        # True if an evaluator read the baseline of a result that is the baseline itself.
         self.looked_for_baseline = False
         self._path = compiled(path or field_name)
         self._baseline = baseline
@@ -98,18 +97,18 @@ class FieldContext:
 
     @property
     def path(self) -> str:
-        """Where the field is."""
+        """The path of the field."""
         return self._path.text
 
     @property
     def value(self) -> Any:
-        """The field's value; null is one, a missing field is an error."""
+        """The field's value, which may be null; a missing field raises `FieldMissing`."""
         return self._path.find(self.full_result)
 
     @property
     def baseline_value(self) -> Any:
-        """What the field was in the baseline, or None if there is none."""
-        return self._in_baseline(self._path, self.field_name)
+        """The field's value in the baseline, or None if there is none."""
+        return self._read_baseline(self._path, self.field_name)
 
     @property
     def baseline_epochs(self) -> tuple[Any, ...]:
@@ -119,46 +118,46 @@ class FieldContext:
 
     @property
     def delta(self) -> Delta | None:
-        """How far the field is from its baseline, if both are numbers, or both booleans (0, 1)."""
+        """The difference from the baseline, if both are numbers, or both booleans (0, 1)."""
         value, baseline = self.value, self.baseline_value
         if as_number(value) is None or as_number(baseline) is None:
             return None
-        is_alike = isinstance(value, bool) is isinstance(baseline, bool)
-        return Delta.between(value, baseline) if is_alike else None
+        is_same_type = isinstance(value, bool) is isinstance(baseline, bool)
+        return Delta.between(value, baseline) if is_same_type else None
 
     def __getitem__(self, path: str) -> Any:
         return compiled(path).find(self.full_result)
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Any field by its path, or the default if it is not there."""
+        """Return any field by its path, or the default if it is missing."""
         try:
             return self[path]
         except FieldMissing:
             return default
 
     def field_exists(self, path: str) -> bool:
-        """True if the result has such a field, null included."""
+        """True if the result has such a field, even if it is null."""
         return compiled(path).exists(self.full_result)
 
     @property
     def input(self) -> Any:
-        """What the target was asked."""
+        """The input of the target."""
         return self.get("input")
 
     @property
     def expected(self) -> Any:
-        """What should have come out, or None if nobody said."""
+        """The expected output, or None if it is unknown."""
         return self.get("expected")
 
     @property
     def output(self) -> Any:
-        """What came out."""
+        """The output."""
         return self.get("output")
 
     @property
     def baseline_output(self) -> Any:
-        """What came out in the baseline."""
-        return self._in_baseline(compiled("output"))
+        """The output in the baseline."""
+        return self._read_baseline(compiled("output"))
 
     @property
     def usage(self) -> Any:
@@ -168,47 +167,47 @@ class FieldContext:
     @property
     def baseline_usage(self) -> Any:
         """Tokens and cost in the baseline."""
-        return self._in_baseline(compiled("usage"))
+        return self._read_baseline(compiled("usage"))
 
     @property
     def latency_ms(self) -> Any:
-        """How long it took, in milliseconds."""
+        """The latency in milliseconds."""
         return self.get("latency_ms")
 
     @property
     def baseline_latency_ms(self) -> Any:
-        """How long it took in the baseline."""
-        return self._in_baseline(compiled("latency_ms"))
+        """The latency in the baseline."""
+        return self._read_baseline(compiled("latency_ms"))
 
     @property
     def configuration(self) -> Mapping[str, Any]:
         """The name and the options of the configuration; empty if unknown."""
-        found = self.get("configuration")
-        if isinstance(found, Mapping):
-            return found
-        return {} if found is None else {"name": found}
+        configuration = self.get("configuration")
+        if isinstance(configuration, Mapping):
+            return configuration
+        return {} if configuration is None else {"name": configuration}
 
-    def _in_baseline(self, path: Path, name: str | None = None) -> Any:
+    def _read_baseline(self, path: Path, name: str | None = None) -> Any:
         self.looked_for_baseline = self._is_baseline
         if self._baseline is not None:
-            return _found(self._baseline, path)
-        for place in _recorded_at(path, name or path.text):
-            if place.exists(self.full_result):
-                return place.find(self.full_result)
+            return _find_or_none(self._baseline, path)
+        for recorded in _list_baseline_paths(path, name or path.text):
+            if recorded.exists(self.full_result):
+                return recorded.find(self.full_result)
         nested = self.full_result.get(BASELINE)
-        return None if nested is None else _found(nested, path)
+        return None if nested is None else _find_or_none(nested, path)
 
 
-def _recorded_at(path: Path, name: str) -> list[Path]:
-    """Where a result may record a field's baseline, the nearest first."""
+def _list_baseline_paths(path: Path, name: str) -> list[Path]:
+    """List the paths where a result may record a field's baseline, the most specific first."""
     last = len(path.keys) - 1
-    places = [Path("", (_PREFIX + name,)), path.with_prefix(_PREFIX, 0)]
+    paths = [Path("", (_PREFIX + name,)), path.with_prefix(_PREFIX, 0)]
     if last:
-        places += [path.with_prefix(_PREFIX, last), Path("", (_PREFIX + path.keys[last],))]
-    return places
+        paths += [path.with_prefix(_PREFIX, last), Path("", (_PREFIX + path.keys[last],))]
+    return paths
 
 
-def _found(result: Any, path: Path) -> Any:
+def _find_or_none(result: Any, path: Path) -> Any:
     try:
         return path.find(result)
     except FieldMissing:

@@ -1,4 +1,4 @@
-"""What counts as a number among a field's values: one rule for means, comparisons and rankings."""
+"""Read the numbers of fields, and guess from a name whether higher is better."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from numbers import Real
 from typing import Any
 
-# Beyond it differences and shares need not fit a float any more.
-GREATEST = 1e300
+# Differences and shares of larger numbers may overflow.
+MAX_NUMBER = 1e300
 
 
 def as_number(value: Any) -> float | None:
-    """A value as a number: a boolean is 0 or 1; None of what is none, or is not finite.
+    """Convert a value to a number: a boolean is 0 or 1; return None for anything but a finite number.
 
     >>> as_number(True), as_number(450), as_number("450"), as_number(float("nan"))
     (1.0, 450.0, None, None)
@@ -22,10 +22,10 @@ def as_number(value: Any) -> float | None:
     try:
         number = float(value)
     except OverflowError:
-        # An integer that no float can hold.
+        # The integer is too large for a float.
         return None
-    # NaN is not at most anything.
-    return number if math.fabs(number) <= GREATEST else None
+    # The comparison is False for NaN.
+    return number if math.fabs(number) <= MAX_NUMBER else None
 
 
 _WORD = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+(?![a-z])[0-9]*")
@@ -41,12 +41,12 @@ _HIGHER = frozenset(
         "auc auroc throughput tps similarity coherence relevance quality groundedness faithfulness"
     )
 )
-# What is taken away from something bad is good, if it is said last: tokens_saved, error_free.
-_TAKEN = frozenset(
+# As the last word, these make something bad good: tokens_saved, error_free.
+_REDUCING = frozenset(
     _WORD.findall("saved saving savings avoided prevented fixed resolved recovered free reduced reduction")
 )
-# Such words may turn the sense of others, or tell of a setting and not of what was measured.
-_TURNING = _TAKEN | frozenset(
+# These words may reverse the meaning of others, or name a setting instead of a measurement.
+_AMBIGUOUS = _REDUCING | frozenset(
     _WORD.findall(
         "left remaining limit limits limited budget budgets quota cap max maximum min minimum "
         "allowed allowance available unused cached cache timeout threshold target without no non "
@@ -58,12 +58,11 @@ _WORK = frozenset(["token", "tokens", "request", "requests", "sample", "samples"
 
 
 def higher_is_better(name: str) -> bool | None:
-    """True if more of it is better, False if less is, None if its name does not tell.
+    """True if higher is better, False if lower is, None if the name does not tell.
 
-    The last word that tells decides: an `error_rate` is better lower, a `latency_score` higher.
-    Work per time is better higher, and so is what was saved of something bad, as `tokens_saved`.
-    Words that may turn the sense (`tokens_left`, `token_limit`) make it unknown. It is a guess from
-    English names and is said to be one.
+    The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per
+    time is better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous
+    words (`tokens_left`, `token_limit`) make it unknown. The result is a guess from English names.
 
     >>> higher_is_better("usage.total_tokens"), higher_is_better("output.coherence")
     (False, True)
@@ -74,15 +73,15 @@ def higher_is_better(name: str) -> bool | None:
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if "per" in words:
-        place = words.index("per")
-        counted, by = words[:place], words[place + 1 :]
-        if _WORK.intersection(counted[-1:]) and _TIMES.intersection(by):
+        index = words.index("per")
+        numerator, denominator = words[:index], words[index + 1 :]
+        if _WORK.intersection(numerator[-1:]) and _TIMES.intersection(denominator):
             return True
-        words = counted
-    told = [word for word in words if word in _LOWER or word in _HIGHER]
-    if not told:
+        words = numerator
+    known = [word for word in words if word in _LOWER or word in _HIGHER]
+    if not known:
         return None
-    if _TURNING.isdisjoint(words):
-        return told[-1] in _HIGHER
-    is_taken_away = words[-1] in _TAKEN and words[-2] in _LOWER
-    return True if is_taken_away and len(_TURNING.intersection(words)) == 1 else None
+    if _AMBIGUOUS.isdisjoint(words):
+        return known[-1] in _HIGHER
+    is_reduction = words[-1] in _REDUCING and words[-2] in _LOWER
+    return True if is_reduction and len(_AMBIGUOUS.intersection(words)) == 1 else None

@@ -1,4 +1,4 @@
-"""Paths: `usage.total_tokens`, `items.0.name`, `items.*.name`, read once and then only followed."""
+"""Paths to fields: `usage.total_tokens`, `items.0.name`, `items.*.name`."""
 
 from __future__ import annotations
 
@@ -15,122 +15,123 @@ from proctor.errors import ConfigError, FieldMissing, nearest
 
 EVERY = "*"
 OUTPUT, RAW_OUTPUT = "output", "raw_output"
-_KEYS_SHOWN = 20
-_LONGEST_INDEX = 18
+_MAX_KEYS_SHOWN = 20
+_MAX_INDEX_LENGTH = 18
 _BRACKETS = re.compile(r"\[(?:-?\w*|'[^']*'|\"[^\"]*\")\](?:$|\.)")
 _DOT = re.compile(r"(?<!\\)\.")
 
 
 class Path(NamedTuple):
-    """A path that was read: the keys, one after another, seen from where they start."""
+    """A parsed path: its keys, and the keys before its start."""
 
     text: str
     keys: tuple[str, ...]
     start: tuple[str, ...] = ()
 
-    def find(self, thing: Any) -> Any:
-        """The value at the end of the path; `FieldMissing` says which key is not there.
+    def find(self, value: Any) -> Any:
+        """Return the value at the path; `FieldMissing` names a missing key.
 
-        Mappings, lists, dataclasses, structs and models are all walked through alike; null is a
-        value. A `*` gives a list of what is found in every item. Where the output is the last
-        answer of the messages that a target returned, `output.…` looks into what it returned.
+        Mappings, lists, dataclasses, structs and models are all supported; null is a value. A `*`
+        returns a list of the values in every item. If the output is the last answer of messages that a
+        target returned, `output.…` reads the returned value.
 
         >>> compiled("usage.total_tokens").find({"usage": {"total_tokens": 12}})
         12
         >>> compiled("items.*.name").find({"items": [{"name": "a"}, {"name": "b"}]})
         ['a', 'b']
         """
-        if len(self.keys) > 1 and self.keys[0] == OUTPUT and _is_key(thing, RAW_OUTPUT):
-            thing = {OUTPUT: thing[RAW_OUTPUT]}
-        for place, key in enumerate(self.keys):
-            if type(thing) is dict and key in thing:
-                thing = thing[key]
-            elif key == EVERY and not _is_key(thing, key):
-                return self._in_every(thing, place)
+        if len(self.keys) > 1 and self.keys[0] == OUTPUT and _is_key(value, RAW_OUTPUT):
+            value = {OUTPUT: value[RAW_OUTPUT]}
+        for index, key in enumerate(self.keys):
+            if type(value) is dict and key in value:
+                value = value[key]
+            elif key == EVERY and not _is_key(value, key):
+                return self._find_in_items(value, index)
             else:
-                thing = self._step(thing, key, place)
-        return thing
+                value = self._step(value, key, index)
+        return value
 
-    def exists(self, thing: Any) -> bool:
-        """True if there is a value, null included, at the end of the path."""
+    def exists(self, value: Any) -> bool:
+        """True if there is a value at the path, even if it is null."""
         try:
-            self.find(thing)
+            self.find(value)
         except FieldMissing:
             return False
         return True
 
-    def with_prefix(self, prefix: str, place: int) -> Path:
-        """The same path with something put before one of its keys."""
+    def with_prefix(self, prefix: str, index: int) -> Path:
+        """Return the path with a prefix added to one of its keys."""
         keys = list(self.keys)
-        keys[place] = prefix + keys[place]
-        return Path(".".join(map(_escaped, keys)), tuple(keys))
+        keys[index] = prefix + keys[index]
+        return Path(".".join(map(_escape, keys)), tuple(keys))
 
-    def _step(self, thing: Any, key: str, place: int) -> Any:
-        if isinstance(thing, Mapping):
-            if key in thing:
-                return thing[key]
-            if _is_index(key) and int(key) in thing:
-                return thing[int(key)]
-        elif _is_list(thing) and _is_index(key):
-            if -len(thing) <= int(key) < len(thing):
-                return thing[int(key)]
-        elif key in _names_in(thing):
-            return getattr(thing, key)
-        raise self._missing(thing, key, place)
+    def _step(self, value: Any, key: str, index: int) -> Any:
+        if isinstance(value, Mapping):
+            if key in value:
+                return value[key]
+            if _is_index(key) and int(key) in value:
+                return value[int(key)]
+        elif _is_list(value) and _is_index(key):
+            if -len(value) <= int(key) < len(value):
+                return value[int(key)]
+        elif key in _list_names(value):
+            return getattr(value, key)
+        raise self._make_error(value, key, index)
 
-    def _in_every(self, thing: Any, place: int) -> list[Any]:
-        """What the rest of the path finds in every item, in one flat list."""
+    def _find_in_items(self, value: Any, index: int) -> list[Any]:
+        """Return the values at the rest of the path in every item, as one flat list."""
         items: Iterable[tuple[Any, Any]]
-        if isinstance(thing, Mapping):
-            items = thing.items()
-        elif _is_list(thing):
-            items = enumerate(thing)
+        if isinstance(value, Mapping):
+            items = value.items()
+        elif _is_list(value):
+            items = enumerate(value)
         else:
-            raise self._missing(thing, EVERY, place)
-        rest = self.keys[place + 1 :]
-        found: list[Any] = []
+            raise self._make_error(value, EVERY, index)
+        rest = self.keys[index + 1 :]
+        values: list[Any] = []
         for name, item in items:
-            here = (*self.start, *self.keys[:place], str(name))
-            value = Path(".".join((*here, *rest)), rest, here).find(item)
-            # A `*` further on has given a list, unless there was a key of that name.
-            found += value if EVERY in rest and isinstance(value, list) else [value]
-        return found
+            start = (*self.start, *self.keys[:index], str(name))
+            inner = Path(".".join((*start, *rest)), rest, start).find(item)
+            # A second `*` returns a list, unless there is a key of that name.
+            values += inner if EVERY in rest and isinstance(inner, list) else [inner]
+        return values
 
-    def _missing(self, thing: Any, key: str, place: int) -> FieldMissing:
-        parent = ".".join((*self.start, *self.keys[:place]))
+    def _make_error(self, value: Any, key: str, index: int) -> FieldMissing:
+        parent = ".".join((*self.start, *self.keys[:index]))
+        missing = "items" if key == EVERY else f"item {key}" if _is_index(key) else f"field {key!r}"
         return FieldMissing(
-            f"{_holder(parent, thing)} has no {_wanted(key)}",
+            f"{_describe_parent(parent, value)} has no {missing}",
             where=self.text,
-            fix=_there_instead(thing, key, self.keys[place:]),
+            fix=_suggest(value, key, self.keys[index:]),
         )
 
 
 def compiled(text: str) -> Path:
-    r"""Read a path; what is not one is refused. A dot inside a key is written `\.`.
+    r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`.
 
     >>> compiled("usage.total_tokens").keys
     ('usage', 'total_tokens')
     """
-    # What is no text need not be hashable.
-    given: Any = text
-    return _read(text) if isinstance(given, str) else _refuse(given)
+    # A value of another type may not be hashable.
+    raw: Any = text
+    return _parse(text) if isinstance(raw, str) else _reject(raw)
 
 
 @functools.lru_cache(maxsize=4096)
-def _read(text: str) -> Path:
-    if _fault(text):
-        _refuse(text)
+def _parse(text: str) -> Path:
+    if _find_problem(text):
+        _reject(text)
     return Path(text, tuple(key.replace("\\.", ".") for key in _DOT.split(text)))
 
 
-def _refuse(given: Any) -> NoReturn:
+def _reject(raw: Any) -> NoReturn:
     raise ConfigError(
-        f"{given!r} is not a path to a field: {_fault(given)}",
+        f"{raw!r} is not a path to a field: {_find_problem(raw)}",
         fix="write keys with dots between them, such as usage.total_tokens or items.*.name",
     )
 
 
-def _fault(text: Any) -> str:
+def _find_problem(text: Any) -> str:
     if not isinstance(text, str):
         return f"it is a {type(text).__name__}, not a text"
     keys = _DOT.split(text)
@@ -147,84 +148,76 @@ def _fault(text: Any) -> str:
     return "a key is written items.key" if is_key else "a list index is written items.0"
 
 
-def _is_key(thing: Any, key: str) -> bool:
-    return isinstance(thing, Mapping) and key in thing
+def _is_key(value: Any, key: str) -> bool:
+    return isinstance(value, Mapping) and key in value
 
 
 def _is_index(key: str) -> bool:
-    return key.removeprefix("-").isdecimal() and len(key) <= _LONGEST_INDEX
+    return key.removeprefix("-").isdecimal() and len(key) <= _MAX_INDEX_LENGTH
 
 
-def _is_list(thing: Any) -> bool:
-    return isinstance(thing, Sequence) and not isinstance(thing, str | bytes)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _names_in(thing: Any) -> Sequence[str]:
-    """The names that an object offers: its fields and its properties, nothing private."""
-    if isinstance(thing, Sequence):
-        return getattr(thing, "_fields", ())
-    if thing is None or isinstance(thing, bool | int | float | Mapping):
+def _list_names(value: Any) -> Sequence[str]:
+    """List the public fields and properties of an object."""
+    if isinstance(value, Sequence):
+        return getattr(value, "_fields", ())
+    if value is None or isinstance(value, bool | int | float | Mapping):
         return ()
-    own = {**getattr(thing, "__dict__", {}), **(getattr(thing, "__pydantic_extra__", None) or {})}
-    kind: Any = type(thing)
-    names = (*_fields_of(kind), *(name for name in own if not name.startswith("_")))
+    attributes = {**getattr(value, "__dict__", {}), **(getattr(value, "__pydantic_extra__", None) or {})}
+    type_: Any = type(value)
+    names = (*_list_type_names(type_), *(name for name in attributes if not name.startswith("_")))
     return tuple(dict.fromkeys(names))
 
 
 @functools.lru_cache(maxsize=1024)
-def _fields_of(kind: Any) -> tuple[str, ...]:
+def _list_type_names(type_: Any) -> tuple[str, ...]:
     names: list[str] = []
-    if issubclass(kind, msgspec.Struct):
-        names += kind.__struct_fields__
-    elif dataclasses.is_dataclass(kind):
-        names += [field.name for field in dataclasses.fields(kind)]
+    if issubclass(type_, msgspec.Struct):
+        names += type_.__struct_fields__
+    elif dataclasses.is_dataclass(type_):
+        names += [field.name for field in dataclasses.fields(type_)]
     else:
-        names += getattr(kind, "model_fields", None) or ()
+        names += getattr(type_, "model_fields", None) or ()
     names += [
         name
-        for parent in kind.__mro__
-        for name, part in vars(parent).items()
-        if not name.startswith(("_", "model_")) and _is_offered(part)
+        for parent in type_.__mro__
+        for name, member in vars(parent).items()
+        if not name.startswith(("_", "model_"))
+        and isinstance(member, property | functools.cached_property | MemberDescriptorType)
     ]
     return tuple(dict.fromkeys(names))
 
 
-def _is_offered(part: Any) -> bool:
-    """True for a property, and for a field in a slot."""
-    return isinstance(part, property | functools.cached_property | MemberDescriptorType)
-
-
-def _escaped(key: str) -> str:
+def _escape(key: str) -> str:
     return key.replace(".", "\\.")
 
 
-def _holder(parent: str, thing: Any) -> str:
+def _describe_parent(parent: str, value: Any) -> str:
     if not parent:
         return "the result"
-    if thing is None:
+    if value is None:
         return f"{parent!r} is null and"
-    if isinstance(thing, str | bytes | bool | int | float):
-        return f"{parent!r} is of type {type(thing).__name__} and"
-    return f"{parent!r} is an empty list and" if thing == [] else repr(parent)
+    if isinstance(value, str | bytes | bool | int | float):
+        return f"{parent!r} is of type {type(value).__name__} and"
+    return f"{parent!r} is an empty list and" if value == [] else repr(parent)
 
 
-def _wanted(key: str) -> str:
-    return "items" if key == EVERY else f"item {key}" if _is_index(key) else f"field {key!r}"
-
-
-def _there_instead(thing: Any, key: str, rest: Sequence[str]) -> str:
-    """What could have been meant: the keys that are there."""
-    whole = ".".join(rest)
-    if len(rest) > 1 and _is_key(thing, whole):
-        return f"there is a key with dots in it; write {_escaped(whole)}"
-    if isinstance(thing, Sequence) and not isinstance(thing, str | bytes):
-        if not thing:
+def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
+    """Suggest an existing key or index."""
+    dotted = ".".join(rest)
+    if len(rest) > 1 and _is_key(value, dotted):
+        return f"there is a key with dots in it; write {_escape(dotted)}"
+    if _is_list(value):
+        if not value:
             return ""
-        indexes = "index 0" if len(thing) == 1 else f"an index from 0 to {len(thing) - 1}"
-        return f"it is a list of {len(thing)}; use {indexes}, or *"
-    names = [str(name) for name in (thing if isinstance(thing, Mapping) else _names_in(thing))]
+        indexes = "index 0" if len(value) == 1 else f"an index from 0 to {len(value) - 1}"
+        return f"it is a list of {len(value)}; use {indexes}, or *"
+    names = [str(name) for name in (value if isinstance(value, Mapping) else _list_names(value))]
     if not names:
         return ""
-    there = ", ".join(names[:_KEYS_SHOWN]) + (", …" if len(names) > _KEYS_SHOWN else "")
+    listed = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
     close = nearest(key, names)
-    return f"{close} (there are: {there})" if "did you mean" in close else f"there are: {there}"
+    return f"{close} (there are: {listed})" if "did you mean" in close else f"there are: {listed}"

@@ -1,4 +1,4 @@
-"""A trial as its evaluators see it: one field of it, and what stands beside it."""
+"""A trial as its evaluators see it: a field, with options, baseline and epochs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from proctor.records.session import Usage
 from proctor.records.trial import DEFAULT_CONFIGURATION, Trial
 
 RECORDED = "recorded"
-# What belongs to a call; metadata of these names says nothing about a trial that was run.
-_OF_A_CALL = ("usage", "latency_ms", "session", "configuration")
+# Metadata of these names does not describe a trial that was run.
+_CALL_KEYS = ("usage", "latency_ms", "session", "configuration")
 
 
 class Field(NamedTuple):
-    """A field by the name it is known under, and where it is."""
+    """The name and the path of a field."""
 
     name: str = OUTPUT
     path: str = OUTPUT
 
 
 class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A trial with what evaluators of fields look at beside it; never stored.
+    """A trial with the data that evaluators of fields need; never stored.
 
-    `options` are those of its configuration, `baseline` the same sample's trial in the baseline
-    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial is
-    of it). `epochs` are all repeats of
-    the sample (None for one that is not known), in its last one; None in the others. In the eyes
-    of a field's evaluators `output` is the field's value, and `whole` the trial it is a part of.
+    `options` are those of its configuration, `baseline` is the same sample's trial in the baseline
+    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs
+    to it). `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in
+    the others. For a field's evaluators `output` is the field's value, and `whole` the full trial.
     """
 
     options: Mapping[str, Any] = {}
@@ -44,14 +43,14 @@ class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     is_baseline: bool = False
 
 
-def seen(trial: Trial, **beside: Any) -> SeenTrial:
-    """A trial together with what stands beside it."""
-    held = {name: getattr(trial, name) for name in trial.__struct_fields__}
-    return SeenTrial(**(held | beside))
+def seen(trial: Trial, **context: Any) -> SeenTrial:
+    """Add context to a trial."""
+    fields = {name: getattr(trial, name) for name in trial.__struct_fields__}
+    return SeenTrial(**(fields | context))
 
 
 def looking_at(trial: Trial, field: Field) -> SeenTrial:
-    """A trial as the evaluators of one field see it: the output is the field's value.
+    """Return a trial for the evaluators of one field: its output is the field's value.
 
     Raises `FieldMissing` if the trial has no such field.
     """
@@ -61,31 +60,31 @@ def looking_at(trial: Trial, field: Field) -> SeenTrial:
 
 
 def context_of(trial: Trial, otherwise: Field) -> FieldContext:
-    """What a trial's evaluator is given that asks for a field's context.
+    """Make the context of a field for an evaluator.
 
-    `otherwise` is the field it looks at by itself, where nobody chose one for it.
+    `otherwise` is the evaluator's default field, used if none was selected.
     """
     if not isinstance(trial, SeenTrial):
         return FieldContext(otherwise.name, result_of(trial), path=otherwise.path)
     name, path = trial.field or otherwise
     baseline = None
     if trial.is_compared:
-        # A baseline that failed has no values; what was recorded is not a stand-in for it.
-        failed = trial.baseline is None or trial.baseline.error is not None
-        baseline = {} if failed or trial.baseline is None else result_of(trial.baseline)
+        # A failed baseline has no values; recorded values do not replace it.
+        has_failed = trial.baseline is None or trial.baseline.error is not None
+        baseline = {} if has_failed or trial.baseline is None else result_of(trial.baseline)
     return FieldContext(
         name,
         result_of(trial),
         path=path,
         baseline=baseline,
-        epochs=_values(trial.epochs or (), path),
-        baseline_epochs=_values(trial.baseline_epochs, path),
+        epochs=_read_values(trial.epochs or (), path),
+        baseline_epochs=_read_values(trial.baseline_epochs, path),
         is_baseline=trial.is_baseline,
     )
 
 
 def result_of(trial: Trial) -> dict[str, Any]:
-    """Everything a trial left behind as one mapping, the sample's own metadata included.
+    """Return all data of a trial as one mapping, with the metadata of its sample.
 
     >>> from proctor.records.sample import Sample
     >>> trial = Trial(Sample("1", "2 + 2?", metadata={"baseline_output": "5"}), "4")
@@ -94,8 +93,8 @@ def result_of(trial: Trial) -> dict[str, Any]:
     """
     trial = getattr(trial, "whole", None) or trial
     sample, metadata = trial.sample, trial.sample.metadata
-    result = _record_of(trial)
-    configuration = _configuration(trial, result.get("configuration"))
+    result = _read_record(trial)
+    configuration = _merge_configuration(trial, result.get("configuration"))
     result |= {
         "id": sample.id,
         "input": sample.input,
@@ -108,9 +107,9 @@ def result_of(trial: Trial) -> dict[str, Any]:
     if trial.latency_ms is not None:
         result["latency_ms"] = trial.latency_ms
     if trial.usage is not None:
-        told = result.get("usage")
-        # What was recorded is told as it was, a total that is no sum included.
-        result["usage"] = {**_usage(trial.usage), **(told if isinstance(told, Mapping) else {})}
+        recorded = result.get("usage")
+        # Recorded values have priority, even a total that is not the sum.
+        result["usage"] = {**_list_usage(trial.usage), **(recorded if isinstance(recorded, Mapping) else {})}
     if trial.session is not None:
         result["session"] = trial.session
     if trial.raw_output is not None:
@@ -118,8 +117,8 @@ def result_of(trial: Trial) -> dict[str, Any]:
     return result
 
 
-def _record_of(trial: Trial) -> dict[str, Any]:
-    """What the sample records of this trial, or just describes the sample if the trial was run."""
+def _read_record(trial: Trial) -> dict[str, Any]:
+    """Return the recorded data of a trial; only the sample's metadata if the trial was run."""
     metadata = trial.sample.metadata
     by_configuration = metadata.get(RECORDED)
     if isinstance(by_configuration, Mapping):
@@ -130,7 +129,7 @@ def _record_of(trial: Trial) -> dict[str, Any]:
     if not _was_run(trial, record):
         return {**metadata, **record}
     result = dict(metadata)
-    for name in _OF_A_CALL:
+    for name in _CALL_KEYS:
         result.pop(name, None)
     return result
 
@@ -142,8 +141,8 @@ def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
     return OUTPUT not in record or record.get("latency_ms") != trial.latency_ms
 
 
-def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
-    """The name and options of a trial's configuration, with what was recorded of them."""
+def _merge_configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
+    """Return the name and options of a trial's configuration, with the recorded ones."""
     own = {"name": trial.configuration, **getattr(trial, "options", {})}
     if recorded is None:
         return own
@@ -157,9 +156,9 @@ def _configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
 
 
 def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Delta]]:
-    """The values of some fields of a trial, and how far the numbers are from their baselines.
+    """Return the values of some fields of a trial, and the differences of numbers from their baselines.
 
-    Fields that the trial does not have, or that cannot be read, are left out.
+    Missing and unreadable fields are left out.
     """
     values: dict[str, Any] = {}
     deltas: dict[str, Delta] = {}
@@ -167,30 +166,27 @@ def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any
         try:
             context = context_of(trial, Field(name, path))
             values[name], delta = context.value, context.delta
-        except Exception:  # a property of the user's may raise anything
+        except Exception:  # a custom property may raise anything
             continue
         if delta is not None:
             deltas[name] = delta
     return values, deltas
 
 
-def _values(trials: tuple[Trial | None, ...], path: str) -> list[Any]:
-    """A field's value in each of some trials; None where one failed or has no such field.
-
-    So every value keeps its place, and one repeat does not spoil another.
-    """
-    way = compiled(path)
-    found: list[Any] = []
+def _read_values(trials: tuple[Trial | None, ...], path: str) -> list[Any]:
+    """Return a field's value in each trial; None for a failed trial or a missing field."""
+    field = compiled(path)
+    values: list[Any] = []
     for trial in trials:
         try:
-            known = trial is not None and trial.error is None
-            found.append(way.find(result_of(trial)) if known and trial is not None else None)
-        except Exception:  # a property of the user's may raise anything
-            found.append(None)
-    return found
+            has_output = trial is not None and trial.error is None
+            values.append(field.find(result_of(trial)) if has_output and trial is not None else None)
+        except Exception:  # a custom property may raise anything
+            values.append(None)
+    return values
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
-    """What is known of the usage; what is not known is left out, so that asking for it fails."""
+def _list_usage(usage: Usage) -> dict[str, Any]:
+    """Return the known numbers of a usage; reading an unknown one fails."""
     known = {**msgspec.structs.asdict(usage), "total_tokens": usage.total_tokens}
     return {name: number for name, number in known.items() if number is not None}
