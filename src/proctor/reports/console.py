@@ -219,5 +219,5 @@ def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    overflow = "fold" if wrap else "ellipsis"
-    return Text(indent + line(content, LINE_LIMIT), style=style, no_wrap=not wrap, overflow=overflow)
+    text = indent + line(content, LINE_LIMIT)
+    return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
