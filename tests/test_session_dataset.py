@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.datasets.sessions import SessionDataset, named_apart, sample_of
+from proctor.datasets.sessions import SessionDataset, make_sample, named_apart
 from proctor.errors import ConfigError, DatasetError
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.sessions import current as sessions
@@ -90,7 +90,7 @@ def test_whoever_iterates_is_told_what_could_not_be_read(tmp_path: Path) -> None
         sessions.warnings.reset(heard)
     assert [problem.where for problem in data.problems] == [str(logs / "b.jsonl:1")]
     assert notes == data.warnings
-    assert "1 of the dataset's lines or files" in notes[0]
+    assert "1 line or file of the dataset" in notes[0]
     assert "hologram (1)" in notes[1]
     list(data)
     assert data.warnings == notes  # each pass counts anew
@@ -115,20 +115,20 @@ def test_a_warning_names_every_file_that_could_not_be_read(tmp_path: Path) -> No
 def test_names_of_results_are_not_taken() -> None:
     """What was recorded under a name that means something else here gets another."""
     recorded = {"recorded": 1, "tags": "a b", "error": "x", "task_id": True, "model": "m"}
-    metadata = sample_of(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    metadata = make_sample(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
     assert metadata["recorded_recorded"] == 1
     assert metadata["recorded_tags"] == "a b"
     assert metadata["recorded_error"] == "x"
     assert metadata["model"] == "m"
     assert "cluster" not in metadata
-    assert sample_of(Imported(" ", Session(), "openai", "f"), "s").input == ""
+    assert make_sample(Imported(" ", Session(), "openai", "f"), "s").input == ""
 
 
 def test_sessions_of_one_conversation_belong_together() -> None:
     """By the id of a task, a conversation, a session or a thread, or whose sub-agent it is."""
 
     def cluster(name: str = "s", **recorded: Any) -> str | None:
-        return sample_of(Imported(name, Session(), "openai", "f", recorded=recorded), name).cluster
+        return make_sample(Imported(name, Session(), "openai", "f", recorded=recorded), name).cluster
 
     assert cluster(conversation_id="c", session_id="d") == "c"
     assert cluster(session_id=7) == "7"
@@ -172,7 +172,7 @@ def test_the_file_of_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
 def test_names_that_clash_lose_nothing() -> None:
     """What keeps its name has it; what would get the same gets a number."""
     recorded = {"output": 1, "recorded_output": 2, "recorded_output_2": 3, "usage": 4}
-    metadata = sample_of(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    metadata = make_sample(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
     assert metadata["recorded_output"] == 2
     assert metadata["recorded_output_2"] == 3
     assert metadata["recorded_output_3"] == 1
@@ -218,7 +218,7 @@ def test_tau_bench_rewards_are_fields(tmp_path: Path) -> None:
 
 def test_usage_is_told_by_name() -> None:
     """Tokens of the session, the cache's included."""
-    metadata = sample_of(only(claude_code, *CLAUDE), "x").metadata
+    metadata = make_sample(only(claude_code, *CLAUDE), "x").metadata
     assert metadata["usage"] == {
         "input_tokens": 375, "output_tokens": 41, "cached_tokens": 300, "cache_write_tokens": 60,
     }  # fmt: skip

@@ -82,7 +82,7 @@ def test_markdown_is_written(runs: Project) -> None:
     told = runs.proctor("compare", "new", "main", "--markdown", "out/compare.md")
     assert told.out.endswith("wrote out/compare.md\n")
     text = (runs.folder / "out" / "compare.md").read_text(encoding="utf-8")
-    assert text.startswith("## new beside main\n\nnew is better than main")
+    assert text.startswith("## new compared with main\n\nnew is better than main")
     assert "| pass_rate | 96.7 % (" in text
 
 
@@ -91,7 +91,7 @@ def test_configurations_of_one_run(runs: Project) -> None:
     assert runs.proctor("run", "eval.yaml", "-q").code == 0
     told = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
     assert told.out.startswith("careful is better than hasty: pass_rate 96.7 % against 60.0 %")
-    assert "Both are of run" in told.out
+    assert "Both configurations belong to run" in told.out
     same = runs.proctor("compare", "exam@careful", "exam@hasty", "--metric", "pass_rate")
     assert same.out == told.out
 

@@ -26,7 +26,7 @@ def test_an_empty_list_has_no_samples(project: Project, content: bytes) -> None:
 def test_a_file_that_is_not_gzip_says_so(project: Project, name: str) -> None:
     """The name says .gz, the content does not."""
     told = said(project, name, b"not gzip")
-    assert "it is called .gz and is not a gzip file" in told
+    assert "the file name ends in .gz, but the file is not compressed with gzip" in told
     assert "session" not in told
 
 
@@ -57,5 +57,5 @@ def test_a_percentage_below_one_is_refused_with_both_readings(
 
 @pytest.mark.parametrize("given", ["0%", "1%", "0.009"])
 def test_low_thresholds_can_still_be_written(project: Project, given: str) -> None:
-    """The four right answers of five reach each of them."""
+    """The four right answers of five reach of them."""
     assert project.proctor("run", "eval.yaml", "-q", "--fail-under", given).code == 0

@@ -95,7 +95,7 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
         "  q10  1 → 0\n"
         "  q11  1 → 0\n"
         "  q12  1 → 0\n"
-        "Look at one: proctor show RUN --sample q0\n"
+        "To inspect a sample: proctor show RUN --sample q0\n"
     )
 
 

@@ -159,7 +159,7 @@ stays although it is over: r40 (the baseline main)
         told = project.proctor("history", "prune", "--count", "1", "--yes")
     assert told.out == snapshot("""\
 deleted 1 run: r5 (exam)
-stays although it is over: r20 (somebody works on it)
+stays although it is over: r20 (a process is working on it)
 stays although it is over: r40 (the baseline main)
 """)
     assert ids(month.runs()) == ["r0", "other", "r20", "r40"]

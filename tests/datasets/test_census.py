@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.datasets.census import Census
-from proctor.datasets.record import RecordReader, Rules, item_rows
+from proctor.datasets.census import DatasetInspection
+from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 
@@ -13,8 +13,8 @@ from proctor.records.run import DatasetInfo
 def census(*ids: str) -> DatasetInfo:
     """A census whose hash is so poor that ids of one length look the same."""
     reader = RecordReader(Rules())
-    rows = item_rows([{"id": name, "input": 1} for name in ids], reader)
-    return Census(rows, reader, hash_of=len).take(DatasetInfo("ids"), str)
+    rows = read_items([{"id": name, "input": 1} for name in ids], reader)
+    return DatasetInspection(rows, reader, hash_id=len).run(DatasetInfo("ids"), str)
 
 
 def test_ids_with_one_hash_are_told_apart() -> None:
@@ -26,4 +26,4 @@ def test_among_ids_with_one_hash_the_true_duplicate_is_found() -> None:
     """A second look names the id that is used twice, and both places."""
     with pytest.raises(DatasetError, match="1 problem in the dataset") as caught:
         census("ab", "cd", "ef", "cd")
-    assert [str(problem) for problem in caught.value.problems] == ["3: id: 'cd' is used already at 1"]
+    assert [str(problem) for problem in caught.value.problems] == ["3: id: 'cd' is already used at 1"]

@@ -90,13 +90,13 @@ def test_all_faults_are_told_when_a_dataset_is_made() -> None:
 letters: 7 problems in the dataset
   - item 1: id: must not be empty
   - item 1: input: expected a value, found null
-  - item 2: id: '1' is used already at item 0
+  - item 2: id: '1' is already used at item 0
   - item 3: expected a Sample, found a mapping
   - item 4: metadata.tags: expected a list of strings, found a string
   - item 5: id: expected a string, found a number: 6
   - item 5: metadata: expected a mapping, found null
-Fix: give every sample an id of its own;
-  make a dataset of other things with Dataset.of\
+Fix: give every sample a unique id;
+  use Dataset.of for dicts and other objects\
 """)
 
 
@@ -138,11 +138,11 @@ memory: 7 problems in the dataset
   - item 0: expected a mapping, a Sample or an object with an input, found a string
   - item 1: expected a mapping, a Sample or an object with an input, found a number
   - item 2: expected a mapping, a Sample or an object with an input, found StructMeta
-  - item 3: keys are strings, found a number: 1
+  - item 3: keys must be strings, found a number: 1
   - item 3: id: is missing
   - item 3: input: is missing
   - item 4: id: must not be empty
-Fix: give every sample an id, or have them made: generate_ids (--generate-ids);
+Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids);
   give every sample an input, or map a key to it\
 """)
 
@@ -193,11 +193,11 @@ def test_keys_that_are_numbers_are_fingerprinted_as_json_writes_them() -> None:
 def test_objects_known_by_address_only_have_no_fingerprint() -> None:
     """What is another in each process is not passed off as content."""
     assert Dataset([Sample("1", object())]).info.fingerprint is None
-    with pytest.raises(DatasetError, match="no content that an id could be made from"):
+    with pytest.raises(DatasetError, match="no content from which an id can be made"):
         Dataset.of([{"input": object()}], generate_ids=True)
 
 
 def test_what_json_cannot_hold_is_refused_on_inspection() -> None:
     """Half a surrogate pair cannot be kept, and the item is named."""
-    with pytest.raises(DatasetError, match="item 0: it cannot be written as JSON"):
+    with pytest.raises(DatasetError, match="item 0: the sample cannot be written as JSON"):
         Dataset([Sample("1", "\ud800")]).inspect()

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.datasets.duplicate_keys import find_repeated_keys, may_repeat_keys
 from proctor.datasets.json_document import JSONDataset
-from proctor.datasets.jsonl import JSONLDataset
+from proctor.datasets.jsonl import JSONLDataset, find_repeated_keys, may_repeat_keys
 from proctor.errors import DatasetError
 
 LINES = [

@@ -22,7 +22,7 @@ def test_items_come_as_samples_once() -> None:
     """The first pass gives samples; the second is a clear error."""
     dataset = IteratorDataset(records(2))
     assert list(dataset) == [Sample("0", 0), Sample("1", 1)]
-    with pytest.raises(DatasetError, match="an iterator gives its items only once"):
+    with pytest.raises(DatasetError, match="an iterator can be read only once"):
         iter(dataset)
 
 
@@ -44,7 +44,7 @@ def test_items_are_taken_one_at_a_time() -> None:
 def test_the_length_is_known_only_if_given() -> None:
     """Ruling (runner): dataset length is optional; without one `len` is a TypeError."""
     assert len(IteratorDataset(records(2), 2)) == 2
-    with pytest.raises(TypeError, match="is not known before it is read"):
+    with pytest.raises(TypeError, match="is unknown until it is read"):
         len(IteratorDataset(records(2)))
 
 
@@ -58,7 +58,7 @@ def test_a_wrong_length_is_put_right_by_reading(claimed: int | None) -> None:
 
 def test_a_negative_length_is_refused() -> None:
     """There is no dataset of less than nothing."""
-    with pytest.raises(DatasetError, match="less than nothing"):
+    with pytest.raises(DatasetError, match="must be 0 or more"):
         IteratorDataset(records(2), -1)
 
 
@@ -82,7 +82,7 @@ squares, item 1: not a valid sample
   - id: is missing
   - input: expected a value, found null
   - metadata: expected a mapping, found a list
-Fix: give every sample an id, or have them made: generate_ids (--generate-ids)\
+Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
 """)
 
 

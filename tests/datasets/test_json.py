@@ -166,7 +166,7 @@ def test_a_damaged_gz_file_is_refused(tmp_path: Path) -> None:
     """A file that breaks off, or is not compressed at all, is an error and not a short dataset."""
     whole = gzip.compress(b'{"id": "1", "input": "a"}\n' * 1)
     assert "cannot be decompressed" in str(error_of(write(tmp_path / "a.jsonl.gz", whole[:-9])))
-    assert "is not a gzip file" in str(error_of(write(tmp_path / "b.json.gz", b"not gzip")))
+    assert "is not compressed with gzip" in str(error_of(write(tmp_path / "b.json.gz", b"not gzip")))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -229,8 +229,8 @@ def test_samples_on_one_line_are_told_apart_by_their_number(tmp_path: Path) -> N
     problems = [str(problem) for problem in error_of(path).problems]
     assert [problem.removeprefix(f"{path}:").partition(f"{path}") for problem in problems] == [
         ("1, sample 2: input: is missing", "", ""),
-        ("1, sample 3: id: 'a' is used already at ", str(path), ":1, sample 1"),
-        ("2: id: 'a' is used already at ", str(path), ":1, sample 1"),
+        ("1, sample 3: id: 'a' is already used at ", str(path), ":1, sample 1"),
+        ("2: id: 'a' is already used at ", str(path), ":1, sample 1"),
     ]
 
 
@@ -255,8 +255,8 @@ def test_the_number_of_a_sample_is_found_in_linear_time() -> None:
     [
         ({"train": ROWS}, "lists of objects are under: 'train' (2)"),
         ({"train": ROWS, "test": ROWS[:1]}, "lists of objects are under: 'train' (2), 'test' (1)"),
-        ({"data": ROWS, "test": ROWS[:1]}, "may be the samples: 'data' (2), 'test' (1)"),
-        ({"rows": ROWS, "samples": ROWS}, "may be the samples: 'samples' (2), 'rows' (2)"),
+        ({"data": ROWS, "test": ROWS[:1]}, "could be the samples: 'data' (2), 'test' (1)"),
+        ({"rows": ROWS, "samples": ROWS}, "could be the samples: 'samples' (2), 'rows' (2)"),
     ],
 )
 def test_an_object_with_unclear_lists_names_them_and_how_to_choose(
@@ -278,7 +278,7 @@ def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
     content = {"version": 3, "data": ROWS, "authors": [{"name": "Ada"}]}
     dataset = as_source(write(tmp_path / "qa.json", json.dumps(content)))
     assert dataset.inspect().details["recognised"] == (
-        "a JSON object with a list under 'data'; other keys are not read: version, authors"
+        "a JSON object with a list under 'data'; other keys are ignored: version, authors"
     )
 
 

@@ -152,7 +152,7 @@ qa.jsonl:3: not a valid sample
   - id: is missing
   - input: expected a value, found null
   - metadata: expected a mapping, found a number: 3
-Fix: give every sample an id, or have them made: generate_ids (--generate-ids)\
+Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
 """)
 
 
@@ -183,11 +183,11 @@ qa.jsonl: 6 problems in the dataset
   - qa.jsonl:2: input.text: expected a string, found a number: 42
   - qa.jsonl:3: not JSON: expecting value, at character 1 of the line
   - qa.jsonl:4: id: is missing
-  - qa.jsonl:5: id: 'a' is used already at qa.jsonl:1
+  - qa.jsonl:5: id: 'a' is already used at qa.jsonl:1
   - qa.jsonl:6: input.text: expected a string, found a boolean: false
 Fix: rename it, or map it: expeced to expected;
-  write one whole JSON object on each line;
-  give every sample an id, or have them made: generate_ids (--generate-ids)\
+  write one complete JSON object on each line;
+  give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
 """)
 
 

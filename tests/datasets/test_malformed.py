@@ -42,9 +42,9 @@ BAD: dict[str, Bad] = {
     "a missing comma": Bad(
         "a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")
     ),
-    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one whole JSON")),
+    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
     "an object over several lines": Bad(
-        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "JSON objects one after the other")
+        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "a sequence of JSON objects")
     ),
     "a list": Bad("a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")),
     "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
@@ -67,7 +67,7 @@ BAD: dict[str, Bad] = {
     "a control character in a string": Bad(
         "a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)
     ),
-    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids (--generate-ids)")),
+    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids=True (--generate-ids)")),
     "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id: must not be empty",)),
     "an id that is a boolean": Bad(
         "a.jsonl", b'{"id": true, "input": 1}', ("id: expected a string, found a boolean: true",)
@@ -104,12 +104,12 @@ BAD: dict[str, Bad] = {
     ),
     "capital letters": Bad("a.jsonl", b'{"ID": "1", "input": 1}', ("did you mean 'id'?",)),
     "an id used twice": Bad(
-        "a.jsonl", jsonl(GOOD, "", GOOD), ("a.jsonl:3: id: 'good' is used already at a.jsonl:1",)
+        "a.jsonl", jsonl(GOOD, "", GOOD), ("a.jsonl:3: id: 'good' is already used at a.jsonl:1",)
     ),
     "equal inputs without ids": Bad(
         "a.jsonl",
         b'{"input": 1}\n{"input": 1}',
-        ("is used already at a.jsonl:1", "samples with equal inputs"),
+        ("is already used at a.jsonl:1", "samples with equal inputs"),
         AUTO,
     ),
     "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input: is missing",), AUTO),
@@ -152,12 +152,12 @@ BAD: dict[str, Bad] = {
     "a key and a mapped key for one field": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "answer": 1, "input": 2}',
-        ("input: is given by this key and by the mapping",),
+        ("input: is given both by this key and by the mapping",),
         MAPPED,
     ),
     "UTF-16": Bad("a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")),
     "an empty table": Bad("a.csv", b"", ("a.csv: no samples: the file is empty",)),
-    "a header and no rows": Bad("a.csv", b"id,input\n", ("nothing below it",)),
+    "a header and no rows": Bad("a.csv", b"id,input\n", ("only a header",)),
     "a row with too many cells": Bad(
         "a.csv", b"id,input\n1,a,b\n", ("a.csv:2", "expected 2 cells, found 3", "quote cells")
     ),
@@ -170,7 +170,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,question\n1,a\n", ("a.csv:1: input: there is no column", "id, question")
     ),
     "no column for the id": Bad(
-        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids (--generate-ids)")
+        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids=True (--generate-ids)")
     ),
     "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("there is no column for it",)),
     "a column that is nearly a field": Bad(
@@ -185,7 +185,7 @@ BAD: dict[str, Bad] = {
     "a column and a mapped column for one field": Bad(
         "a.csv",
         b"id,question,answer,input\n1,a,b,c\n",
-        ("a.csv:1: input: is given by this key and by the mapping",),
+        ("a.csv:1: input: is given both by this key and by the mapping",),
         MAPPED,
     ),
     "an empty input cell": Bad("a.csv", b"id,input\n1,\n", ("a.csv:2: input: is missing",)),
@@ -195,7 +195,7 @@ BAD: dict[str, Bad] = {
     ),
     "text behind a closed quote": Bad("a.csv", b'id,input\n1,"a"b\n', ("a.csv:2", "not a row of CSV")),
     "a carriage return alone": Bad(
-        "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a carriage return stands alone")
+        "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a cell contains a single carriage return")
     ),
     "a table that is not UTF-8": Bad(
         "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
@@ -210,7 +210,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)
     ),
     "an id used twice behind a long cell": Bad(
-        "a.tsv", b'id\tinput\n1\t"a\n\nb"\n1\tc\n', ("a.tsv:5: id: '1' is used already at a.tsv:2",)
+        "a.tsv", b'id\tinput\n1\t"a\n\nb"\n1\tc\n', ("a.tsv:5: id: '1' is already used at a.tsv:2",)
     ),
 }
 
@@ -238,7 +238,7 @@ def test_a_malformed_file_cannot_be_loaded_or_read_to_its_end(
     Path(bad.name).write_bytes(bad.content)
     with pytest.raises(DatasetError):
         load(bad)
-    if "used already" not in " ".join(bad.parts):
+    if "already used" not in " ".join(bad.parts):
         with pytest.raises(DatasetError):
             read_to_the_end(bad)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from proctor.datasets.mapping import near_field, read_mapping
+from proctor.datasets.mapping import guess_field, read_mapping
 from proctor.errors import DatasetError
 
 
@@ -57,16 +57,16 @@ def test_everything_wrong_with_a_mapping_is_told_at_once() -> None:
     with pytest.raises(DatasetError) as caught:
         read_mapping(mapping)
     assert str(caught.value) == snapshot("""\
-the mapping cannot be used
-  - 'b': goes to input, where 'a' goes already
-  - 'c': goes to input.x, but 'a' goes to input
-  - 'c': goes to input.x, but 'b' goes to input
+the mapping is invalid
+  - 'b': is mapped to input, like 'a'
+  - 'c': is mapped to input.x, but 'a' is mapped to input
+  - 'c': is mapped to input.x, but 'b' is mapped to input
   - 'd': 'expectd' is not a field; did you mean 'expected'?
   - 'e': 'answer' is not a field
   - 'f': 'input.' is not a field; did you mean 'input'?
   - 'g': 3 is not a field
-  - 'i': goes to metadata.labels, but 'h' goes to metadata.labels.x
-Fix: map each column to a place of its own: id, input, expected, metadata,
+  - 'i': is mapped to metadata.labels, but 'h' is mapped to metadata.labels.x
+Fix: map each column to a different field: id, input, expected, metadata,
   input.<key>, expected.<key>, metadata.<key>, labels.<key>,
   labels, context, cluster or tags\
 """)
@@ -96,4 +96,4 @@ def test_a_mapping_is_a_dict() -> None:
 )
 def test_slips_are_told_from_other_words(key: str, field: str | None) -> None:
     """A key near to a field is a slip; ordinary names of columns are not."""
-    assert near_field(key) == field
+    assert guess_field(key) == field

@@ -64,7 +64,7 @@ def test_a_dataset_is_taken_as_it_is() -> None:
     """What is a source already passes through, and takes no further rules."""
     dataset = Dataset.of(RECORDS)
     assert as_source(dataset) is dataset
-    with pytest.raises(DatasetError, match="give them where it is made"):
+    with pytest.raises(DatasetError, match="set them when you create the dataset"):
         as_source(dataset, str)
 
 
@@ -132,4 +132,4 @@ def test_other_things_are_refused_with_what_is_possible(thing: Any, told: str) -
     """What cannot be iterated for records is refused in words."""
     with pytest.raises(DatasetError, match=told) as caught:
         as_source(thing)
-    assert "give a path, a Dataset, a list of records" in caught.value.fix
+    assert "pass a path, a Dataset, a list of records" in caught.value.fix

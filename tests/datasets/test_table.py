@@ -92,7 +92,7 @@ def test_the_delimiter_follows_the_file_name_or_is_given(
 def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
     """A delimiter that cannot part columns is refused at once."""
     path = written(tmp_path / "a.csv", "id,input\n1,a\n")
-    with pytest.raises(DatasetError, match="give one character"):
+    with pytest.raises(DatasetError, match="pass one character"):
         CSVDataset(path, delimiter=delimiter)
 
 
@@ -183,14 +183,14 @@ a.csv: 8 problems in the dataset
   - a.csv:4: expected: expected a whole number, found a string: 'two'
   - a.csv:6: expected 3 cells, found 2
   - a.csv:7: not UTF-8: at offset 2 of the line is byte 0xff, 'ÿ' in Windows-1252
-  - a.csv:8: id: '1' is used already at a.csv:2
+  - a.csv:8: id: '1' is already used at a.csv:2
   - a.csv:9: id: is missing
   - a.csv:9: input: is missing
   - a.csv:9: expected: expected a whole number, but it is missing or null
   - a.csv:10: not a row of CSV: ',' expected after '"'
-Fix: give every row as many cells as the header has; quote cells that hold the delimiter;
+Fix: give every row as many cells as the header; quote cells that contain the delimiter;
   convert the file to UTF-8, for example: iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE;
-  give every sample an id of its own\
+  give every sample a unique id\
 """)
 
 

@@ -13,8 +13,8 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from proctor.datasets.faults import Unfit
-from proctor.datasets.typed import part_type, reader_of
+from proctor.datasets.faults import InvalidRecord
+from proctor.datasets.typed import field_type, make_reader
 from proctor.errors import DatasetError
 
 
@@ -67,12 +67,12 @@ POINT, MODEL = Point(1), Model(n=1)
 
 
 def read(kind: Any, value: Any) -> Any:
-    reader = reader_of(kind, "input")
+    reader = make_reader(kind, "input")
     return value if reader is None else reader(value)
 
 
 def faults(kind: Any, value: Any) -> list[str]:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(InvalidRecord) as caught:
         read(kind, value)
     return [str(fault) for fault in caught.value.faults]
 
@@ -168,8 +168,8 @@ def test_a_value_that_does_not_fit_is_told_in_words(kind: Any, value: Any, told:
 @pytest.mark.parametrize("kind", ["str", 3, list[3]])  # type: ignore[valid-type]
 def test_what_is_not_a_type_is_refused_when_declared(kind: Any) -> None:
     """A wrong declaration is found before anything is read."""
-    with pytest.raises(DatasetError, match="is not a type that values can be read into"):
-        reader_of(kind, "input")
+    with pytest.raises(DatasetError, match="is not a type that values can be converted to"):
+        make_reader(kind, "input")
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ def test_what_is_not_a_type_is_refused_when_declared(kind: Any) -> None:
 )
 def test_the_type_of_a_part(kind: Any, key: str, part: Any) -> None:
     """Parts have the type that their field is declared with, or any."""
-    assert part_type(kind, key) == part
+    assert field_type(kind, key) == part

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.typed import reader_of
+from proctor.datasets.typed import make_reader
 from proctor.errors import DatasetError
 
 
@@ -136,6 +136,6 @@ def test_other_faults_and_unknown_keys_are_named_together(tmp_path: Path) -> Non
 )
 def test_known_keys_and_open_types_are_taken(kind: Any, value: Any) -> None:
     """Aliases, tags, converted keys, validators of their own and declared extra keys."""
-    read = reader_of(kind, "input")
+    read = make_reader(kind, "input")
     assert read is not None
     read(value)

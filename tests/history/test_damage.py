@@ -249,7 +249,7 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE theirs (id)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(HistoryError, match="not a history of Proctor's"):
+    with pytest.raises(HistoryError, match="not a Proctor history"):
         SQLiteHistory(path).runs()
     assert path.read_bytes() == before
 

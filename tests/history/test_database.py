@@ -67,7 +67,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
     connection.execute("CREATE TABLE customers (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    assert refusal(path).what == "this is a database, but not a history of Proctor's"
+    assert refusal(path).what == "this is a database, but not a Proctor history"
     assert path.read_bytes() == before
 
 

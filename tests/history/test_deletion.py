@@ -98,7 +98,7 @@ def test_what_is_claimed_or_named_in_the_last_moment_stays(
     with history.hold("busy"):
         found = history.prune(Retention(days=-1), now=ManualClock().now())
     assert [run.run_id for run in found.gone] == ["gone"]
-    assert found.staying == {"busy": "somebody works on it", "named": "the baseline main"}
+    assert found.staying == {"busy": "a process is working on it", "named": "the baseline main"}
     assert history.baseline("main").run_id == "named"
 
 

@@ -37,8 +37,8 @@ def test_a_beginning_that_fits_several_runs_is_refused(history: SQLiteHistory) -
     with pytest.raises(RunNotFound) as caught:
         history.find("abc")
     assert str(caught.value) == snapshot("""\
-'abc' could be any of 2 runs
-Fix: give more of the id: abc2, abc1\
+'abc' matches 2 runs
+Fix: use a longer prefix: abc2, abc1\
 """)
     assert history.find("x_").run_id == "x_1"
 

@@ -103,7 +103,7 @@ def test_an_id_that_could_be_a_path_is_refused(tmp_path: Path, parts: list[Any],
 def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) -> None:
     """With the version it has and the one that is read."""
     told, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
-    assert told == "bad.jsonl:1: the file has version 2; this Proctor reads 1"
+    assert told == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])

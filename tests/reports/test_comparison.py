@@ -9,7 +9,14 @@ import msgspec
 import pytest
 
 from proctor.records.comparison import Comparison, Flip, MetricDelta, RankedPlace, Ranking
-from proctor.reports.comparison import look_at, markdown, render, render_ranking, show, show_ranking
+from proctor.reports.comparison import (
+    inspection_commands,
+    markdown,
+    render_comparison,
+    render_ranking,
+    show,
+    show_ranking,
+)
 
 
 def example(**changes: Any) -> Comparison:
@@ -70,7 +77,7 @@ cost.mean                 0           0                0       1 not enough
 2 samples lost and 1 won (score of main → new; the worst 2):
   lost  q 7  1.00 → 0.00
   lost  q2   0.90 → –
-Look at one:
+To inspect a sample:
   proctor show 20260102-090000-b --sample 'q 7'
   proctor show 20260101-090000-a --sample 'q 7'
 
@@ -78,14 +85,14 @@ Look at one:
 1 sample only in main: y
 new has no old_metric
 Note: the datasets are not the same: samples of one id may have other contents
-n = 1,300 to 1,319, paired by sample, p corrected for 4 tests (Holm); below each
-number its 95 % interval; g: the difference in standard deviations
+n = 1,300 to 1,319, paired by sample, p corrected for 4 tests (Holm); 95 %
+intervals below the numbers; g: difference in standard deviations
 """
 
 
 def test_eighty_columns() -> None:
     """The answer first, then the table, the flips, who is not matched, and how to read it."""
-    told = render(example(), flips=2)
+    told = render_comparison(example(), flips=2)
     assert told == SHOWN
     assert max(map(len, told.splitlines())) <= 80
 
@@ -94,46 +101,46 @@ def test_little_room_and_much() -> None:
     """Nothing is wider than the terminal, and long names are folded, not cut."""
     name = "a_very_long_name_of_a_metric_" * 3
     one = msgspec.structs.replace(example().metrics["pass_rate"], name=name)
-    told = render(example(metrics={name: one}), 80)
+    told = render_comparison(example(metrics={name: one}), 80)
     assert max(map(len, told.splitlines())) <= 80
     assert name in "".join(line[:15].strip() for line in told.splitlines()[3:30])
-    assert "latency_ms.mean" in render(example(), 120)
+    assert "latency_ms.mean" in render_comparison(example(), 120)
 
 
 def test_only_what_there_is() -> None:
     """Neither flips nor notes nor runs: neither lines nor gaps for them."""
     bare = Comparison("a", "b", "Nothing.", metrics={"x": MetricDelta("x")})
-    assert render(bare).splitlines() == [
+    assert render_comparison(bare).splitlines() == [
         "Nothing.",
         "",
         "Metric a b Difference p, g Verdict",
         "──────────────────────────────────────────────",
         "x      – –          –    – not enough evidence",
         "",
-        "n = 0, not paired; below each number its 95 % interval; g: the difference in",
-        "standard deviations",
+        "n = 0, not paired; 95 % intervals below the numbers; g: difference in standard",
+        "deviations",
     ]
-    assert "samples lost" not in render(example(), flips=0)
+    assert "samples lost" not in render_comparison(example(), flips=0)
     same_run = example(b_run="20260102-090000-b")
-    assert "Both are of run 20260102-090000-b" in render(same_run)
+    assert "Both configurations belong to run 20260102-090000-b" in render_comparison(same_run)
 
 
 def test_clusters_and_too_few_of_them_are_said() -> None:
     """How many there are, and where nothing can be told for want of them."""
     one = example().metrics["pass_rate"]
     clustered = msgspec.structs.replace(one, clusters=40)
-    assert "paired by sample, in 40 clusters" in render(example(metrics={"pass_rate": clustered}))
+    assert "paired by sample, in 40 clusters" in render_comparison(example(metrics={"pass_rate": clustered}))
     judge = example().scores["judge"]
     none = {"interval": None, "p": None, "p_adjusted": None}
     few = msgspec.structs.replace(judge, clusters=3, method="fewer than 5 clusters", **none)
-    told = " ".join(render(example(scores={"judge": few})).split())
-    assert "judge: fewer than 5 clusters, so that nothing can be told from chance" in told
+    told = " ".join(render_comparison(example(scores={"judge": few})).split())
+    assert "judge: fewer than 5 clusters, so the difference cannot be told from chance" in told
 
 
 def test_colours_only_on_a_terminal() -> None:
     """Better is green and worse red, where there are colours."""
-    assert "\x1b[32mbetter" in render(example(), color=True)
-    assert "\x1b[31mworse" in render(example(), color=True)
+    assert "\x1b[32mbetter" in render_comparison(example(), color=True)
+    assert "\x1b[31mworse" in render_comparison(example(), color=True)
     out = io.StringIO()
     show([example(), example()], out, flips=2)
     assert out.getvalue() == f"{SHOWN}\n{SHOWN}"
@@ -142,10 +149,12 @@ def test_colours_only_on_a_terminal() -> None:
 def test_what_samples_are_called_cannot_disturb() -> None:
     """Control characters, markup and shell characters are shown as they are, and quoted."""
     wild = Flip("[red]\x1b[31m; rm -rf *\n| x", True, 0.0, 1.0)
-    told = render(example(flips=(wild,)), 100)
+    told = render_comparison(example(flips=(wild,)), 100)
     assert "\x1b" not in told
     assert "[red]␛[31m; rm -rf *" in told
-    assert look_at(example(), wild)[0].startswith("proctor show 20260102-090000-b --sample '[red]")
+    assert inspection_commands(example(), wild)[0].startswith(
+        "proctor show 20260102-090000-b --sample '[red]"
+    )
     text = markdown(example(flips=(Flip("<b>|@someone", True, 0.0, 1.0),)))
     assert "\\<b>\\|" in text
     assert "@someone" not in text
@@ -154,7 +163,7 @@ def test_what_samples_are_called_cannot_disturb() -> None:
 def test_markdown() -> None:
     """The same facts, in tables that GitHub shows."""
     lines = markdown(example(), flips=1).splitlines()
-    assert lines[0] == "## new beside main"
+    assert lines[0] == "## new compared with main"
     assert lines[4].startswith("| Metric | new | main | Difference (95 %) | p | Effect | n |")
     assert lines[6] == (
         "| pass_rate | 56.2 % (53.6–58.9) | 39.0 % (36.4–41.7) | +17.2 points (+14.3 to +20.1) "
@@ -163,7 +172,7 @@ def test_markdown() -> None:
     assert lines[7].endswith("| 0.4 | +0.02 | 1,310 | not enough evidence, ≈ 2,400 more |")
     assert "| q 7 | lost | 1.00 | 0.00 |" in lines
     assert "- 7 samples only in new: x0, x1, x2, x3, x4, …" in lines
-    assert markdown(Comparison("a", "b", "Nothing.")) == "## a beside b\n\nNothing.\n"
+    assert markdown(Comparison("a", "b", "Nothing.")) == "## a compared with b\n\nNothing.\n"
 
 
 def test_rankings() -> None:
@@ -180,7 +189,7 @@ def test_rankings() -> None:
     told = render_ranking(ranking)
     lines = [" ".join(line.split()) for line in told.splitlines()]
     assert lines[0] == "a is first by pass_rate, beyond chance."
-    assert lines[2] == "Place pass_rate 95 % interval n may be first in"
+    assert lines[2] == "Rank Name pass_rate 95 % interval n Ranks P(first)"
     assert lines[4:7] == [
         "1 a 90.0 % 85.0–93.0 200 1 99 %",
         "2 b 70.0 % – 190 (10 missing) 2 to 3 1 %",
@@ -195,13 +204,13 @@ def test_rankings() -> None:
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_any_width(width: int) -> None:
     """No line is wider than asked."""
-    assert max(map(len, render(example(), width).splitlines())) <= width
+    assert max(map(len, render_comparison(example(), width).splitlines())) <= width
 
 
 def test_won_samples_are_not_called_the_worst() -> None:
     """Where nothing was lost, those that are shown are only the first."""
     won = tuple(Flip(f"q{at}", False, 1.0, 0.0) for at in range(5))
-    assert "0 samples lost and 5 won (score of main → new; the first 2):" in render(
+    assert "0 samples lost and 5 won (score of main → new; the first 2):" in render_comparison(
         example(flips=won), flips=2
     )
 
@@ -209,14 +218,17 @@ def test_won_samples_are_not_called_the_worst() -> None:
 def test_what_has_no_difference_has_no_unit_either() -> None:
     """A dash, and not "– points"."""
     alone = MetricDelta("pass_rate", 0.5, kind="rate")
-    for text in (render(example(metrics={"pass_rate": alone})), markdown(example(metrics={"p": alone}))):
+    for text in (
+        render_comparison(example(metrics={"pass_rate": alone})),
+        markdown(example(metrics={"p": alone})),
+    ):
         assert "– points" not in text
 
 
 def test_each_layout_explains_itself() -> None:
     """The Markdown has its intervals in brackets, and a column of effects."""
-    assert "below each number" not in markdown(example())
-    assert "in brackets the 95 % intervals" in markdown(example())
+    assert "below the numbers" not in markdown(example())
+    assert "95 % intervals in parentheses" in markdown(example())
 
 
 def test_a_ranking_tells_its_note() -> None:

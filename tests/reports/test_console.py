@@ -33,33 +33,33 @@ strict_pass_rate   33.3 % (9.7–70.0 %), n = 6, 1 skipped
 exact.mean                           0.550 (0.000–1.000)
 latency_ms.mean              120 ms (88.4–152 ms), n = 7
 length                                          —, n = 0
-pass_rate: 3 of 7 missing: 28.6–71.4 %, from all of them failing to all passing
-In brackets: 95 % intervals, allowing for results that belong together
-(clusters, epochs)
+pass_rate: 3 of 7 are missing: 28.6–71.4 %, depending on whether they fail or
+pass
+95 % intervals in parentheses, adjusted for related results (clusters, epochs)
 length: the metric failed: ZeroDivisionError: division by zero
 
 Errors
       1  TimeoutError
-         such as q5: no answer after 30 s
+         for example q5: no answer after 30 s
       1  evaluation failed (no verdict)
-         such as q6: the judge gave no verdict
+         for example q6: the judge gave no verdict
 
-Worst failures (3 shown; 2 failed, and 2 errors)
+Worst failures (3 shown; 2 failed, 2 errors)
   q4  score 0.00
     input     What is the capital of France?
     output    Lyon
     expected  Paris
-    because   expected 'Paris', found 'Lyon' (exact)
+    reason    expected 'Paris', found 'Lyon' (exact)
   q2  score 0.20
     input     What is the capital of France?
     output    Lyon, ⏎ I think
     expected  Paris
-    because   not the same (exact)
+    reason    not the same (exact)
   q6  unscored
     input     What is the capital of France?
     output    Lyon
     expected  Paris
-    because   the judge gave no verdict (exact)
+    reason    the judge gave no verdict (exact)
 """)
 
 
@@ -76,20 +76,20 @@ Metric                             n = 2       n = 1, 1 error
 ─────────────────────────────────────────────────────────────
 pass_rate         100.0 % (34.2–100.0 %)   0.0 % (0.0–79.3 %)
 latency_ms.mean                        —       12.5 ms, n = 2
-fast: pass_rate: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all
-passing
-In brackets: 95 % intervals
+fast: pass_rate: 1 of 2 is missing: 0.0–50.0 %, depending on whether they fail
+or pass
+95 % intervals in parentheses
 
 Errors
       1  TimeoutError
-         such as q2:
+         for example q2:
 
-Worst failures (2 shown; 1 failed, and 1 error)
+Worst failures (2 shown; 1 failed, 1 error)
   q1, configuration fast  score 0.00
     input     What is the capital of France?
     output    Lyon
     expected  Paris
-    because   expected 'Paris', found 'Lyon' (exact)
+    reason    expected 'Paris', found 'Lyon' (exact)
   q2, configuration fast  error
     input     What is the capital of France?
     expected  Paris
@@ -161,7 +161,7 @@ def test_what_nobody_expected_is_not_shown() -> None:
     report = EvalReport([EvalResult(trial, {"tone": Score(0.0, False, "rude")})])
     shown = render(report).split("\n")
     assert shown[4:6] == ["    input     Say something", "    output    No"]
-    assert shown[6:] == ["    because   rude (tone)", ""]
+    assert shown[6:] == ["    reason    rude (tone)", ""]
 
 
 def test_markup_in_the_data_is_shown_as_it_is() -> None:

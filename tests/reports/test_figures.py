@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.metric import MetricValue
-from proctor.reports.format import bounds, count, duration, figure, interval, missing, percent
+from proctor.reports.format import (
+    count,
+    format_bounds,
+    format_duration,
+    format_interval,
+    format_metric,
+    format_missing,
+    format_percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +24,7 @@ from proctor.reports.format import bounds, count, duration, figure, interval, mi
 )
 def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
     """Only all is 100.0 % and only none is 0.0 %."""
-    assert percent(share) == text
+    assert format_percent(share) == text
 
 
 @pytest.mark.parametrize(
@@ -37,7 +45,7 @@ def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
 )
 def test_a_figure_has_the_digits_that_matter(metric: MetricValue, text: str) -> None:
     """Rates are percentages, scores have three decimals, the rest goes by size and unit."""
-    assert figure(metric) == text
+    assert format_metric(metric) == text
 
 
 @pytest.mark.parametrize(
@@ -51,23 +59,23 @@ def test_a_figure_has_the_digits_that_matter(metric: MetricValue, text: str) -> 
 )
 def test_an_interval_has_one_unit(metric: MetricValue, text: str) -> None:
     """Two ends, one unit, and no minus beside a dash."""
-    assert interval(metric) == text
+    assert format_interval(metric) == text
 
 
 def test_what_is_missing_is_told_by_cause() -> None:
     """Errors and skips are named; nothing missing is 0."""
-    assert missing(MetricValue(0.5, 9)) == "0"
-    assert missing(MetricValue(0.5, 9, errors=1)) == "1 error"
-    assert missing(MetricValue(0.5, 9, errors=1200, skipped=3)) == "1,200 errors, 3 skipped"
+    assert format_missing(MetricValue(0.5, 9)) == "0"
+    assert format_missing(MetricValue(0.5, 9, errors=1)) == "1 error"
+    assert format_missing(MetricValue(0.5, 9, errors=1200, skipped=3)) == "1,200 errors, 3 skipped"
 
 
 def test_bounds_are_told_when_more_than_a_trifle_is_missing() -> None:
     """5 of 105 is a trifle, 2 of 10 is not; what has a unit has no bounds."""
-    assert bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
-    expected = "2 of 10 missing: 0.400–0.600, from all of them failing to all passing"
-    assert bounds(MetricValue(0.5, 8, errors=1, skipped=1, kind="mean")) == expected
-    assert bounds(MetricValue(50, 8, errors=2, kind="mean", unit="ms")) == ""
-    assert bounds(MetricValue(None, 0, errors=2, kind="rate")) == ""
+    assert format_bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
+    expected = "2 of 10 are missing: 0.400–0.600, depending on whether they fail or pass"
+    assert format_bounds(MetricValue(0.5, 8, errors=1, skipped=1, kind="mean")) == expected
+    assert format_bounds(MetricValue(50, 8, errors=2, kind="mean", unit="ms")) == ""
+    assert format_bounds(MetricValue(None, 0, errors=2, kind="rate")) == ""
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_bounds_are_told_when_more_than_a_trifle_is_missing() -> None:
 )
 def test_durations_are_in_the_unit_that_fits(seconds: float, text: str) -> None:
     """Seconds, minutes or hours."""
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_counts_agree_with_their_word() -> None:
@@ -89,5 +97,5 @@ def test_counts_agree_with_their_word() -> None:
 @given(st.floats(0, 1), st.floats(allow_nan=False, allow_infinity=False))
 def test_every_number_has_a_short_figure(share: float, number: float) -> None:
     """No value makes a figure too wide for a table."""
-    assert len(percent(share)) <= 7
-    assert len(figure(MetricValue(number, 1))) <= 20
+    assert len(format_percent(share)) <= 7
+    assert len(format_metric(MetricValue(number, 1))) <= 20

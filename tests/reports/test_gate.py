@@ -6,8 +6,8 @@ from markdown_it import MarkdownIt
 
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
-from proctor.reports.format import inert
-from proctor.reports.gate import markdown, marker, render
+from proctor.reports.format import escape_untrusted
+from proctor.reports.gate import comment_marker, markdown, render
 
 RATE = Check(
     "strict_pass_rate", "fail", "it is worse", "", 0.9, 1.0, -0.1, (-0.142, -0.056), 0.02, 200,
@@ -34,14 +34,14 @@ def test_the_terminal_has_the_answer_first() -> None:
     assert text == (
         "The gate fails: it is worse.\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 % -14.2\n"
-        "              to -5.6), margin 2.0, 200 samples\n"
+        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 %\n"
+        "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
         "pass          pass_rate is 0.9, at least 0.8\n"
         "\n"
         "2 samples lost, 1 won\n"
         "  q 1  1 → 0.25\n"
         "  q2  1 → 0.25\n"
-        "Look at one: proctor show RUN --sample 'q 1'\n"
+        "To inspect a sample: proctor show RUN --sample 'q 1'\n"
         "Note: other data\n"
     )
 
@@ -99,7 +99,7 @@ def test_markdown_is_a_comment_that_is_found_again() -> None:
         "\n"
         "- other data\n"
         "\n"
-        "Run `RUN` against `main`.\n"
+        "Run `RUN` compared with `main`.\n"
     )
 
 
@@ -131,5 +131,8 @@ def test_data_cannot_break_the_page_call_anybody_or_link_anywhere() -> None:
 
 def test_what_github_would_link_is_broken_up_and_still_readable() -> None:
     """An invisible space stands where a mention, an address or a number would begin."""
-    assert inert("@a #1 GH-2 http://x www.x") == "@\u200ba \\#\u200b1 GH-\u200b2 http://\u200bx www.\u200bx"
-    assert marker(GateResult("1", "", "pass", "", name="--><x>")) == "<!-- proctor gate: x -->"
+    assert (
+        escape_untrusted("@a #1 GH-2 http://x www.x")
+        == "@\u200ba \\#\u200b1 GH-\u200b2 http://\u200bx www.\u200bx"
+    )
+    assert comment_marker("--><x>") == "<!-- proctor gate: x -->"

@@ -129,7 +129,7 @@ def test_nan_never_appears() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"proctor_report": 2, "surprise": []}', "schema version 2; this Proctor reads 1"),
+        ('{"proctor_report": 2, "surprise": []}', "schema version 2; this version of Proctor reads 1"),
         ('{"results": []}', 'it has no "proctor_report"'),
         ('{"proctor_report": 1}', "missing required field"),
         ('{"proctor_report": 1', "truncated"),
@@ -151,7 +151,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_negative_indent_is_refused() -> None:
     """There is no such layout."""
-    with pytest.raises(UsageError, match="cannot be negative"):
+    with pytest.raises(UsageError, match="must be 0 or more"):
         JSONReporter(indent=-1)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
-from proctor.reports.gate import LOST_TOLD, Inconclusive, junit, junit_of_trouble
+from proctor.reports.gate import FLIPS_IN_JUNIT, Inconclusive, junit, junit_of_trouble
 from tests.reports.examples import run
 
 CHECKS = (
@@ -51,7 +51,7 @@ def test_each_check_is_a_test_case() -> None:
     assert failure is not None
     assert failure.get("message") == "slower"
     assert failure.text == (
-        "long: latency_ms.mean 2 against 1, +1 (95 % +0.5 to +1.5), margin 0.1, 200 samples"
+        "long: latency_ms.mean 2 against 1, +1 (95 % interval +0.5 to +1.5), margin 0.1, 200 samples"
     )
     reason = skipped.find("skipped")
     assert reason is not None
@@ -69,7 +69,7 @@ def test_inconclusive_is_what_was_chosen(choice: Inconclusive, failures: str, sk
 
 def test_lost_samples_are_told_and_are_no_tests() -> None:
     """The first of them, and how many more."""
-    flips = tuple(Flip(f"q{i}", lost=True, a=0.0, b=1.0) for i in range(LOST_TOLD + 2))
+    flips = tuple(Flip(f"q{i}", lost=True, a=0.0, b=1.0) for i in range(FLIPS_IN_JUNIT + 2))
     suite = parsed(junit(result(comparisons=(Comparison("a", "b", flips=flips),), notes=("odd",))))
     out = suite.find("system-out")
     assert out is not None

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from proctor import EvalReport
 from proctor.records.run import RunMetadata
-from proctor.reports.listing import in_columns, show_baselines, show_runs
+from proctor.reports.listing import align_columns, show_baselines, show_runs
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "a name that is much longer than any terminal is wide " * 3
@@ -64,10 +64,10 @@ def test_tags_stand_beside_or_below(
 def test_columns_are_counted_as_the_terminal_shows_them() -> None:
     """Wide letters take two places; what yields is cut with a mark, the widest first."""
     rows = [("id", "one", "two"), ("x" * 30, "漢字" * 10, "b" * 12)]
-    lines = in_columns(rows, 60, yielding=(1, 2))
+    lines = align_columns(rows, 60, shrinkable=(1, 2))
     assert lines[1].startswith("x" * 30 + "  漢字")
     assert lines[1].count("…") == 1
     assert all(cell_len(line) <= 60 for line in lines)
-    lines = in_columns(rows, 10, right=(0,), yielding=(1, 2))
+    lines = align_columns(rows, 10, right=(0,), shrinkable=(1, 2))
     assert lines[0].startswith(" " * 28 + "id")
     assert lines[1].count("…") == 2

@@ -16,7 +16,7 @@ import pytest
 
 from proctor.records.trial import Outcome
 from proctor.reports import live
-from proctor.reports.live import live_display, notes, summary
+from proctor.reports.live import describe_progress, live_display, progress_notes
 
 
 class View:
@@ -43,32 +43,33 @@ def test_what_those_who_wait_should_know_is_told() -> None:
     """A notice stands first, as long as it holds."""
     view = View(done=0, total=10)
     view.notice = "no worker has answered for 7 s; 10 requests are waiting"
-    assert list(notes(view)) == [view.notice]
+    assert list(progress_notes(view)) == [view.notice]
 
 
 def test_the_summary_says_how_far_how_well_and_how_long() -> None:
     """Everything known is in one line; what is not known is left out."""
     view = View(done=30, total=120, passed=20, failed=8, error=1, unscored=1)
-    assert summary(view) == "30/120 (25 %), 20 passed, 8 failed, 2 errors"
+    assert describe_progress(view) == "30/120 (25 %), 20 passed, 8 failed, 2 errors"
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
     view.outcomes["skipped"] = 3
-    assert summary(view) == (
-        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, 1 min 35 s left, 10 from before"
+    assert describe_progress(view) == (
+        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, "
+        "1 min 35 s left, 10 from an earlier session"
     )
-    assert summary(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
+    assert describe_progress(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
     view.rate, view.done, view.seconds_left = 2.25, 120, 0.0
-    assert "2.2/s" in summary(view)
-    assert "left" not in summary(view)
+    assert "2.2/s" in describe_progress(view)
+    assert "left" not in describe_progress(view)
 
 
 def test_what_takes_long_is_named() -> None:
     """Slow samples are listed, the longest first, and a stop is announced."""
     view = View()
-    assert list(notes(view)) == []
+    assert list(progress_notes(view)) == []
     view.active = [("a", 4000.0), ("b", 70.0), ("c", 6.0), ("d", 5.5), ("e", 1.0)]
     view.stopping = True
-    assert list(notes(view)) == [
-        "stopping: 5 in flight are finished first; Ctrl-C again drops them",
+    assert list(progress_notes(view)) == [
+        "stopping: finishing 5 samples in progress; Ctrl-C again drops them",
         "still running: a (1 h 6 min), b (1 min 10 s), c (6 s) and 1 more",
     ]
 
@@ -78,7 +79,9 @@ def test_what_is_dropped_is_not_said_to_be_finished() -> None:
     view = View()
     view.active = [("a", 1.0)]
     view.stopping = view.dropping = True
-    assert list(notes(view)) == ["stopping: samples in flight are dropped; a resumed run begins them again"]
+    assert list(progress_notes(view)) == [
+        "stopping: dropping the samples in progress; a resumed run starts them again"
+    ]
 
 
 def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

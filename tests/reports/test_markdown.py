@@ -45,9 +45,9 @@ def test_a_mixed_run() -> None:
 | latency_ms.mean | 120 ms | 88.4–152 ms | 7 | 0 |
 | length | — | — | 0 | 0 |
 
-- **pass_rate**: 3 of 7 missing: 28.6–71.4 %, from all of them failing to all passing
-- **strict_pass_rate**: 1 of 7 missing: 28.6–42.9 %, from all of them failing to all passing
-- **exact.mean**: 3 of 7 missing: 0.314–0.743, from all of them failing to all passing
+- **pass_rate**: 3 of 7 are missing: 28.6–71.4 %, depending on whether they fail or pass
+- **strict_pass_rate**: 1 of 7 is missing: 28.6–42.9 %, depending on whether they fail or pass
+- **exact.mean**: 3 of 7 are missing: 0.314–0.743, depending on whether they fail or pass
 - **exact.mean**: clustered
 - **length**: the metric failed: ZeroDivisionError: division by zero
 
@@ -134,7 +134,7 @@ def test_two_configurations() -> None:
 | pass_rate | 0.0 % | 0.0–79.3 % | 1 | 1 error |
 | latency_ms.mean | 12.5 ms | — | 2 | 0 |
 
-- **pass_rate**: 1 of 2 missing: 0.0–50.0 %, from all of them failing to all passing
+- **pass_rate**: 1 of 2 is missing: 0.0–50.0 %, depending on whether they fail or pass
 
 ## Score Distribution (exact)
 

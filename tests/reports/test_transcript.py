@@ -9,7 +9,7 @@ from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.telling import UNANSWERED, UNASKED
 from proctor.records.trial import EvalResult, Trial
-from proctor.reports.transcript import transcript, transcripts
+from proctor.reports.transcript import render_transcripts, transcript
 
 
 def test_calls_of_sub_agents_and_calls_without_an_answer_say_so() -> None:
@@ -26,7 +26,7 @@ def test_calls_of_sub_agents_and_calls_without_an_answer_say_so() -> None:
         "tool search(q=x) (sub-agent a1)",
         "    two",
         "tool book(seat=4)",
-        "    no answer is recorded",
+        "    no result is recorded",
     ]
 
 
@@ -51,7 +51,7 @@ def test_a_result_is_told_with_all_that_was_said() -> None:
         ]
     )
     trial = Trial(Sample("fr", "Capital of France?"), "Paris", session=target)
-    assert transcripts(EvalResult(trial, {}, {"llm_judge": judge})) == snapshot("""\
+    assert render_transcripts(EvalResult(trial, {}, {"llm_judge": judge})) == snapshot("""\
 ── target ──
 system:
     Be brief.
@@ -63,7 +63,7 @@ tool search(query=capital of France)
     {"answer":"Paris"}
 tool open()
     failed: no such page
-[openai:gpt-4o-mini, 1,200 + 5 tokens, 0.000183 USD, 412 ms, ended by length]
+[openai:gpt-4o-mini, 1,200 + 5 tokens, $0.00018, 412 ms, ended by length]
 Note: {"a":1}
 
 ── llm_judge ──
@@ -132,7 +132,7 @@ def test_an_id_that_is_used_again_hides_nothing() -> None:
 def test_arguments_without_names_are_told_as_they_are() -> None:
     """A text stands alone; JSON that is broken is called what it is."""
     told = transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
-    assert "tool f(arguments that cannot be read: {broken)\n" in told
+    assert "tool f(unreadable arguments: {broken)\n" in told
     assert "tool g(raw text)\n" in told
 
 
@@ -154,4 +154,4 @@ def test_no_name_can_pass_for_a_line_of_its_own() -> None:
 
 def test_where_nothing_was_said_that_is_said() -> None:
     """No empty page."""
-    assert transcripts(EvalResult(Trial(Sample("a", "?")))) == "no model or tool was called"
+    assert render_transcripts(EvalResult(Trial(Sample("a", "?")))) == "no model or tool was called"

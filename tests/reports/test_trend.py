@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.records.metric import MetricKind, Trend, TrendPoint
-from proctor.reports.trend import BARS_AT_MOST, COLORS, INK, sparkline, svg, table
+from proctor.reports.trend import COLORS, INK, MAX_BARS, sparkline, svg, table
 
 BEGAN = datetime(2026, 1, 3, 9, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,9 +62,9 @@ def test_many_runs_are_drawn_together() -> None:
     """No line is longer than a terminal; the numbers beside it are those of single runs."""
     trend = a_trend({"default": [number / 1000 for number in range(1000)]})
     heading, text = sparkline(trend).splitlines()
-    assert heading.endswith("; a block is the mean of several runs")
+    assert heading.endswith("; each block is the mean of several runs")
     blocks = text.split()[1]
-    assert len(blocks) == BARS_AT_MOST
+    assert len(blocks) == MAX_BARS
     assert (blocks[0], blocks[-1], list(blocks)) == ("▁", "█", sorted(blocks))
     assert "0.0 % → 99.9 %" in text
 
@@ -193,7 +193,7 @@ def test_runs_that_left_trials_out_are_marked() -> None:
     cut = msgspec.structs.replace(whole.points[0], unfinished="stopped early")
     trend = Trend("pass_rate", (cut, whole.points[1]), "rate")
     assert sparkline(trend).splitlines()[0] == snapshot(
-        "pass_rate, 2 runs, 2026-01-03 to 2026-01-05; 1 of them did not run all that was planned"
+        "pass_rate, 2 runs, 2026-01-03 to 2026-01-05; 1 of them did not complete their plan"
     )
     rows = table(trend).splitlines()
     assert [row.rstrip().endswith("stopped early") for row in rows] == [False, True, False]

@@ -27,7 +27,7 @@ def test_a_batch_writes_results_and_a_summary(batch: Project) -> None:
     assert summary["batch_summary"]["score_distribution"]["4"] == 3
     assert summary["batch_summary"]["total_sessions"] == 3
     assert "total: 4 on average over 3" in told.out
-    assert "judge: 1,980 tokens, 0.0180 USD" in told.out
+    assert "judge: 1,980 tokens, $0.0180" in told.out
     assert sum(calls().values()) == 18
     report = open_history(None).report(open_history(None).find("logs").run_id)
     assert report.metrics["total_score"].value == 4.0

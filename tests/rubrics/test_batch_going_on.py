@@ -115,7 +115,7 @@ def test_what_cannot_be_read_is_told(batch: Project) -> None:
 def test_why_rubrics_failed_is_told_once(batch: Project) -> None:
     """With an example, and not once more for every rubric."""
     told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
-    assert "not scored, 18 times Unreadable, such as s00" in told.out
+    assert "not scored: Unreadable, 18 times, such as s00" in told.out
     assert "it said 'Lovely.'" in told.out
     assert "warning" not in told.err
     assert "3/3 (100 %), 0 scored, 18 rubrics failed" in told.err
@@ -126,7 +126,7 @@ def test_answers_from_the_history_are_told(batch: Project) -> None:
     """Else a second batch that costs nothing looks like one that failed to count."""
     batch.proctor(*BATCH, "--output-dir", "out")
     told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert "judge: 18 answers, all known already: nothing was asked" in told.out
+    assert "judge: 18 answers, all reused" in told.out
 
 
 def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
@@ -154,15 +154,15 @@ def test_calls_that_failed_were_asked(batch: Project, monkeypatch: pytest.Monkey
     command = (*BATCH, "--judge", "judge:broken")
     monkeypatch.setenv("MOOD", "bad")
     told = batch.proctor(*command, "--output-dir", "one")
-    assert "judge: 1,650 tokens, 0.0150 USD, 3 calls failed" in told.out
+    assert "judge: 1,650 tokens, $0.0150, 3 calls failed" in told.out
     told = batch.proctor(*command, "--output-dir", "two")
-    assert "judge: 15 of 15 answers known already, 3 calls failed" in told.out
+    assert "judge: 15 of 15 answers reused, 3 calls failed" in told.out
     asked = json.loads(Path("two/summary.json").read_text())["details"]["judging"]
     assert asked == {"answers": 15, "from_history": 15, "failed": 3}
     monkeypatch.delenv("MOOD")
     batch.proctor(*command, "--output-dir", "three")
     told = batch.proctor(*command, "--output-dir", "four")
-    assert "judge: 18 answers, all known already: nothing was asked" in told.out
+    assert "judge: 18 answers, all reused" in told.out
 
 
 def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
@@ -216,5 +216,5 @@ def test_the_report_of_a_batch_begins_with_its_score(batch: Project) -> None:
     """Nobody asked whether sessions pass."""
     batch.proctor(*BATCH, "--output-dir", "out")
     told = batch.proctor("show", "logs", "--output", "report")
-    assert "Scored 4.00 of 5 on average over 3 sessions\n" in told.out
+    assert "Average score 4.00 of 5 over 3 sessions\n" in told.out
     assert "- **Result**: Scored 4.00 of 5 on average" in Path("report/report.md").read_text()

@@ -258,7 +258,7 @@ def test_what_was_scored_before_a_batch_was_resumed_is_told(batch: Project) -> N
     batch.proctor(*command, "--budget", "calls=13")
     told = batch.proctor(*command, "--budget", "calls=99", "--resume")
     assert "2 of 3 sessions were scored before the run was resumed" in told.out
-    assert "1 of 18 answers known already" in told.out
+    assert "1 of 18 answers reused" in told.out
     assert details("out/summary.json")["sessions_from_before"] == 2
 
 
@@ -266,7 +266,7 @@ def test_equal_sessions_are_asked_about_once(batch: Project) -> None:
     """In a first batch, too: the answers are known, though from no earlier run."""
     shutil.copy("logs/s000.json", "logs/s003.json")
     told = batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1")
-    assert "6 of 24 answers known already" in told.out
+    assert "6 of 24 answers reused" in told.out
     assert "history" not in told.out
 
 
@@ -309,7 +309,7 @@ def test_one_is_told_as_one(batch: Project) -> None:
     Path("out/x_result.json").write_text("{}")
     command = (*BATCH, "--rubrics", "mine.json", "--output-dir", "out", "--judge", "judge:garbage")
     told = batch.proctor(*command)
-    assert "not scored, 1 time Unreadable" in told.out
+    assert "not scored: Unreadable, 1 time" in told.out
     assert "and 1 result\n" in told.out
     assert "out holds 1 result of other runs too" in told.err
 

@@ -78,7 +78,7 @@ def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> Non
     assert "raise the budget and repeat the command" in told.err
     assert secret.proctor(*ONE, "--budget", "calls=4", "--output", "r.json").code == 0
     again = secret.proctor(*ONE, "--output", "r.json")
-    assert "6 answers, all known already: nothing was asked" in again.out
+    assert "6 answers, all reused" in again.out
     assert UNKEPT not in again.err
     assert set(calls().values()) == {1}
     assert on_disk("Turn 1 shows it.")
@@ -126,7 +126,7 @@ def test_what_was_asked_anew_takes_the_place_of_what_was_known(secret: Project) 
     assert f"warning: {UNKEPT}6; a later run asks for them again" in told.err
     assert set(calls().values()) == {2}
     told = secret.proctor(*command)
-    assert "12 of 18 answers known already" in told.out
+    assert "12 of 18 answers reused" in told.out
     counts = calls()
     assert {counts[name] for name in counts if name.startswith("0 ")} == {3}
     assert {counts[name] for name in counts if not name.startswith("0 ")} == {2}
@@ -147,7 +147,7 @@ def test_what_is_taken_out_can_be_chosen(secret: Project, door: tuple[str, ...])
     run = next(iter(open_history(None).runs()))
     assert run.options.redact == "personal"
     told = secret.proctor(*door, "--redact", "personal")
-    assert "answers, all known already: nothing was asked" in told.out
+    assert "answers, all reused" in told.out
     secret.proctor(*door, "--redact", "nothing", "--fresh")
     assert on_disk(KEY)
     assert on_disk(MAIL)

@@ -304,7 +304,7 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     before = len(TEACHER.asked)
     assert outcome([*COMMAND, "--resume"]) == 0
     assert not any("<<<BETTER" in text for text in TEACHER.asked[before:])
-    assert " of 36 answers known already" in capsys.readouterr().out
+    assert " of 36 answers reused" in capsys.readouterr().out
     assert load_rubrics("rubrics.json").metadata["learned"]["validation"]["n"] == 18
     assert outcome([*COMMAND, "--resume", "--seed", "9"]) == 2
     assert "were not learned like this" in capsys.readouterr().err

@@ -19,8 +19,8 @@ from proctor.records.results import ResultList
 from proctor.records.rubric import columns_in, total_of
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import Names, ResultFiles, Tally, batch_summary
-from proctor.reports.rubrics import half_up, in_words, session_result, warnings_of
+from proctor.reports.rubric_files import BatchSummary, Names, ResultFiles, summarize_batch
+from proctor.reports.rubrics import in_words, round_half_up, session_result, warnings_of
 
 WHEN = datetime(2025, 11, 21, 10, 30, 0, 999, tzinfo=UTC)
 
@@ -156,7 +156,7 @@ def test_sessions_that_were_skipped_did_not_fail() -> None:
     """Both are without a total, and each is counted by its own name; part of a total is told."""
     nothing = Score.skipped("it is empty")
     parts = result("p", 4, FAILED)
-    found = batch_summary(
+    found = summarize_batch(
         report(result("a", 4, 4), result("s", nothing, nothing), result("f", nothing, FAILED), parts)
     )
     counted = found["batch_summary"]["score_distribution"]
@@ -166,7 +166,7 @@ def test_sessions_that_were_skipped_did_not_fail() -> None:
 
 def test_the_summary_has_the_keys_of_the_spec() -> None:
     """Totals 4.5, 3, 1: mean 2.83, median 3, deviation 1.76; 4.5 rounds up to 5."""
-    found = batch_summary(
+    found = summarize_batch(
         report(result("a", 4, 5), result("b", 3, 3), result("c", 1, 1), result("d", FAILED, FAILED))
     )
     assert list(found) == ["batch_summary", "per_rubric_summary", "details"]
@@ -188,14 +188,14 @@ def test_the_summary_has_the_keys_of_the_spec() -> None:
 
 def test_one_session_has_no_spread_and_no_interval() -> None:
     """A number would be invented."""
-    found = batch_summary(report(result("a", 4, 5)))
+    found = summarize_batch(report(result("a", 4, 5)))
     assert found["batch_summary"]["std_deviation"] is None
     assert found["details"]["average_interval"] is None
 
 
 def test_nothing_scored_is_nothing() -> None:
     """Neither 0 nor the middle of the scale."""
-    found = batch_summary(report(result("a", FAILED, FAILED)))
+    found = summarize_batch(report(result("a", FAILED, FAILED)))
     assert found["batch_summary"]["average_score"] is None
     assert found["per_rubric_summary"]["rubric_001"]["average"] is None
 
@@ -206,7 +206,7 @@ def test_nothing_scored_is_nothing() -> None:
 )
 def test_the_distribution_adds_up(values: list[float], scale: tuple[float, float]) -> None:
     """To the number of sessions, on any scale."""
-    tally = Tally(columns_in(run(spec(1, scale=scale))))
+    tally = BatchSummary(columns_in(run(spec(1, scale=scale))))
     for number, value in enumerate(values):
         tally.add(result(str(number), Score(value, True)))
     tally.add(result("failed", FAILED))
@@ -216,7 +216,7 @@ def test_the_distribution_adds_up(values: list[float], scale: tuple[float, float
 
 def test_wide_scales_are_counted_in_ranges() -> None:
     """Ten of equal width; the greatest score belongs to the last."""
-    tally = Tally(columns_in(run(spec(1, scale=(0, 100)))))
+    tally = BatchSummary(columns_in(run(spec(1, scale=(0, 100)))))
     for value in (0.0, 0.1, 0.95, 1.0):
         tally.add(result("s", Score(value, True)))
     found = tally.summary()["batch_summary"]["score_distribution"]
@@ -226,7 +226,7 @@ def test_wide_scales_are_counted_in_ranges() -> None:
 
 def test_a_session_stands_in_the_range_that_its_total_says() -> None:
     """The mean of three times 70 is 70, though floating point puts it a hair below."""
-    tally = Tally(columns_in(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
+    tally = BatchSummary(columns_in(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
     tally.add(result("s", 70, 70, 70, low=0, high=100))
     found = tally.summary()["batch_summary"]
     assert found["average_score"] == 70.0
@@ -240,7 +240,7 @@ def test_a_session_stands_in_the_range_that_its_total_says() -> None:
 )  # fmt: skip
 def test_rounding_is_half_up(number: float, places: int, rounded: float) -> None:
     """As people do it, and as the number is written, not as it lies in memory."""
-    assert half_up(number, places) == rounded
+    assert round_half_up(number, places) == rounded
 
 
 def write(folder: Path, *results: EvalResult, heard: int = 0) -> ResultFiles:
@@ -302,7 +302,7 @@ def test_intervals_allow_for_sessions_that_belong_together() -> None:
         for n, one in ((str(n), one) for n, one in enumerate(alone))
         for k in range(5)
     ]
-    six, thirty = batch_summary(report(*alone))["details"], batch_summary(report(*fives))["details"]
+    six, thirty = summarize_batch(report(*alone))["details"], summarize_batch(report(*fives))["details"]
     assert thirty["average_interval"] == six["average_interval"] == [1.52, 4.48]
     assert thirty["per_rubric"]["rubric_001"]["interval"] == [1.52, 4.48]
     assert (thirty["clusters"], "clusters" in six) == (6, False)
@@ -310,9 +310,9 @@ def test_intervals_allow_for_sessions_that_belong_together() -> None:
     low, high = metric.compute(ResultList(fives)).interval or (0, 0)
     assert (round(low, 2), round(high, 2)) == (1.52, 4.48)
     few = report(*fives[:20])
-    told = batch_summary(few)
+    told = summarize_batch(few)
     assert (told["details"]["average_interval"], told["details"]["clusters"]) == (None, 4)
-    assert "make 4 clusters: there are no intervals (fewer than 5 clusters)" in in_words(few, told)
+    assert "form 4 clusters; there are no intervals (fewer than 5 clusters)" in in_words(few, told)
 
 
 def test_why_rubrics_failed_is_told_with_an_example() -> None:
@@ -322,19 +322,19 @@ def test_why_rubrics_failed_is_told_with_an_example() -> None:
         result("a", Score.error("no verdict within 60 s", slow), FAILED),
         result("b", Score.error("no verdict within 61 s", slow), 4),
     )
-    content = batch_summary(told)
+    content = summarize_batch(told)
     assert content["details"]["failures"] == [
         {"kind": "TimeoutError", "count": 2, "example": {
             "session_id": "a", "rubric_id": "rubric_001", "reason": "no verdict within 60 s"}},
         {"kind": "garbage", "count": 1, "example": {
             "session_id": "a", "rubric_id": "rubric_002", "reason": "garbage"}},
     ]  # fmt: skip
-    said = "not scored, 2 times TimeoutError, such as a, rubric_001: no verdict within 60 s"
+    said = "not scored: TimeoutError, 2 times, such as a, rubric_001: no verdict within 60 s"
     assert said in in_words(told, content)
     many = report(*(result(str(n), Score.error(f"{n} is odd"), 4) for n in range(30)))
-    kinds = batch_summary(many)["details"]["failures"]
+    kinds = summarize_batch(many)["details"]["failures"]
     assert (len(kinds), sum(kind["count"] for kind in kinds), kinds[0]["kind"]) == (21, 30, "other")
-    assert "not scored, 18 times for other reasons" in in_words(many, batch_summary(many))
+    assert "not scored: other reasons, 18 times" in in_words(many, summarize_batch(many))
 
 
 def test_what_a_run_warns_of_stands_in_its_summary() -> None:
@@ -343,7 +343,7 @@ def test_what_a_run_warns_of_stands_in_its_summary() -> None:
         run(spec(1)), warnings=("2 lines could not be read", "rubric_001 gave no verdict on any")
     )
     told = EvalReport([result("s", FAILED)], metadata)
-    details = batch_summary(told)["details"]
+    details = summarize_batch(told)["details"]
     assert (details["run_id"], len(details["warnings"])) == ("r1", 2)
     assert warnings_of(told) == ["2 lines could not be read"]
     assert warnings_of(EvalReport([])) == []
@@ -359,13 +359,13 @@ def test_answers_from_the_history_are_told() -> None:
     failed = EvalResult(part.trial, part.scores, {"r": Session([known, lost])})
     none = EvalResult(part.trial, part.scores, {"r": Session([lost, lost])})
     for one, said in (
-        (part, "judge: 15 tokens, 0.0100 USD, 1 of 2 answers known already"),
-        (whole, "judge: 1 answer, all known already: nothing was asked"),
-        (failed, "judge: 1 of 1 answer known already, 1 call failed"),
+        (part, "judge: 15 tokens, $0.0100, 1 of 2 answers reused"),
+        (whole, "judge: 1 answer, all reused"),
+        (failed, "judge: 1 of 1 answer reused, 1 call failed"),
         (none, "judge: 2 calls failed"),
     ):
         told = report(one, specs=(spec(1),))
-        assert said in in_words(told, batch_summary(told)).splitlines()
+        assert said in in_words(told, summarize_batch(told)).splitlines()
 
 
 @given(st.lists(st.text(max_size=130), max_size=30, unique=True))
@@ -390,13 +390,13 @@ def test_in_words() -> None:
         "Rubric 1: 4 of 5 - reason 1",
         "Rubric 2: evaluation_failed - garbage",
         "total: 4 of 5 (80 %), 1 rubric without a score",
-        "judge: 15 tokens, 0.0100 USD (the price of 1 is not known)",
+        "judge: 15 tokens, $0.0100 (plus 1 session of unknown price)",
         "run r1",
     ]
-    batch = in_words(told, batch_summary(told)).splitlines()
+    batch = in_words(told, summarize_batch(told)).splitlines()
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",
-        "total: 4 on average over 1; 1 of 1 totals lack a rubric that failed",
+        "total: 4 on average over 1; 1 of 1 totals lack a failed rubric",
         "sessions by score: 1: 0, 2: 0, 3: 0, 4: 1, 5: 0",
     ]

@@ -11,7 +11,7 @@ import pytest
 
 from proctor import EvalReport
 from proctor.cli.main import outcome
-from proctor.reports.rubric_files import batch_summary
+from proctor.reports.rubric_files import summarize_batch
 from tests.rubrics.test_results import result, run, spec
 
 TEMPLATE = """You are an expert evaluator assessing AI agent interaction quality.
@@ -115,7 +115,7 @@ def test_the_summary_of_fifty_sessions() -> None:
     counts = {1: 2, 2: 5, 3: 12, 4: 20, 5: 11}
     scores = [score for score, count in counts.items() for _ in range(count)]
     results = [result(str(n), score, score) for n, score in enumerate(scores)]
-    found = batch_summary(EvalReport(results, run(spec(1), spec(2))))
+    found = summarize_batch(EvalReport(results, run(spec(1), spec(2))))
     found.pop("details")
     one = {"average": 3.66, "median": 4.0}
     assert json.dumps(found) == json.dumps(

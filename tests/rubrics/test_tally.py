@@ -11,7 +11,7 @@ from proctor import EvalReport, EvalResult, Usage
 from proctor.records.rubric import columns_in
 from proctor.records.run import Spent
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import Tally, batch_summary, from_before
+from proctor.reports.rubric_files import BatchSummary, resumed_details, summarize_batch
 from proctor.reports.rubrics import in_words
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
@@ -24,17 +24,14 @@ def test_what_all_sittings_took_is_told() -> None:
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     base = result("s", 4)
     one = EvalResult(base.trial, base.scores, {"r": Session([known, asked])})
-    for spent, said in (
-        (Spent(2, 30, 0.02), "2 calls, 30 tokens, 0.0200 USD"),
-        (Spent(3, 0, 0.0), "3 calls"),
-    ):
+    for spent, said in ((Spent(2, 30, 0.02), "2 calls, 30 tokens, $0.0200"), (Spent(3, 0, 0.0), "3 calls")):
         told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=spent))
-        content = batch_summary(told)
+        content = summarize_batch(told)
         assert content["details"]["spent"]["calls"] == spent.calls
-        line = f"all sittings, with calls that left no result: {said}"
+        line = f"the whole run, including calls without a result: {said}"
         assert line in in_words(told, content).splitlines()
     told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=Spent(1, 15, 0.01)))
-    assert "all sittings" not in in_words(told, batch_summary(told))
+    assert "all sittings" not in in_words(told, summarize_batch(told))
 
 
 def test_what_no_sitting_counted_is_told() -> None:
@@ -43,17 +40,17 @@ def test_what_no_sitting_counted_is_told() -> None:
     for cached in (True, False):
         call = ModelCall("m", Usage(), details={"cached": cached})
         one = EvalResult(base.trial, base.scores, {"r": Session([call])})
-        content = batch_summary(report(one))
-        content["details"] |= from_before(content["details"], 3)
+        content = summarize_batch(report(one))
+        content["details"] |= resumed_details(content["details"], 3)
         assert content["details"]["sessions_from_before"] == 3
         assert ("not_in_judging" in content["details"]) is cached
-        said = "not in that: what an earlier sitting paid for sessions that it did not finish"
+        said = "not included: calls of earlier sessions whose results were not finished"
         assert (said in in_words(report(one), content)) is cached
 
 
 def test_ranges_have_names_of_their_own() -> None:
     """On a scale whose ends look alike in six digits, too."""
-    tally = Tally(columns_in(run(spec(1, scale=[1_000_000, 1_000_021]))))
+    tally = BatchSummary(columns_in(run(spec(1, scale=[1_000_000, 1_000_021]))))
     tally.add(result("low", 1_000_001, low=1_000_000, high=1_000_021))
     tally.add(result("high", 1_000_020, low=1_000_000, high=1_000_021))
     found = tally.summary()["batch_summary"]["score_distribution"]
@@ -76,7 +73,7 @@ def test_a_resumed_batch_tells_all_that_was_paid(batch: Project) -> None:
     assert round(details["judging"]["cost"], 6) == 0.016
     assert round(details["spent"]["cost"], 6) == 0.018
     assert details["spent"]["calls"] == 18
-    said = "all sittings, with calls that left no result: 18 calls, 1,980 tokens, 0.0180 USD"
+    said = "the whole run, including calls without a result: 18 calls, 1,980 tokens, $0.0180"
     assert said in told.out.splitlines()
 
 

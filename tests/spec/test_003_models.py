@@ -52,7 +52,7 @@ def test_a_sample_may_have_a_context() -> None:
 @clause("003.MODEL.6", "1. Data Models")
 def test_the_id_of_a_sample_is_unique_in_its_dataset() -> None:
     """Two samples with one id are refused, and both places are named."""
-    with pytest.raises(ProctorError, match=r"item 1: id: 'a' is used already at item 0"):
+    with pytest.raises(ProctorError, match=r"item 1: id: 'a' is already used at item 0"):
         evaluate(double, [{"id": "a", "input": "x"}, {"id": "a", "input": "y"}], exact_match)
 
 

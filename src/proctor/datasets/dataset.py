@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from proctor.datasets.census import Census, duplicate_id
-from proctor.datasets.faults import WHOLE, Fault, many_bad
+from proctor.datasets.census import DatasetInspection, duplicate_id_fault
+from proctor.datasets.faults import WHOLE_DATASET, Fault, dataset_error
 from proctor.datasets.formats import open_file
-from proctor.datasets.record import RecordReader, Rules, item_rows, sample_faults
+from proctor.datasets.record import RecordReader, Rules, check_sample, read_items
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample, kind_of
 
@@ -20,7 +20,7 @@ LoadedExpectedT = TypeVar("LoadedExpectedT")
 
 
 class Dataset(Generic[InputT, ExpectedT]):
-    """Samples held in memory: a fixed sequence in which every id is used once.
+    """A fixed sequence of samples in memory with unique ids.
 
     >>> sums = Dataset([Sample("1", "2 + 2", "4"), Sample("2", "3 + 3", "6")], name="sums")
     >>> len(sums), sums[1].expected, sums[:1]
@@ -32,9 +32,8 @@ class Dataset(Generic[InputT, ExpectedT]):
         self._name = name
         self._info: DatasetInfo | None = None
         self._null_input = False
-        faults = list(_faults(self._samples))
-        if faults:
-            raise many_bad(name, faults)
+        if faults := list(_find_faults(self._samples)):
+            raise dataset_error(name, faults)
 
     @overload
     @staticmethod
@@ -66,18 +65,18 @@ class Dataset(Generic[InputT, ExpectedT]):
         *,
         mapping: Mapping[str, str] | None = None,
         generate_ids: bool = False,
-        format: str | None = None,  # noqa: A002 - the word people use
+        format: str | None = None,  # noqa: A002 - public name
     ) -> Dataset[Any, Any]:
-        """Load a whole JSONL, JSON, CSV or TSV file; everything wrong in it is one error.
+        """Load a JSONL, JSON, CSV or TSV file; one error reports everything that is wrong in it.
 
-        Values are read into the given types; `mapping` and `generate_ids` are as in
-        `JSONLDataset`. The ending and the content tell the format, unless `format` names it:
-        "jsonl", "json", "csv" or "tsv".
+        Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`.
+        The format follows from the file name and the content, unless `format` names it: "jsonl",
+        "json", "csv" or "tsv".
         """
         rules = Rules(
             input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
-        return _known(*open_file(path, rules, format).stream.load())
+        return _inspected_dataset(*open_file(path, rules, format).stream.load())
 
     @staticmethod
     def of(
@@ -89,7 +88,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         name: str = "memory",
         generate_ids: bool = False,
     ) -> Dataset[Any, Any]:
-        """A dataset from dicts, samples, or objects with the fields of a sample.
+        """Make a dataset from dicts, samples, or objects with the fields of a sample.
 
         >>> Dataset.of([{"id": 1, "input": "2 + 2", "expected": "4"}])[0].id
         '1'
@@ -99,8 +98,8 @@ class Dataset(Generic[InputT, ExpectedT]):
         )
         reader = RecordReader(rules)
         samples: list[Sample[Any, Any]] = []
-        census = Census(item_rows(tuple(items), reader), reader)
-        return _known(samples, census.take(DatasetInfo(name), _place, samples))
+        inspection = DatasetInspection(read_items(tuple(items), reader), reader)
+        return _inspected_dataset(samples, inspection.run(DatasetInfo(name), _locate, samples))
 
     @property
     def samples(self) -> tuple[Sample[InputT, ExpectedT], ...]:
@@ -109,7 +108,7 @@ class Dataset(Generic[InputT, ExpectedT]):
 
     @property
     def name(self) -> str:
-        """What people call this dataset."""
+        """The name of the dataset."""
         return self._name
 
     @property
@@ -118,11 +117,11 @@ class Dataset(Generic[InputT, ExpectedT]):
         return self.inspect()
 
     def inspect(self) -> DatasetInfo:
-        """Check that the content can be kept as JSON, and describe it; done once."""
+        """Check that the content can be stored as JSON, and describe it; the result is cached."""
         if self._info is None:
             reader = RecordReader(Rules(null_input=self._null_input))
-            census = Census(item_rows(self._samples, reader), reader)
-            self._info = census.take(DatasetInfo(self._name), _place)
+            inspection = DatasetInspection(read_items(self._samples, reader), reader)
+            self._info = inspection.run(DatasetInfo(self._name), _locate)
         return self._info
 
     def __len__(self) -> int:
@@ -137,7 +136,7 @@ class Dataset(Generic[InputT, ExpectedT]):
     def __getitem__(self, index: slice) -> Dataset[InputT, ExpectedT]: ...
     def __getitem__(self, index: int | slice) -> Sample[InputT, ExpectedT] | Dataset[InputT, ExpectedT]:
         if isinstance(index, slice):
-            return _checked_before(self._samples[index], self._name, self._null_input)
+            return _checked_dataset(self._samples[index], self._name, self._null_input)
         return self._samples[index]
 
     def __eq__(self, other: object) -> bool:
@@ -148,34 +147,33 @@ class Dataset(Generic[InputT, ExpectedT]):
         return f"Dataset({count}, name={self._name!r})"
 
 
-def _known(samples: Iterable[Sample[Any, Any]], info: DatasetInfo) -> Dataset[Any, Any]:
-    """A dataset whose description is known, because it was read and checked on the way."""
-    held = tuple(samples)
-    dataset = _checked_before(held, info.name, any(sample.input is None for sample in held))
+def _inspected_dataset(samples: list[Sample[Any, Any]], info: DatasetInfo) -> Dataset[Any, Any]:
+    has_null_input = any(sample.input is None for sample in samples)
+    dataset = _checked_dataset(tuple(samples), info.name, has_null_input)
     dataset._info = info
     return dataset
 
 
-def _checked_before(samples: tuple[Sample[Any, Any], ...], name: str, null_input: bool) -> Dataset[Any, Any]:
-    """A dataset of samples that were checked; only a declared type lets null be an input."""
+def _checked_dataset(samples: tuple[Sample[Any, Any], ...], name: str, null_input: bool) -> Dataset[Any, Any]:
+    """Make a dataset without checking the samples again."""
     dataset: Dataset[Any, Any] = Dataset((), name)
     dataset._samples = samples
     dataset._null_input = null_input
     return dataset
 
 
-def _faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
-    first_at: dict[str, int] = {}
+def _find_faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
+    first_positions: dict[str, int] = {}
     for index, sample in enumerate(samples):
         if not isinstance(sample, Sample):
             what = f"expected a Sample, found {kind_of(sample)}"
-            yield _place(index), Fault("", what, "make a dataset of other things with Dataset.of")
+            yield _locate(index), Fault("", what, "use Dataset.of for dicts and other objects")
             continue
-        faults = sample_faults(sample)
-        yield from ((_place(index), fault) for fault in faults)
-        if not faults and first_at.setdefault(sample.id, index) != index:
-            yield _place(index), duplicate_id(sample.id, _place(first_at[sample.id]))
+        faults = check_sample(sample)
+        yield from ((_locate(index), fault) for fault in faults)
+        if not faults and (first := first_positions.setdefault(sample.id, index)) != index:
+            yield _locate(index), duplicate_id_fault(sample.id, _locate(first))
 
 
-def _place(index: int) -> str:
-    return "all items" if index == WHOLE else f"item {index}"
+def _locate(index: int) -> str:
+    return "all items" if index == WHOLE_DATASET else f"item {index}"

@@ -1,4 +1,4 @@
-"""What is wrong with a sample, and the error that tells it."""
+"""Faults of samples, and the errors that report them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from proctor.errors import DatasetError, Problem
 from proctor.records.sample import Sample, kind_of
 
-LONGEST_SHOWN = 60
+MAX_SHOWN = 60
 FIXES_SHOWN = 3
-# The position of a fault that is about items in memory as a whole; in files that is line 0.
-WHOLE = -1
+# The position of a fault that concerns all items in memory; in files it is line 0.
+WHOLE_DATASET = -1
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with one sample: the field, what is wrong, how to mend it.
+    """One fault of one sample: the field, what is wrong, and how to fix it.
 
     >>> str(Fault("input", "is missing"))
     'input: is missing'
@@ -29,8 +29,8 @@ class Fault(NamedTuple):
         return f"{self.field}: {self.what}" if self.field else self.what
 
 
-class Unfit(ValueError):
-    """Raised inside this room when something cannot be made a sample; holds every fault."""
+class InvalidRecord(ValueError):
+    """Raised inside this package when a record is not a sample; holds every fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(*faults)
@@ -38,7 +38,7 @@ class Unfit(ValueError):
 
 
 class SharedLine(int):
-    """The line of a sample that begins on the same line as others; `sample` counts from 1.
+    """The line of a sample that shares its line with others; `sample` counts from 1.
 
     >>> line = SharedLine(1, sample=3)
     >>> (line == 1, line.sample)
@@ -48,70 +48,65 @@ class SharedLine(int):
     sample: int
 
     def __new__(cls, line: int, sample: int) -> SharedLine:
-        made = super().__new__(cls, line)
-        made.sample = sample
-        return made
+        shared = super().__new__(cls, line)
+        shared.sample = sample
+        return shared
 
 
-# Told of a position (a line, an index; 0 in a file is the file itself) and what is wrong there.
-# One who wants to stop raises; one who wants them all takes a note.
-Refuse = Callable[[int, Sequence[Fault]], None]
+# Takes a position (a line or an index; 0 is the file itself) and its faults; may raise to stop.
+ReportFaults = Callable[[int, Sequence[Fault]], None]
 
-# One pass over the samples, each with its position; faults go to the given `Refuse`.
-Rows = Callable[[Refuse], Iterator[tuple[int, Sample[Any, Any]]]]
+# One pass over the samples with their positions; faults go to the given function.
+Rows = Callable[[ReportFaults], Iterator[tuple[int, Sample[Any, Any]]]]
 
-# The name of a position, for people: "qa.jsonl:3", "item 3".
-Place = Callable[[int], str]
-
-
-def refuse_at_once(place: Place) -> Refuse:
-    """A `Refuse` that stops at the first position with a fault, and tells all faults of it."""
-
-    def refuse(position: int, faults: Sequence[Fault]) -> None:
-        raise one_bad(place(position), faults) from None
-
-    return refuse
+# Names a position: "qa.jsonl:3", "item 3".
+Locate = Callable[[int], str]
 
 
-def one_bad(where: str, faults: Sequence[Fault]) -> DatasetError:
-    """The error for one sample, with all its faults."""
+def raise_first(locate: Locate) -> ReportFaults:
+    """Return a function that raises all faults of the first invalid position."""
+
+    def report(position: int, faults: Sequence[Fault]) -> None:
+        raise sample_error(locate(position), faults) from None
+
+    return report
+
+
+def sample_error(where: str, faults: Sequence[Fault]) -> DatasetError:
+    """Return the error for one sample with all its faults."""
     if len(faults) == 1:
-        return DatasetError(str(faults[0]), where=where, fix=_fixes(faults))
+        return DatasetError(str(faults[0]), where=where, fix=_join_fixes(faults))
     problems = [Problem(fault.field, fault.what) for fault in faults]
-    return DatasetError("not a valid sample", where=where, problems=problems, fix=_fixes(faults))
+    return DatasetError("not a valid sample", where=where, problems=problems, fix=_join_fixes(faults))
 
 
-def many_bad(name: str, found: Sequence[tuple[str, Fault]], *, stopped: bool = False) -> DatasetError:
-    """The error for a whole dataset, with the faults of all its samples by place."""
-    count = f"{len(found)} problem" + ("s" if len(found) > 1 else "")
-    end = "; reading stopped there" if stopped else ""
+def dataset_error(name: str, faults: Sequence[tuple[str, Fault]], *, stopped: bool = False) -> DatasetError:
+    """Return the error for a dataset with the faults of all its samples."""
+    count = f"{len(faults)} problem" + ("s" if len(faults) > 1 else "")
     return DatasetError(
-        f"{count} in the dataset{end}",
+        f"{count} in the dataset{'; reading stopped there' if stopped else ''}",
         where=name,
-        problems=[Problem(place, str(fault)) for place, fault in found],
-        fix=_fixes([fault for _, fault in found]),
+        problems=[Problem(where, str(fault)) for where, fault in faults],
+        fix=_join_fixes([fault for _, fault in faults]),
     )
 
 
-def found(value: object) -> str:
-    """A value in words, as an error message shows what was found.
+def describe_value(value: object) -> str:
+    """Describe a value for an error message.
 
-    >>> found(42), found(True), found(None), found([1])
+    >>> describe_value(42), describe_value(True), describe_value(None), describe_value([1])
     ('a number: 42', 'a boolean: true', 'null', 'a list')
     """
     kind = kind_of(value)
     if isinstance(value, bool):
         return f"{kind}: {str(value).lower()}"
-    if isinstance(value, str | int | float):
-        return f"{kind}: {shortened(repr(value))}"
-    return kind
+    return f"{kind}: {shorten(repr(value))}" if isinstance(value, str | int | float) else kind
 
 
-def shortened(text: str) -> str:
-    """A text cut to what fits in a message."""
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+def shorten(text: str) -> str:
+    """Cut a text to the length that fits in a message."""
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
-def _fixes(faults: Sequence[Fault]) -> str:
-    different = list(dict.fromkeys(fault.fix for fault in faults if fault.fix))
-    return ";\n  ".join(different[:FIXES_SHOWN])
+def _join_fixes(faults: Sequence[Fault]) -> str:
+    return ";\n  ".join(list(dict.fromkeys(fault.fix for fault in faults if fault.fix))[:FIXES_SHOWN])

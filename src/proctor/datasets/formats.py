@@ -1,13 +1,15 @@
-"""Which kind of dataset a file is: by its ending and its content, or by the name of its format."""
+"""Choose the dataset class for a file by its suffix and content, or by the name of its format."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from proctor.datasets.files import MAX_LINE_BYTES, check_file, open_data
+from proctor.datasets.iterator import FileDataset
 from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.record import Rules
@@ -17,21 +19,16 @@ from proctor.errors import DatasetError, nearest
 JSONL_ENDINGS = (".jsonl", ".ndjson")
 JSON_ENDINGS = (".json",)
 TABLE_ENDINGS = (".csv", ".tsv")
-COMPRESSED = ".gz"
-FILE_FORMATS = ("jsonl", "json", "csv", "tsv")
-LINES = "JSON Lines"
 
-FileDataset = JSONLDataset | JSONDataset | CSVDataset
+FILE_FORMATS = ("jsonl", "json", "csv", "tsv")
 
 
 def open_file(path: str | Path, rules: Rules, format: str | None = None) -> FileDataset:  # noqa: A002
-    """A dataset that reads the file, or an error that lists the endings that are known."""
+    """Return the dataset for a file, or raise an error that lists the supported formats."""
     path = Path(path)
     if format is not None and format not in FILE_FORMATS:
         raise DatasetError(
-            f"{format!r} is not a format of files with samples",
-            where=str(path),
-            fix=nearest(format, FILE_FORMATS),
+            f"{format!r} is not a dataset format", where=str(path), fix=nearest(format, FILE_FORMATS)
         )
     ending = ending_of(path)
     if format in ("csv", "tsv") or (format is None and ending in TABLE_ENDINGS):
@@ -44,83 +41,75 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
             delimiter={"csv": None, "tsv": "\t"}.get(format or ""),
         )
     if format is None and ending in (*JSONL_ENDINGS, *JSON_ENDINGS):
-        return _by_content(path, rules, ending)
+        expects_lines = ending in JSONL_ENDINGS
+        is_lines = is_json_lines(path, expects_lines=expects_lines)
+        dataset = _open_json(path, rules, is_lines=is_lines)
+        if is_lines and not expects_lines:
+            dataset.stream.details = {"format": "jsonl", "recognised": "JSON Lines"}
+        return dataset
     if format is not None:
-        return _of_json(path, rules, as_lines=format == "jsonl")
+        return _open_json(path, rules, is_lines=format == "jsonl")
     check_file(path)
     raise DatasetError(
-        f"files that end in {ending!r} are not known" if ending else "the file name has no ending",
+        f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
         where=str(path),
-        fix=f"known: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name its "
-        f"format: {', '.join(FILE_FORMATS)}; for others, read the records yourself and use "
+        fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
+        f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
         "Dataset.of or IteratorDataset",
     )
 
 
 def ending_of(path: Path) -> str:
-    """The ending that tells the format, in small letters and without that of a compression.
+    """Return the suffix that names the format, in lower case and without .gz.
 
     >>> ending_of(Path("qa.JSONL.gz"))
     '.jsonl'
     """
-    name = path.name.lower()
-    return Path(name.removesuffix(COMPRESSED)).suffix
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def _by_content(path: Path, rules: Rules, ending: str) -> FileDataset:
-    usual = ending in JSONL_ENDINGS
-    as_lines = holds_lines(path, usual=usual)
-    dataset = _of_json(path, rules, as_lines=as_lines)
-    if as_lines and not usual:
-        dataset.stream.details = {"format": "jsonl", "recognised": LINES}
-    return dataset
-
-
-def _of_json(path: Path, rules: Rules, *, as_lines: bool) -> JSONLDataset | JSONDataset:
-    kind = JSONLDataset if as_lines else JSONDataset
-    return kind(
+def _open_json(path: Path, rules: Rules, *, is_lines: bool) -> JSONLDataset | JSONDataset:
+    dataset_class = JSONLDataset if is_lines else JSONDataset
+    return dataset_class(
         path, rules.input_type, rules.expected_type, mapping=rules.mapping, generate_ids=rules.generate_ids
     )
 
 
-def holds_lines(path: Path, *, usual: bool) -> bool:
-    """True if a JSON file has one value on each line, False if it is one document.
+def is_json_lines(path: Path, *, expects_lines: bool) -> bool:
+    """Tell whether a JSON file has one value per line rather than being one document.
 
-    `usual` is what its ending says; it decides where the content does not tell.
+    `expects_lines`, from the suffix, decides where the content is ambiguous.
     """
     with open_data(path) as file:
-        line = _first_line(file)
+        line = _next_line(file)
         if line is None:
-            return usual
+            return expects_lines
         try:
             value = msgspec.json.decode(line)
         except (ValueError, RecursionError):
-            return not _spans_lines(line + file.read(MAX_LINE_BYTES)) if usual else False
+            return expects_lines and not _spans_lines(line + file.read(MAX_LINE_BYTES))
         if isinstance(value, list):
             return False
-        if _first_line(file) is not None:
+        if _next_line(file) is not None:
             return True
-    # One line alone: an object may be a record, or hold a list of them.
-    return usual and not (isinstance(value, dict) and _holds_list(value))
+    # The object on a single line may be a record, or hold a list of records.
+    holds_list = isinstance(value, dict) and any(isinstance(value.get(key), list) for key in RECORD_KEYS)
+    return expects_lines and not (holds_list and "input" not in value)
 
 
-def _first_line(file: object) -> bytes | None:
-    """The first line from here on that is not blank; None if there is none that can be read."""
-    while line := file.readline(MAX_LINE_BYTES):  # type: ignore[attr-defined]
+def _next_line(file: BinaryIO) -> bytes | None:
+    """Return the next line that is not blank; None at the end."""
+    while line := file.readline(MAX_LINE_BYTES):
         if line.strip():
-            return line  # type: ignore[no-any-return]
+            return line
     return None
 
 
 def _spans_lines(start: bytes) -> bool:
-    """True if the first JSON value of a text is whole and goes over more than one line."""
+    """Tell whether the first JSON value of a text is complete and spans several lines."""
     text = start.decode("utf-8", "replace").lstrip()
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return text.startswith("[")
     return "\n" in text[:end]
-
-
-def _holds_list(value: dict[str, object]) -> bool:
-    return "input" not in value and any(isinstance(value.get(key), list) for key in RECORD_KEYS)

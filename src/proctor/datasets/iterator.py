@@ -1,4 +1,4 @@
-"""Samples from a generator or any iterable, in one pass."""
+"""Samples from a file or from any iterable, one after the other."""
 
 from __future__ import annotations
 
@@ -8,91 +8,119 @@ from typing import Any
 
 import msgspec
 
-from proctor.datasets.census import Census, IdTable
-from proctor.datasets.faults import WHOLE, Fault, Rows, SharedLine, Unfit, one_bad, refuse_at_once
+from proctor.datasets.census import DatasetInspection, IdTable
+from proctor.datasets.faults import (
+    WHOLE_DATASET,
+    Fault,
+    InvalidRecord,
+    Rows,
+    SharedLine,
+    raise_first,
+    sample_error,
+)
 from proctor.datasets.files import check_file
-from proctor.datasets.record import RecordReader, Rules, item_rows
+from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
 
 class FileStream:
-    """A file, how its rows are found, and how they become samples. It holds no sample."""
+    """Reads the samples of a file without holding them in memory."""
 
     def __init__(self, path: Path, rows: Rows, reader: RecordReader) -> None:
         check_file(path)
         self.path = path
-        # What is opened: a target may change the current folder while the file is read.
+        # Absolute: a target may change the current folder while the file is read.
         self.file = path.absolute()
         self._rows = rows
         self._reader = reader
         self._inspected: tuple[tuple[int, int], DatasetInfo] | None = None
-        # What the content told about the format; a pass over the file may set it.
+        # Facts about the format; a pass over the file may set them.
         self.details: dict[str, str] = {}
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
-        """One pass; the first line that is not a sample ends it with an error."""
-        refuse = refuse_at_once(self._place)
+        """Yield the samples; the first invalid one raises an error."""
+        report = raise_first(self._locate)
         if not self._reader.types_declared:
-            for _, sample in self._rows(refuse):
+            for _, sample in self._rows(report):
                 yield sample
             return
-        typed = self._reader.typed
-        for position, sample in self._rows(refuse):
+        for position, sample in self._rows(report):
             try:
-                made = typed(sample)
-            except Unfit as unfit:
-                raise one_bad(self._place(position), unfit.faults) from None
-            yield made
+                typed = self._reader.typed(sample)
+            except InvalidRecord as invalid:
+                raise sample_error(self._locate(position), invalid.faults) from None
+            yield typed
 
     def inspect(self) -> DatasetInfo:
-        """Read it all and describe it; the next time only if the file has changed."""
-        state = self._state()
+        """Read and describe the file; the result is cached until the file changes."""
+        check_file(self.file)
+        stat = self.file.stat()
+        state = stat.st_size, stat.st_mtime_ns
         if self._inspected is None or self._inspected[0] != state:
-            self._inspected = state, self._census(None)
+            self._inspected = state, self._inspect(None)
         return self._inspected[1]
 
     def load(self) -> tuple[list[Sample[Any, Any]], DatasetInfo]:
-        """Everything at once, in one reading."""
+        """Return all samples and the description in one pass."""
         samples: list[Sample[Any, Any]] = []
-        info = self._census(samples)
+        info = self._inspect(samples)
         return samples, info
 
-    def _census(self, keep: list[Sample[Any, Any]] | None) -> DatasetInfo:
+    def _inspect(self, samples: list[Sample[Any, Any]] | None) -> DatasetInfo:
         info = DatasetInfo(self.path.name, source=str(self.path))
         try:
-            counted = Census(self._rows, self._reader).take(info, self._place, keep)
+            info = DatasetInspection(self._rows, self._reader).run(info, self._locate, samples)
         except DatasetError as error:
-            recognised = self.details.get("recognised")
-            if recognised is None or recognised in error.what:
+            recognized = self.details.get("recognised")
+            if recognized is None or recognized in error.what:
                 raise
             fix = f"{error.fix};\n  " if error.fix else ""
             raise DatasetError(
-                f"{error.what}, read as {recognised}",
+                f"{error.what}, read as {recognized}",
                 where=error.where,
-                fix=f"{fix}to read the file as something else, name its format: --format",
+                fix=f"{fix}to read the file in another format, name it: --format",
                 problems=error.problems,
             ) from None
-        return msgspec.structs.replace(counted, details=dict(self.details))
+        return msgspec.structs.replace(info, details=dict(self.details))
 
-    def _state(self) -> tuple[int, int]:
-        check_file(self.file)
-        seen = self.file.stat()
-        return seen.st_size, seen.st_mtime_ns
-
-    def _place(self, line: int) -> str:
+    def _locate(self, line: int) -> str:
         if isinstance(line, SharedLine):
             return f"{self.path}:{line}, sample {line.sample}"
         return f"{self.path}:{line}" if line else str(self.path)
 
 
-class IteratorDataset:
-    """Samples that come one after the other and are not kept: they can be read once.
+class FileDataset:
+    """The methods that datasets in files share."""
 
-    Each item is checked as it comes, and an error names its index, from 0. `length`, if it is
-    known, is how many items a run plans for: one that gets fewer is not completed. When the pass is
-    over the true number takes its place. There is no fingerprint, so a run cannot be resumed.
+    stream: FileStream
+
+    def __iter__(self) -> Iterator[Sample[Any, Any]]:
+        return self.stream.samples()
+
+    def __len__(self) -> int:
+        return self.inspect().length or 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.stream.path)!r})"
+
+    def inspect(self) -> DatasetInfo:
+        """Read the file once and describe it; one error reports every problem."""
+        return self.stream.inspect()
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The same as `inspect()`."""
+        return self.inspect()
+
+
+class IteratorDataset:
+    """Samples from an iterator, which can be read once and are not held in memory.
+
+    Each item is checked when it is read; an error names its index, from 0. `length`, if known, is the
+    number of items that a run plans for; a run that gets fewer is not completed. After the pass it is
+    the actual number. There is no fingerprint, so the run cannot be resumed.
 
     >>> stream = IteratorDataset(({"id": n, "input": n * n} for n in range(3)), length=3)
     >>> [sample.input for sample in stream]
@@ -111,7 +139,7 @@ class IteratorDataset:
         name: str = "iterator",
     ) -> None:
         if length is not None and length < 0:
-            raise DatasetError(f"length={length} is less than nothing", where=name)
+            raise DatasetError(f"length must be 0 or more, got {length}", where=name)
         rules = Rules(
             input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
@@ -124,46 +152,46 @@ class IteratorDataset:
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         if self._started:
             raise DatasetError(
-                "this dataset was read already, and an iterator gives its items only once",
+                "this dataset was already read, and an iterator can be read only once",
                 where=self._name,
-                fix="make a new one, or hold the samples: Dataset.of(items)",
+                fix="create a new one, or load the samples into memory: Dataset.of(items)",
             )
         self._started = True
         return self._samples()
 
     def __len__(self) -> int:
         if self._length is None:
-            raise TypeError(f"the length of {self._name!r} is not known before it is read")
+            raise TypeError(f"the length of {self._name!r} is unknown until it is read")
         return self._length
 
     def __repr__(self) -> str:
         return f"IteratorDataset(name={self._name!r}, length={self._length})"
 
     def inspect(self) -> DatasetInfo:
-        """What is known without reading: the name and, if it was given, the length."""
+        """Describe the dataset without reading it: the name and, if given, the length."""
         return DatasetInfo(self._name, source="iterator", length=self._length)
 
     @property
     def info(self) -> DatasetInfo:
-        """What `inspect` gives."""
+        """The same as `inspect()`."""
         return self.inspect()
 
     def _samples(self) -> Iterator[Sample[Any, Any]]:
         ids = IdTable()
         count = 0
-        for index, sample in item_rows(self._items, self._reader)(refuse_at_once(self._place)):
-            # What is past cannot be looked at again, so that hashes must do: among a million ids
-            # two are taken for one with a chance of 1 in 30 million.
+        for index, sample in read_items(self._items, self._reader)(raise_first(self._locate)):
+            # Earlier items are gone, so only hashes can be compared: with a million ids, the chance of a
+            # false duplicate is 1 in 30 million.
             if not ids.add(hash(sample.id)):
-                told = Fault("id", f"{sample.id!r} was used before", "give every sample its own id")
-                raise one_bad(self._place(index), [told])
+                fault = Fault("id", f"{sample.id!r} was used before", "give every sample a unique id")
+                raise sample_error(self._locate(index), [fault])
             try:
-                made = self._reader.typed(sample)
-            except Unfit as unfit:
-                raise one_bad(self._place(index), unfit.faults) from None
-            yield made
+                typed = self._reader.typed(sample)
+            except InvalidRecord as invalid:
+                raise sample_error(self._locate(index), invalid.faults) from None
+            yield typed
             count += 1
         self._length = count
 
-    def _place(self, index: int) -> str:
-        return self._name if index == WHOLE else f"{self._name}, item {index}"
+    def _locate(self, index: int) -> str:
+        return self._name if index == WHOLE_DATASET else f"{self._name}, item {index}"

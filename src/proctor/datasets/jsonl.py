@@ -1,36 +1,36 @@
-"""JSONL: one JSON object on each line."""
+"""JSON Lines: one JSON object per line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
-from proctor.datasets.duplicate_keys import find_repeated_keys, may_repeat_keys
-from proctor.datasets.faults import Fault, Refuse, Unfit, found
-from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
-from proctor.datasets.iterator import FileStream
+from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
+from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
+from proctor.datasets.iterator import FileDataset, FileStream
 from proctor.datasets.mapping import MappedKeys
 from proctor.datasets.record import RecordReader, Rules
-from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, metadata_faults
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
-ONE_ON_A_LINE = "write one whole JSON object on each line"
+OBJECT_PER_LINE = "write one complete JSON object on each line"
+EMPTY_FILE = Fault("", "no samples: the file is empty", "check that it is the right file")
 NUMBER_OUT_OF_RANGE = Fault("", "a number is out of range", "write it as a string")
+NESTED_TOO_DEEP = Fault("", "the JSON is nested too deep")
+
+_encode = msgspec.json.Encoder().encode
 
 
-class JSONLDataset:
-    """Samples from a JSONL file, read line by line each time; the file is never held in memory.
+class JSONLDataset(FileDataset):
+    """Samples from a JSONL file, read line by line on each pass; the file is never held in memory.
 
-    A record has `id`, `input` and, as they are known, `expected` and `metadata`; further keys
-    become metadata. `mapping` gives keys of other names their place, and `generate_ids` makes an
-    id from the input where there is none.
+    A record has `id`, `input` and optionally `expected` and `metadata`; other keys become metadata.
+    `mapping` maps keys with other names to fields, and `generate_ids` makes missing ids from the input.
 
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
     >>> path = Path(folder.name, "qa.jsonl")
@@ -57,34 +57,17 @@ class JSONLDataset:
         self._max_line_bytes = max_line_bytes
         self.stream = FileStream(Path(path), self._rows, self._reader)
 
-    def __iter__(self) -> Iterator[Sample[Any, Any]]:
-        return self.stream.samples()
-
-    def __len__(self) -> int:
-        return self.inspect().length or 0
-
-    def __repr__(self) -> str:
-        return f"JSONLDataset({str(self.stream.path)!r})"
-
-    def inspect(self) -> DatasetInfo:
-        """Read the whole file once: every problem in one error, or what the dataset is."""
-        return self.stream.inspect()
-
-    @property
-    def info(self) -> DatasetInfo:
-        """What `inspect` gives."""
-        return self.inspect()
-
-    def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
-        quick, keys = self._quick(), MappedKeys(self._reader.paths)
+    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        decode_sample = self._sample_decoder()
+        keys = MappedKeys(self._reader.paths)
         empty = True
         with open_data(self.stream.file) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False
-                    refuse(number, [too_long(self._max_line_bytes)])
+                    report(number, [long_line_fault(self._max_line_bytes)])
                     continue
-                sample = quick(line)
+                sample = decode_sample(line)
                 if sample is None:
                     if not line.strip():
                         continue
@@ -92,104 +75,136 @@ class JSONLDataset:
                         record = read_record(line)
                         keys.see(number, record)
                         sample = self._reader.sample(record)
-                    except Unfit as unfit:
+                    except InvalidRecord as invalid:
                         empty = False
-                        refuse(number, unfit.faults)
+                        report(number, invalid.faults)
                         continue
                 empty = False
                 yield number, sample
         if empty:
-            refuse(0, [Fault("", "no samples: the file is empty", "check that it is the right file")])
+            report(0, [EMPTY_FILE])
         for number, faults in keys.faults(whole=0):
-            refuse(number, faults)
+            report(number, faults)
 
-    def _quick(self) -> Callable[[bytes], Sample[Any, Any] | None]:
-        """Decodes, in one step, a line that is a sample as it stands; None for any other line."""
+    def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
+        """Return a fast decoder for lines that need no mapping or checks; it returns None for others."""
         if self._reader.paths:
             return lambda _: None
         decode = msgspec.json.Decoder(Sample[Any, Any]).decode
-        nothing_to_check = CHECKED_KEYS.isdisjoint
+        needs_no_check = CHECKED_KEYS.isdisjoint
 
-        def quick(line: bytes) -> Sample[Any, Any] | None:
+        def decode_sample(line: bytes) -> Sample[Any, Any] | None:
             try:
                 sample = decode(line)
             except (ValueError, RecursionError):
                 return None
             if sample.input is None or not sample.id.strip():
                 return None
-            # Values that a sample leaves out, such as null, are in the plain object.
+            # The plain object has values that a sample omits, such as null.
             if may_repeat_keys(line, sample) and may_repeat_keys(line, msgspec.json.decode(line)):
                 return None
-            return sample if nothing_to_check(sample.metadata) else _checked(sample)
+            return sample if needs_no_check(sample.metadata) or not metadata_faults(sample.metadata) else None
 
-        return quick
-
-
-def _checked(sample: Sample[Any, Any]) -> Sample[Any, Any] | None:
-    """The sample if its metadata is as it should be."""
-    return None if metadata_faults(sample.metadata) else sample
+        return decode_sample
 
 
-def read_record(line: bytes, fix: str = ONE_ON_A_LINE) -> Mapping[str, Any]:
-    """The object on a line, or everything that keeps it from being one."""
+def may_repeat_keys(line: bytes, value: Any) -> bool:
+    """Tell whether a JSON text may have keys that are missing in the value decoded from it.
+
+    Every key has one colon, and colons in strings are also in the value. So the text has more colons than
+    the encoded value if decoding dropped a key, and rarely for another reason.
+
+    >>> may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"})
+    False
+    >>> may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"})
+    True
+    """
+    if b"\\u003" in line:
+        # An escaped colon is a colon only in the value.
+        return True
+    try:
+        return line.count(b":") > _encode(value).count(b":")
+    except (ValueError, OverflowError, RecursionError):
+        return True
+
+
+def find_repeated_keys(text: str) -> list[Fault]:
+    """Return a fault for every key that one object of a JSON text repeats.
+
+    >>> [fault.what for fault in find_repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')]
+    ["the key 'c' is repeated in one object"]
+    """
+    repeated: dict[str, None] = {}
+
+    def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        keys: set[str] = set()
+        for key, _ in pairs:
+            if key in keys:
+                repeated[key] = None
+            keys.add(key)
+        return dict(pairs)
+
+    json.loads(text, object_pairs_hook=check)
+    fix = "keep one of the values, or rename one of the keys"
+    return [Fault("", f"the key {shorten(repr(key))} is repeated in one object", fix) for key in repeated]
+
+
+def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
+    """Return the JSON object on a line; raise `InvalidRecord` with all faults if there is none."""
     try:
         record = msgspec.json.decode(line)
     except (ValueError, RecursionError):
-        raise Unfit([_bad_json(line)]) from None
+        raise InvalidRecord([_explain_invalid_json(line)]) from None
     if not isinstance(record, dict):
-        what = f"expected a mapping (a JSON object), found {found(record)}"
-        raise Unfit([Fault("", what, fix)])
-    if may_repeat_keys(line, record) and (faults := _repeated_keys(line)):
-        raise Unfit(faults)
+        what = f"expected a mapping (a JSON object), found {describe_value(record)}"
+        raise InvalidRecord([Fault("", what, fix)])
+    if may_repeat_keys(line, record):
+        try:
+            faults = find_repeated_keys(line.decode())
+        except (ValueError, RecursionError):
+            # Python reads fewer levels and digits than msgspec.
+            faults = []
+        if faults:
+            raise InvalidRecord(faults)
     return record
 
 
-def _repeated_keys(line: bytes) -> list[Fault]:
-    """The repeated keys of a line that could be decoded."""
-    try:
-        return find_repeated_keys(line.decode())
-    except (ValueError, RecursionError):
-        # Python reads fewer levels and digits than msgspec does; what it cannot read stays.
-        return []
-
-
-def _bad_json(line: bytes) -> Fault:
-    """Why a line is not JSON. The standard library tells the place best, so it is asked here."""
-    text = decoded(line)
+def _explain_invalid_json(line: bytes) -> Fault:
+    """Explain why a line is not JSON; the standard library names the position best."""
+    text = decode_line(line)
     if isinstance(text, Fault):
         return text
     text = text.rstrip(" \t\r\n")
     try:
-        value = json.loads(text, parse_constant=refuse_constant)
+        value = json.loads(text, parse_constant=reject_constant)
     except json.JSONDecodeError as error:
         if error.pos >= len(text) or error.msg.startswith("Unterminated"):
-            return Fault("", "the line ends before its JSON does", ONE_ON_A_LINE)
+            return Fault("", "the line ends before its JSON does", OBJECT_PER_LINE)
         what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
-        return Fault("", what, ONE_ON_A_LINE)
+        return Fault("", what, OBJECT_PER_LINE)
     except RecursionError:
-        return Fault("", "the JSON is nested too deep")
+        return NESTED_TOO_DEEP
     except NotANumber as error:
-        return Fault("", f"not JSON: {error} is not a number", "write null, or leave the key out")
+        return not_a_number_fault(error)
     except ValueError:
         return NUMBER_OUT_OF_RANGE
-    return _beyond_text(value)
-
-
-def _beyond_text(value: Any) -> Fault:
-    """Why JSON that looks right cannot be kept: half a character, or a number without bounds."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        half = f"\\u{ord(error.object[error.start]):04x}"
-        what = f"{half} is half of a surrogate pair and no character"
-        return Fault("", what, "write the whole pair, or the character itself")
+        what = f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character"
+        return Fault("", what, "write the complete pair, or the character itself")
     return NUMBER_OUT_OF_RANGE
 
 
 class NotANumber(Exception):
-    """NaN or Infinity, which Python takes in JSON and the standard does not."""
+    """NaN or Infinity, which Python accepts in JSON but the standard does not."""
 
 
-def refuse_constant(name: str) -> NoReturn:
-    """Called by the standard library's decoder for NaN and Infinity."""
+def reject_constant(name: str) -> NoReturn:
+    """Raise `NotANumber`; called by the standard library's decoder for NaN and Infinity."""
     raise NotANumber(name)
+
+
+def not_a_number_fault(error: NotANumber) -> Fault:
+    """Return the fault of NaN or Infinity in JSON."""
+    return Fault("", f"not JSON: {error} is not a number", "write null, or leave the key out")

@@ -1,4 +1,4 @@
-"""Where the keys of a record, or the columns of a table, go: `{"question": "input"}`."""
+"""Map keys of records or columns of tables to fields: `{"question": "input"}`."""
 
 from __future__ import annotations
 
@@ -14,78 +14,81 @@ from proctor.records.sample import CLUSTER, CONTEXT, LABELS, TAGS
 FIELDS = ("id", "input", "expected", "metadata")
 SHORTHANDS = (LABELS, CONTEXT, CLUSTER, TAGS)
 WITH_KEYS = ("input", "expected", "metadata", LABELS)
-NEAR = 0.8
-MOST_SLIPS = 1000
+MIN_SIMILARITY = 0.8
+MAX_TYPOS = 1000
 
-# The steps to a place in a sample: ("input",), ("input", "question"), ("metadata", "labels", "x").
-Steps = tuple[str, ...]
+# The path to a value in a sample: ("input",), ("input", "question"), ("metadata", "labels", "x").
+FieldPath = tuple[str, ...]
 
 
-def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, Steps]:
-    """A mapping with its places taken apart, or one error with everything that is wrong in it.
+def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
+    """Parse a mapping, or raise one error with everything that is wrong in it.
 
     >>> read_mapping({"question": "input", "topic": "labels.topic"})
     {'question': ('input',), 'topic': ('metadata', 'labels', 'topic')}
     """
     if mapping is not None and not isinstance(mapping, Mapping):
         raise DatasetError(
-            f"a mapping is a dict of column to field, not {type(mapping).__name__}",
+            f"mapping must be a dict of column to field, not {type(mapping).__name__}",
             fix='write it as {"question": "input", "answer": "expected"}',
         )
-    paths: dict[str, Steps] = {}
+    paths: dict[str, FieldPath] = {}
     problems: list[Problem] = []
-    for key, place in (mapping or {}).items():
-        path = _path(place)
+    for key, field in (mapping or {}).items():
+        path = _parse_field(field)
         if path is None:
-            what = f"{place!r} is not a field{_likely(place)}"
-            if _path(key) is not None:
-                what = f"write it the other way round, the column first: {place}: {key}"
+            close = difflib.get_close_matches(str(field), FIELDS + SHORTHANDS, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            what = f"{field!r} is not a field{hint}"
+            if _parse_field(key) is not None:
+                what = f"write it the other way round, the column first: {field}: {key}"
             problems.append(Problem(repr(key), what))
         else:
-            problems += _clashes(key, path, paths)
+            problems += _find_conflicts(key, path, paths)
             paths[key] = path
     if problems:
         raise DatasetError(
-            "the mapping cannot be used",
+            "the mapping is invalid",
             problems=problems,
-            fix="map each column to a place of its own: id, input, expected, metadata,\n  "
+            fix="map each column to a different field: id, input, expected, metadata,\n  "
             "input.<key>, expected.<key>, metadata.<key>, labels.<key>,\n  "
             "labels, context, cluster or tags",
         )
     return paths
 
 
-def absent_keys(paths: Mapping[str, Steps], keys: Collection[str]) -> list[tuple[str, str]]:
-    """Keys that a mapping names and that are not there, each with the one probably meant.
+def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> list[tuple[str, str]]:
+    """Return the keys of a mapping that do not exist, each with a suggestion.
 
-    >>> absent_keys({"questoin": ("input",)}, ["id", "question"])
+    >>> find_missing_keys({"questoin": ("input",)}, ["id", "question"])
     [('questoin', "did you mean 'question'?")]
     """
     return [(key, nearest(key, keys)) for key in paths if key not in keys]
 
 
-def no_such_key(key: str, keys: Sequence[str], what: str) -> Fault:
-    """The fault of a mapping that names a key or column which is not there."""
-    there = ", ".join(keys) or "none"
-    return Fault("mapping", f"there is no {what} {key!r}; there are: {there}", nearest(key, keys))
+def missing_key_fault(key: str, keys: Sequence[str], what: str) -> Fault:
+    """Return the fault of a mapping that names a key or column that does not exist."""
+    existing = ", ".join(keys) or "none"
+    return Fault("mapping", f"there is no {what} {key!r}; there are: {existing}", nearest(key, keys))
 
 
 class MappedKeys:
-    """Which of the keys that a mapping names were seen in the records of one pass.
+    """Checks during one pass whether the records have the keys of a mapping.
 
-    A key that no record has is a fault of the mapping. One that a single record lacks is a missing
-    value, unless the record has a key that looks like it and belongs to nothing else: a slip.
+    A key that no record has is a fault of the mapping. A key that a single record lacks is a missing value,
+    unless the record has a similar key that is not mapped: a typo.
     """
 
-    def __init__(self, paths: Mapping[str, Steps]) -> None:
+    def __init__(self, paths: Mapping[str, FieldPath]) -> None:
         self._paths = paths
         self._unseen = set(paths)
         self._present: dict[str, None] = {}
-        self._slips: list[tuple[int, str, str]] = []
-        self._beside: set[tuple[str, str]] = set()
+        self._typos: list[tuple[int, str, str]] = []
+        # Pairs of keys that occur together, so neither is a typo of the other.
+        self._pairs: set[tuple[str, str]] = set()
 
     def see(self, position: int, record: Mapping[str, Any]) -> None:
-        """Take note of the keys of a record."""
+        """Register the keys of a record."""
         if not self._paths:
             return
         if self._unseen:
@@ -93,89 +96,84 @@ class MappedKeys:
             self._unseen.difference_update(record)
         for key in self._paths:
             if key not in record:
-                self._note_slip(position, key, record)
-            elif self._slips:
-                self._beside.update((key, str(other)) for other in record)
+                self._add_typos(position, key, record)
+            elif self._typos:
+                self._pairs.update((key, str(other)) for other in record)
 
-    def _note_slip(self, position: int, key: str, record: Mapping[str, Any]) -> None:
+    def _add_typos(self, position: int, key: str, record: Mapping[str, Any]) -> None:
         for other in record:
             if (
                 isinstance(other, str)
                 and other not in self._paths
                 and other not in FIELDS
-                and len(self._slips) < MOST_SLIPS
-                and _look_alike(key, other)
+                and len(self._typos) < MAX_TYPOS
+                and _is_similar(key, other)
             ):
-                self._slips.append((position, key, other))
+                self._typos.append((position, key, other))
 
     def faults(self, *, whole: int) -> Iterator[tuple[int, list[Fault]]]:
-        """What is wrong, after the last record; `whole` is the position of the dataset itself."""
-        if not self._present and not self._slips:
+        """Yield the faults after the last record; `whole` is the position of the dataset itself."""
+        if not self._present and not self._typos:
             return
         keys = list(self._present)
         if missing := [key for key in self._paths if key in self._unseen]:
-            yield whole, [no_such_key(key, keys, "key") for key in missing]
-        for position, key, other in self._slips:
-            if key not in self._unseen and (key, other) not in self._beside:
+            yield whole, [missing_key_fault(key, keys, "key") for key in missing]
+        for position, key, other in self._typos:
+            if key not in self._unseen and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"
                 yield position, [Fault(other, what, f"rename it: {other} to {key}")]
 
 
 @functools.lru_cache(maxsize=4096)
-def _look_alike(key: str, other: str) -> bool:
-    return difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio() >= NEAR
+def _is_similar(key: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio() >= MIN_SIMILARITY
 
 
 @functools.lru_cache(maxsize=1024)
-def near_field(key: str) -> str | None:
-    """The field that a key was probably meant to be, if it looks like a slip of the pen.
+def guess_field(key: str) -> str | None:
+    """Return the field that a misspelled key probably means, or None.
 
-    >>> near_field("expeced"), near_field("ID"), near_field("topic")
+    >>> guess_field("expeced"), guess_field("ID"), guess_field("topic")
     ('expected', 'id', None)
     """
-    plain = key.strip().lower()
-    # "id" is too short for likeness: half of all two-letter words would look like it.
-    if plain == "id":
+    lowered = key.strip().lower()
+    # "id" is too short to compare: many two-letter words are similar.
+    if lowered == "id":
         return "id"
-    close = difflib.get_close_matches(plain, FIELDS[1:], n=1, cutoff=NEAR)
+    close = difflib.get_close_matches(lowered, FIELDS[1:], n=1, cutoff=MIN_SIMILARITY)
     return close[0] if close else None
 
 
-def _path(place: Any) -> Steps | None:
-    """The steps that a place in a mapping means, or None if it means nothing."""
-    if not isinstance(place, str):
+def _parse_field(text: Any) -> FieldPath | None:
+    """Return the path that a field in a mapping names, or None if it is not a field."""
+    if not isinstance(text, str):
         return None
-    if place in FIELDS:
-        return (place,)
-    if place in SHORTHANDS:
-        return ("metadata", place)
-    field, dot, key = place.partition(".")
-    if not dot or not key or field not in WITH_KEYS:
+    if text in FIELDS:
+        return (text,)
+    if text in SHORTHANDS:
+        return ("metadata", text)
+    field, _, key = text.partition(".")
+    if not key or field not in WITH_KEYS:
         return None
     if field == LABELS:
         return ("metadata", LABELS, key)
-    return _path(key) if field == "metadata" and key.startswith(f"{LABELS}.") else (field, key)
+    return _parse_field(key) if field == "metadata" and key.startswith(f"{LABELS}.") else (field, key)
 
 
-def _likely(place: Any) -> str:
-    close = difflib.get_close_matches(str(place), FIELDS + SHORTHANDS, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _clashes(key: str, path: Steps, others: Mapping[str, Steps]) -> list[Problem]:
-    """What of the mapping so far goes to the same place, or to a part or the whole of it."""
+def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> list[Problem]:
+    """Report the mapped keys whose field equals or overlaps the given one."""
     problems = []
-    for other, taken in others.items():
-        if taken == path:
-            what = f"goes to {'.'.join(path)}, where {other!r} goes already"
+    for other, other_path in others.items():
+        if other_path == path:
+            what = f"is mapped to {'.'.join(path)}, like {other!r}"
             problems.append(Problem(repr(key), what))
-        elif _overlap(taken, path):
-            what = f"goes to {'.'.join(path)}, but {other!r} goes to {'.'.join(taken)}"
+        elif _overlaps(other_path, path):
+            what = f"is mapped to {'.'.join(path)}, but {other!r} is mapped to {'.'.join(other_path)}"
             problems.append(Problem(repr(key), what))
     return problems
 
 
-def _overlap(left: Steps, right: Steps) -> bool:
-    """True if one place is a part of the other; whole metadata and its single keys are merged."""
-    whole, part = sorted((left, right), key=len)
-    return part[: len(whole)] == whole and whole != ("metadata",)
+def _overlaps(left: FieldPath, right: FieldPath) -> bool:
+    """Tell whether one field contains the other; metadata and its keys are merged."""
+    outer, inner = sorted((left, right), key=len)
+    return inner[: len(outer)] == outer and outer != ("metadata",)

@@ -1,4 +1,4 @@
-"""Recorded spans that are run anew: what they left behind then is what they are compared with."""
+"""Run recorded samples again, with the recorded results as the baseline."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from proctor.records.fields.view import RECORDED
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
-# What a run leaves behind; run anew, a span's own record of it is what was before.
-LEFT_BEHIND = ("output", "usage", "latency_ms", "session", "error")
+RECORDED_KEYS = ("output", "usage", "latency_ms", "session", "error")
 CONFIGURATION = "configuration"
 
 
 def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
-    """The configurations that samples record results of, in the order in which they come up.
+    """Return the configurations with recorded results, in the order of their first occurrence.
 
-    A dataset whose first sample records none is not read further; a stream is not read at all.
+    Reading stops if the first sample has no recorded results; iterators are not read.
 
     >>> samples = [Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})]
     >>> from proctor.datasets.source import as_source
@@ -39,38 +38,39 @@ def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
             elif not names:
                 break
     except DatasetError:
-        # The dataset is inspected before the run; all its faults are reported together there.
+        # The inspection before the run reports all faults together.
         return ()
     return tuple(names)
 
 
 class RunAnew:
-    """A dataset whose samples may hold what was recorded of them: that becomes their baseline."""
+    """A dataset whose recorded results become the baseline of its samples."""
 
     def __init__(self, source: SampleSource) -> None:
         self._source = source
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
-        return map(as_before, self._source)
+        return map(move_recording_to_baseline, self._source)
 
     def inspect(self) -> DatasetInfo:
         return self._source.inspect()
 
 
-def as_before(sample: Sample[Any, Any]) -> Sample[Any, Any]:
-    """A sample whose record of an earlier run is its baseline, unless it names one itself.
+def move_recording_to_baseline(sample: Sample[Any, Any]) -> Sample[Any, Any]:
+    """Make the recorded result of a sample its baseline, unless it has a baseline already.
 
-    >>> as_before(Sample("1", "2 + 2?", metadata={"output": "5", "topic": "sums"})).metadata
+    >>> sample = Sample("1", "2 + 2?", metadata={"output": "5", "topic": "sums"})
+    >>> move_recording_to_baseline(sample).metadata
     {'topic': 'sums', 'baseline': {'output': '5'}}
     """
     metadata = dict(sample.metadata)
-    known = any(key.startswith(f"{BASELINE}_") or key == BASELINE for key in metadata)
-    then = {key: metadata.pop(key) for key in LEFT_BEHIND if key in metadata}
-    if not then:
+    has_baseline = any(key.startswith(f"{BASELINE}_") or key == BASELINE for key in metadata)
+    recording = {key: metadata.pop(key) for key in RECORDED_KEYS if key in metadata}
+    if not recording:
         return sample
     if CONFIGURATION in metadata:
-        # It says how the recorded result was made, not how the target is called now.
-        then[CONFIGURATION] = metadata.pop(CONFIGURATION)
-    if not known:
-        metadata[BASELINE] = then
+        # It describes the recorded result, not the call of the target now.
+        recording[CONFIGURATION] = metadata.pop(CONFIGURATION)
+    if not has_baseline:
+        metadata[BASELINE] = recording
     return msgspec.structs.replace(sample, metadata=metadata)

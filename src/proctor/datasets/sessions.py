@@ -1,4 +1,4 @@
-"""Recorded sessions as a dataset: what is in logs and traces is scored without running anything."""
+"""Recorded sessions as a dataset: score logs and traces without running a target."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from proctor.core.names import NamesApart
-from proctor.datasets.census import Census
-from proctor.datasets.faults import Refuse
+from proctor.datasets.census import DatasetInspection
+from proctor.datasets.faults import ReportFaults
 from proctor.datasets.record import RecordReader, Rules
 from proctor.errors import ConfigError, Problem, nearest
 from proctor.records.run import DatasetInfo
@@ -21,29 +21,27 @@ from proctor.sessions.importers.reading import SessionFiles
 from proctor.sessions.importers.shapes import Imported
 
 PROBLEMS_SHOWN = 20
-# A warning tells of so many files why they could not be read, and of so many more their names.
+# A warning gives the reasons for the first unreadable files, and only the names of further ones.
 REASONS_WARNED = 3
 FILES_WARNED = 50
 IDS_SHOWN = 20
-# What a sample's metadata says of the recording itself; what else was recorded stands beside it.
-_OWN = ("output", "session", "usage", "format", "source", "session_id", "passed_over")
-# `recorded` would be results by configuration, and the others are what a result has anyway.
-_OF_RESULTS = (
+# Metadata keys with a meaning of their own; recorded values with these names get a prefix.
+_RESERVED = (
+    "output", "session", "usage", "format", "source", "session_id", "passed_over",
     "recorded", "error", "configuration", "epoch", "id", "input", "expected", "metadata",
 )  # fmt: skip
-# What sessions that belong together have in common, the first that is there: trials of a task,
-# traces of a conversation, sub-agents of a session.
+# The first of these keys names the cluster: trials of a task, traces of a conversation, sub-agents.
 TASK = "task_id"
-_TOGETHER = (TASK, "conversation_id", "session_id", "thread_id", "sub_agent_of")
+_CLUSTER_KEYS = (TASK, "conversation_id", "session_id", "thread_id", "sub_agent_of")
 
 
 class SessionDataset:
-    """Samples made of recorded sessions: the input, and in the metadata what was left behind.
+    """Samples from recorded sessions, with the recorded results in their metadata.
 
-    That is `output`, `session` and `usage`, where a run without a target looks for them, and what
-    else was recorded (scores, model, title, times). The path is a file or a folder, compressed or
-    not; `format` forces one, else each file's content tells. Ids that come twice get a number;
-    `only` leaves the one session of an id.
+    The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded
+    values (scores, model, title, times). The path is a file or a folder, compressed or not. The format is
+    detected for each file, unless `format` names it. Repeated ids get a number; `only` selects the session
+    with one id.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -60,7 +58,7 @@ class SessionDataset:
     def __init__(
         self,
         path: str | Path,
-        format: str | None = None,  # noqa: A002 - the word people use
+        format: str | None = None,  # noqa: A002 - public name
         *,
         pattern: str | None = None,
         only: str | None = None,
@@ -76,19 +74,19 @@ class SessionDataset:
     def one(
         path: str | Path,
         session_id: str | None = None,
-        format: str | None = None,  # noqa: A002 - the word people use
+        format: str | None = None,  # noqa: A002 - public name
     ) -> SessionDataset:
-        """The dataset of one session: of an id, or the only one there is."""
+        """Make a dataset of one session: the one with an id, or the only one."""
         name, _ = chosen(SessionFiles(path, format), session_id)
         return SessionDataset(path, format, only=name)
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         if self._info is not None:
-            # Whoever reads only a part of it is told what the whole lacks.
+            # A partial pass also warns about everything that could not be read.
             _warn(self._info.details)
-        return self._pass()
+        return self._read_and_warn()
 
-    def _pass(self) -> Iterator[Sample[Any, Any]]:
+    def _read_and_warn(self) -> Iterator[Sample[Any, Any]]:
         yield from self._samples()
         _warn(self._details())
 
@@ -96,30 +94,32 @@ class SessionDataset:
         return f"SessionDataset({str(self._files.path)!r})"
 
     def reads(self, file: Path) -> bool:
-        """True if a file, there or not yet, is one of those in the folder that are read."""
+        """Tell whether the dataset reads a file, even one that does not exist yet."""
         return self._files.reads(file)
 
     @property
     def problems(self) -> list[Problem]:
-        """What the last pass could not read, with its place; at most the first thousand."""
+        """The lines and files that the last pass could not read; at most a thousand."""
         return list(self._files.problems)
 
     @property
     def warnings(self) -> list[str]:
-        """What a run says about the last pass: what could not be read, or was not understood."""
+        """The warnings of the last pass about unreadable files and unknown content."""
         return list(_warnings(self._details()))
 
     def inspect(self) -> DatasetInfo:
-        """Read everything once and describe it: formats, damaged lines, what is not understood."""
+        """Read all sessions and describe them: formats, damaged lines, unknown content."""
         path = self._files.path
-        census = Census(self._rows, RecordReader(Rules()))
-        info = census.take(DatasetInfo(path.name or str(path), source=str(path)), _place)
+        inspection = DatasetInspection(self._rows, RecordReader(Rules()))
+        info = inspection.run(
+            DatasetInfo(path.name or str(path), source=str(path)), lambda index: f"session {index + 1}"
+        )
         self._info = msgspec.structs.replace(info, details=self._details())
         return self._info
 
     @property
     def info(self) -> DatasetInfo:
-        """What `inspect` gives."""
+        """The same as `inspect()`."""
         return self.inspect()
 
     def _details(self) -> dict[str, Any]:
@@ -135,56 +135,56 @@ class SessionDataset:
             details["unread"] = damage.names(files.path)[:FILES_WARNED]
         return details
 
-    def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:  # noqa: ARG002
+    def _rows(self, _report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
         yield from enumerate(self._samples())
 
     def _samples(self) -> Iterator[Sample[Any, Any]]:
         self._formats, self._passed_over = Counter(), Counter()
-        for name, found in named_apart(self._files):
+        for name, imported in named_apart(self._files):
             if self._only in (None, name):
-                self._passed_over.update(found.passed_over)
-                self._formats[found.format] += 1
-                yield sample_of(found, name)
+                self._passed_over.update(imported.passed_over)
+                self._formats[imported.format] += 1
+                yield make_sample(imported, name)
 
 
-def named_apart(found: Iterable[Imported]) -> Iterator[tuple[str, Imported]]:
-    """Recorded sessions, each under an id of its own: what comes twice gets a number."""
+def named_apart(sessions: Iterable[Imported]) -> Iterator[tuple[str, Imported]]:
+    """Yield recorded sessions with unique ids; repeated ids get a number."""
     names = NamesApart()
-    for imported in found:
+    for imported in sessions:
         yield names.of(imported.id.strip() or "session"), imported
 
 
-def chosen(files: SessionFiles, wanted: str | None) -> tuple[str, Imported]:
-    """The session that is meant, by its id; if it is not clear which, an error that names some.
+def chosen(files: SessionFiles, session_id: str | None) -> tuple[str, Imported]:
+    """Return the session with an id, or the only one; raise an error that lists ids if it is ambiguous.
 
-    Everything is read, so that `files.problems` tells all that could not be.
+    With an id all files are read, so that `files.problems` is complete.
     """
     ids: list[str] = []
-    meant: tuple[str, Imported] | None = None
-    for name, found in named_apart(files):
-        if wanted in (None, name):
-            meant = meant or (name, found)
+    match: tuple[str, Imported] | None = None
+    for name, imported in named_apart(files):
+        if session_id in (None, name):
+            match = match or (name, imported)
         ids.append(name)
-        if wanted is None and len(ids) > IDS_SHOWN:
+        if session_id is None and len(ids) > IDS_SHOWN:
             break
-    if meant is None:
+    if match is None:
         raise ConfigError(
-            f"there is no session {wanted!r}", where=str(files.path), fix=nearest(wanted or "", ids)
+            f"there is no session {session_id!r}", where=str(files.path), fix=nearest(session_id or "", ids)
         )
-    if wanted is None and len(ids) > 1:
-        some = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
+    if session_id is None and len(ids) > 1:
+        examples = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
         raise ConfigError(
-            "there are several sessions in it", where=str(files.path), fix=f"name one with --id: {some}"
+            "there are several sessions in it", where=str(files.path), fix=f"name one with --id: {examples}"
         )
-    return meant
+    return match
 
 
-def sample_of(imported: Imported, name: str) -> Sample[Any, Any]:
-    """A recorded session as a sample of a name.
+def make_sample(imported: Imported, name: str) -> Sample[Any, Any]:
+    """Make a sample with an id from a recorded session.
 
     >>> from proctor.records.session import Session
-    >>> found = Imported("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
-    >>> sample_of(found, "s1").metadata["reward"]
+    >>> imported = Imported("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
+    >>> make_sample(imported, "s1").metadata["reward"]
     1.0
     """
     metadata: dict[str, Any] = {
@@ -199,32 +199,30 @@ def sample_of(imported: Imported, name: str) -> Sample[Any, Any]:
         metadata["usage"] = {key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None}
     if imported.passed_over:
         metadata["passed_over"] = dict(imported.passed_over)
-    metadata |= _beside(imported.recorded)
-    if CLUSTER not in metadata and (cluster := _cluster(imported.recorded, name)):
+    metadata |= _rename_reserved(imported.recorded)
+    if CLUSTER not in metadata and (cluster := _find_cluster(imported.recorded, name)):
         metadata[CLUSTER] = cluster
     return Sample(name, "" if imported.input is None else imported.input, metadata=metadata)
 
 
-def _beside(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """What was recorded, under names that nothing else has."""
-    taken = {
-        name
-        for name, value in recorded.items()
-        if name in (*_OWN, *_OF_RESULTS) or metadata_faults({name: value})
+def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Give recorded values with reserved or invalid names a prefix, and make all names unique."""
+    reserved = {
+        name for name, value in recorded.items() if name in _RESERVED or metadata_faults({name: value})
     }
     names = NamesApart("_")
-    # Those that keep their names have them first.
-    kept = {name: names.of(name) for name in recorded if name not in taken}
-    given = kept | {name: names.of(f"recorded_{name}") for name in recorded if name in taken}
-    return {given[name]: value for name, value in recorded.items()}
+    # Unchanged names come first, so that they stay unchanged.
+    unchanged = {name: names.of(name) for name in recorded if name not in reserved}
+    new_names = unchanged | {name: names.of(f"recorded_{name}") for name in recorded if name in reserved}
+    return {new_names[name]: value for name, value in recorded.items()}
 
 
-def _cluster(recorded: Mapping[str, Any], name: str) -> str:
-    """What a session belongs to; nothing if that is itself."""
-    for key in _TOGETHER:
-        found = recorded.get(key)
-        if isinstance(found, str | int) and not isinstance(found, bool) and str(found).strip():
-            return "" if key != TASK and str(found) == name else str(found)
+def _find_cluster(recorded: Mapping[str, Any], name: str) -> str:
+    """Return the cluster of a session; empty if it would be the session itself."""
+    for key in _CLUSTER_KEYS:
+        value = recorded.get(key)
+        if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+            return "" if key != TASK and str(value) == name else str(value)
     return ""
 
 
@@ -236,23 +234,20 @@ def _warn(details: Mapping[str, Any]) -> None:
 def _warnings(details: Mapping[str, Any]) -> Iterator[str]:
     if damaged := details.get("damaged"):
         files = details["damaged_files"]
-        within = f", in {files:,} files" if files > 1 else ""
-        what = f"{damaged:,} of the dataset's lines or files could not be read as they are{within}"
-        yield f"{what}: {_unread(details)}"
-    if over := details.get("passed_over"):
-        listed = ", ".join(f"{kind} ({n})" for kind, n in sorted(over.items())[:10])
-        are = "part of the sessions is" if (n := sum(over.values())) == 1 else "parts of the sessions are"
-        yield f"{n} {are} not understood, but kept: {listed}"
+        where = f", in {files:,} files" if files > 1 else ""
+        noun = "line or file" if damaged == 1 else "lines or files"
+        yield f"{damaged:,} {noun} of the dataset could not be read{where}: {_list_unread(details)}"
+    if ignored := details.get("passed_over"):
+        total = sum(ignored.values())
+        types = ", ".join(f"{name} ({number})" for name, number in sorted(ignored.items())[:10])
+        noun = "part of the sessions is" if total == 1 else "parts of the sessions are"
+        yield f"{total} {noun} of an unknown type; they are stored unchanged: {types}"
 
 
-def _unread(details: Mapping[str, Any]) -> str:
-    """Why the first files could not be read, and the names of the others."""
-    told = "; ".join(details["problems"][:REASONS_WARNED])
+def _list_unread(details: Mapping[str, Any]) -> str:
+    """Give the reasons for the first unreadable files, and the names of the others."""
+    text = "; ".join(details["problems"][:REASONS_WARNED])
     if others := details["unread"][REASONS_WARNED:]:
-        told += f"; and {', '.join(others)}"
+        text += f"; and {', '.join(others)}"
     more = details["damaged_files"] - len(details["unread"])
-    return told + (f" and {more:,} more" if more > 0 else "")
-
-
-def _place(position: int) -> str:
-    return f"session {position + 1}"
+    return text + (f" and {more:,} more" if more > 0 else "")

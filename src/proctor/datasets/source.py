@@ -1,4 +1,4 @@
-"""Whatever a user calls a dataset, made into what the engine reads."""
+"""Make a dataset from anything that a user passes as one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.datasets.census import Census
+from proctor.datasets.census import DatasetInspection
 from proctor.datasets.dataset import Dataset
-from proctor.datasets.faults import WHOLE, Unfit, one_bad, refuse_at_once
+from proctor.datasets.faults import WHOLE_DATASET, InvalidRecord, raise_first, sample_error
 from proctor.datasets.formats import open_file
 from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.record import RecordReader, Rules, item_rows
+from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.ports import SampleSource
 from proctor.records import codec
@@ -20,9 +20,9 @@ from proctor.records.sample import Sample, kind_of
 
 
 class UserDataset:
-    """Any object that can be iterated again and again, made a dataset.
+    """A dataset made from any object that can be iterated repeatedly.
 
-    What it says of itself in `info`, if that is a mapping, is kept with the run.
+    The object's `info`, if it is a mapping, is stored with the run.
 
     >>> class Sums:
     ...     info = {"source": "arithmetic"}
@@ -38,50 +38,49 @@ class UserDataset:
         self._name = type(items).__name__
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
-        refuse = refuse_at_once(self._place)
-        for index, sample in item_rows(self._items, self._reader)(refuse):
+        for index, sample in read_items(self._items, self._reader)(raise_first(self._locate)):
             try:
-                made = self._reader.typed(sample)
-            except Unfit as unfit:
-                raise one_bad(self._place(index), unfit.faults) from None
-            yield made
+                typed = self._reader.typed(sample)
+            except InvalidRecord as invalid:
+                raise sample_error(self._locate(index), invalid.faults) from None
+            yield typed
 
     def __len__(self) -> int:
-        return len(self._items)  # type: ignore[arg-type]  # as long as theirs, if it has a length
+        return len(self._items)  # type: ignore[arg-type]  # raises TypeError if it has no length
 
     def __repr__(self) -> str:
         return f"UserDataset({self._items!r})"
 
     def inspect(self) -> DatasetInfo:
-        """Read everything once, check it, and describe it."""
-        told = getattr(self._items, "info", None)
-        details = codec.plain(dict(told)) if isinstance(told, Mapping) else {}
+        """Read, check and describe the dataset."""
+        user_info = getattr(self._items, "info", None)
+        details = codec.plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
         info = DatasetInfo(
             str(details.get("name", self._name)),
             source=str(details.get("source", self._name)),
             details=details,
         )
-        return Census(item_rows(self._items, self._reader), self._reader).take(info, self._place)
+        return DatasetInspection(read_items(self._items, self._reader), self._reader).run(info, self._locate)
 
     @property
     def info(self) -> DatasetInfo:
-        """What `inspect` gives."""
+        """The same as `inspect()`."""
         return self.inspect()
 
-    def _place(self, index: int) -> str:
-        return self._name if index == WHOLE else f"{self._name}, item {index}"
+    def _locate(self, index: int) -> str:
+        return self._name if index == WHOLE_DATASET else f"{self._name}, item {index}"
 
 
 def as_source(
-    thing: Any,
+    dataset: Any,
     input_type: Any = Any,
     expected_type: Any = Any,
     *,
     mapping: Mapping[str, str] | None = None,
     generate_ids: bool = False,
-    format: str | None = None,  # noqa: A002 - the word people use
+    format: str | None = None,  # noqa: A002 - public name
 ) -> SampleSource:
-    """A dataset from a path, a list of records, an iterator, or an object of the user's own.
+    """Make a dataset from a path, a list of records, an iterator, or any iterable object.
 
     >>> source = as_source([{"id": "1", "input": "2 + 2", "expected": "4"}])
     >>> [sample.input for sample in source]
@@ -90,44 +89,30 @@ def as_source(
     rules = Rules(
         input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
     )
-    if isinstance(thing, SampleSource) and not isinstance(thing, type):
-        return _unchanged(thing, rules)
-    if isinstance(thing, str | Path):
-        return open_file(thing, rules, format)
-    if isinstance(thing, list | tuple):
-        return Dataset.of(thing, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
-    if isinstance(thing, Iterator):
+    if isinstance(dataset, SampleSource) and not isinstance(dataset, type):
+        if rules != Rules():
+            raise DatasetError(
+                "types, mapping and generate_ids cannot be set for an existing dataset",
+                where=repr(dataset),
+                fix="set them when you create the dataset",
+            )
+        return dataset
+    if isinstance(dataset, str | Path):
+        return open_file(dataset, rules, format)
+    if isinstance(dataset, list | tuple):
+        return Dataset.of(dataset, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
+    if isinstance(dataset, Iterator):
         return IteratorDataset(
-            thing,
+            dataset,
             input_type=input_type,
             expected_type=expected_type,
             mapping=mapping,
             generate_ids=generate_ids,
         )
-    if _is_collection(thing):
-        return UserDataset(thing, rules)
+    if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
+        return UserDataset(dataset, rules)
+    name = f"the type {dataset.__name__}" if isinstance(dataset, type) else kind_of(dataset)
     raise DatasetError(
-        f"{_described(thing)} is not a dataset",
-        fix="give a path, a Dataset, a list of records, an iterator, or an object that can be "
-        "iterated and gives records",
+        f"{name} is not a dataset",
+        fix="pass a path, a Dataset, a list of records, an iterator, or an object that yields records",
     )
-
-
-def _unchanged(source: SampleSource, rules: Rules) -> SampleSource:
-    """A dataset is taken as it is: its types and mapping were settled when it was made."""
-    if rules != Rules():
-        raise DatasetError(
-            "types, mapping and generate_ids cannot be given for a dataset that is made already",
-            where=repr(source),
-            fix="give them where it is made",
-        )
-    return source
-
-
-def _is_collection(thing: Any) -> bool:
-    """True if it can be iterated for records; a mapping or a type cannot."""
-    return hasattr(thing, "__iter__") and not isinstance(thing, Mapping | bytes | type)
-
-
-def _described(thing: Any) -> str:
-    return f"the type {thing.__name__}" if isinstance(thing, type) else kind_of(thing)

@@ -1,4 +1,4 @@
-"""CSV and TSV: a header that names the columns, then one sample in each row."""
+"""CSV and TSV files: a header with column names, then one sample per row."""
 
 from __future__ import annotations
 
@@ -10,93 +10,90 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.datasets.faults import Fault, Refuse, Unfit, found, shortened
-from proctor.datasets.files import MAX_LINE_BYTES, decoded, numbered_lines, open_data, too_long
-from proctor.datasets.iterator import FileStream
-from proctor.datasets.mapping import Steps, absent_keys, no_such_key
+from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
+from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
+from proctor.datasets.iterator import FileDataset, FileStream
+from proctor.datasets.jsonl import EMPTY_FILE
+from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_fault
 from proctor.datasets.record import GIVE_IDS, RecordReader, Rules
-from proctor.datasets.typed import Read, part_type, reader_of
+from proctor.datasets.typed import Reader, field_type, make_reader
 from proctor.errors import DatasetError
-from proctor.records.run import DatasetInfo
 from proctor.records.sample import LABELS, TAGS, Sample
 
-Cell = Callable[[str], Any]
+MAX_COLUMNS = 10_000
+MAX_HEADER_BYTES = 64 * 1024
+
+CellReader = Callable[[str], Any]
 
 
-def cell_reader(path: Steps, rules: Rules) -> Cell | None:
-    """What makes a plain value of a cell, or None where the text itself is the value.
+def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
+    """Return a function that converts a cell to a plain value, or None if the value is the text itself.
 
-    A cell is text. Where another type is declared, it holds JSON: 42, true, ["a", "b"]. Whole
-    metadata and labels are JSON mappings; tags are a JSON list, or words with commas between.
+    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata
+    and labels are JSON mappings; tags are a JSON list, or words separated by commas.
 
-    >>> cell_reader(("input",), Rules(input_type=list[int]))("[1, 2]")
+    >>> make_cell_reader(("input",), Rules(input_type=list[int]))("[1, 2]")
     [1, 2]
-    >>> cell_reader(("metadata", "tags"), Rules())("easy, short")
+    >>> make_cell_reader(("metadata", "tags"), Rules())("easy, short")
     ['easy', 'short']
     """
     if path in (("metadata",), ("metadata", LABELS)):
-        return _json_mapping(".".join(path))
+        return _json_mapping_reader(".".join(path))
     if path == ("metadata", TAGS):
-        return _words
+        return _parse_tags
     if path[0] not in ("input", "expected"):
         return None
-    kind = rules.input_type if path[0] == "input" else rules.expected_type
-    read = reader_of(part_type(kind, path[1]) if len(path) > 1 else kind, path[0])
-    return None if read is None else _by_type(read)
+    declared = rules.input_type if path[0] == "input" else rules.expected_type
+    read = make_reader(field_type(declared, path[1]) if len(path) > 1 else declared, path[0])
+    return None if read is None else _typed_cell_reader(read)
 
 
-def _by_type(read: Read) -> Cell:
-    """Text where the type takes text; else what the text says in JSON, if it is JSON."""
-
-    def cell(text: str) -> Any:
+def _typed_cell_reader(read: Reader) -> CellReader:
+    def read_cell(text: str) -> Any:
         try:
             read(text)
-        except Unfit:
+        except InvalidRecord:
             return _json_or_text(text)
         return text
 
-    return cell
+    return read_cell
 
 
 def _json_or_text(text: str) -> Any:
-    """Text that is not JSON stays text: reading it into the type will tell what is wrong."""
+    # Text that is not JSON stays text; converting it to the type explains what is wrong.
     try:
         return msgspec.json.decode(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _json_mapping(field: str) -> Cell:
-    def cell(text: str) -> Any:
+def _json_mapping_reader(field: str) -> CellReader:
+    def read_cell(text: str) -> Any:
         value = _json_or_text(text)
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise Unfit([Fault(field, f"expected a JSON mapping in the cell, found {found(text)}", fix)])
+        raise InvalidRecord(
+            [Fault(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)]
+        )
 
-    return cell
+    return read_cell
 
 
-def _words(text: str) -> Any:
+def _parse_tags(text: str) -> Any:
     if text.lstrip().startswith("["):
         return _json_or_text(text)
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-MAX_COLUMNS = 10_000
-LONGEST_HEADER = 64 * 1024
+class CSVDataset(FileDataset):
+    """Samples from a CSV or TSV file with a header, read row by row on each pass.
 
+    `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of
+    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared.
+    An empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
+    others; if the header does not have it, semicolons, tabs and bars are tried.
 
-class CSVDataset:
-    """Samples from a CSV or TSV file with a header, read row by row each time.
-
-    `mapping` says which column is what: `{"question": "input", "answer": "expected"}`; columns
-    that are named like a field need no mapping, and others become metadata. Cells are text; where
-    a type is declared they hold JSON. An empty cell is a value that is not there. The delimiter
-    is a tab for .tsv files and a comma for others, unless it is given, or the header has none and
-    is separated by semicolons, tabs or bars.
-
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
     >>> path = Path(folder.name, "qa.csv")
@@ -120,100 +117,101 @@ class CSVDataset:
             input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
         )
         self._reader = RecordReader(self._rules)
-        self._delimiter = _checked_delimiter(Path(path), delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise DatasetError(
+                f"delimiter={delimiter!r} cannot separate columns",
+                where=str(path),
+                fix="pass one character other than a quote or a line break",
+            )
+        self._delimiter = delimiter
         self.stream = FileStream(Path(path), self._rows, self._reader)
 
-    def __iter__(self) -> Iterator[Sample[Any, Any]]:
-        return self.stream.samples()
+    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        has_unreadable_lines = False
 
-    def __len__(self) -> int:
-        return self.inspect().length or 0
-
-    def __repr__(self) -> str:
-        return f"CSVDataset({str(self.stream.path)!r})"
-
-    def inspect(self) -> DatasetInfo:
-        """Read the whole file once: every problem in one error, or what the dataset is."""
-        return self.stream.inspect()
-
-    @property
-    def info(self) -> DatasetInfo:
-        """What `inspect` gives."""
-        return self.inspect()
-
-    def _rows(self, refuse: Refuse) -> Iterator[tuple[int, Sample[Any, Any]]]:
-        unreadable: list[int] = []
-
-        def refuse_line(number: int, faults: Sequence[Fault]) -> None:
-            unreadable.append(number)
-            refuse(number, faults)
+        def report_line(number: int, faults: Sequence[Fault]) -> None:
+            nonlocal has_unreadable_lines
+            has_unreadable_lines = True
+            report(number, faults)
 
         with open_data(self.stream.file) as file:
-            delimiter = self._delimiter or self._recognised_delimiter(file)
-            table = _rows_with_lines(file, delimiter, refuse_line)
-            named = ((n, [name.strip() for name in row]) for n, row in table)
-            line, header = next((row for row in named if row[1] != [""]), (0, []))
-            if unreadable:
-                # What follows an unreadable header is not the header.
+            delimiter = self._delimiter or self._detect_delimiter(file)
+            table = _read_rows(file, delimiter, report_line)
+            stripped = ((number, [name.strip() for name in row]) for number, row in table)
+            line, header = next((row for row in stripped if row[1] != [""]), (0, []))
+            if has_unreadable_lines:
+                # The line after an unreadable header is not the header.
                 return
-            faults = self._header_faults(header)
-            if faults:
-                refuse(line, faults)
+            if faults := self._header_faults(header):
+                report(line, faults)
                 return
-            cells = self._cells(header)
+            cell_readers = self._cell_readers(header)
             empty = True
             for number, row in table:
                 empty = False
                 try:
-                    sample = self._reader.sample(self._record(header, row, cells))
-                except Unfit as unfit:
-                    refuse(number, unfit.faults)
+                    sample = self._reader.sample(self._read_record(header, row, cell_readers))
+                except InvalidRecord as invalid:
+                    report(number, invalid.faults)
                     continue
                 yield number, sample
-        if empty and not unreadable:
-            refuse(0, [Fault("", "no samples: there is a header and nothing below it")])
+        if empty and not has_unreadable_lines:
+            report(0, [Fault("", "no samples: the file has only a header")])
 
-    def _recognised_delimiter(self, file: BinaryIO) -> str:
-        """The delimiter of the ending, unless the header can only be read with another one."""
-        is_tabs = self.stream.path.name.lower().removesuffix(".gz").endswith(".tsv")
-        usual = "\t" if is_tabs else ","
+    def _detect_delimiter(self, file: BinaryIO) -> str:
+        """Return the delimiter for the suffix, unless the header has only another one."""
+        is_tsv = self.stream.path.name.lower().removesuffix(".gz").endswith(".tsv")
+        usual = "\t" if is_tsv else ","
         start = file.tell()
-        header = file.readline(LONGEST_HEADER).decode("utf-8", "replace")
+        header = file.readline(MAX_HEADER_BYTES).decode("utf-8", "replace")
         file.seek(start)
-        found = usual if usual in header else (_other_delimiter(header) or usual)
-        self.stream.details = {} if found == usual else {"delimiter": found}
-        return found
+        delimiter = usual if usual in header else (_find_delimiter(header) or usual)
+        self.stream.details = {} if delimiter == usual else {"delimiter": delimiter}
+        return delimiter
 
-    def _record(
-        self, header: Sequence[str], row: Sequence[str], cells: Mapping[str, Cell]
+    def _read_record(
+        self, header: Sequence[str], row: Sequence[str], cell_readers: Mapping[str, CellReader]
     ) -> Mapping[str, Any]:
-        """A row as a record; an empty cell is left out, but for an input that may be null."""
-        record = _record(header, row, cells)
+        """Convert a row to a record; empty cells are omitted, except an input that may be null."""
+        if len(row) != len(header):
+            fix = "give every row as many cells as the header; quote cells that contain the delimiter"
+            raise InvalidRecord([Fault("", f"expected {len(header)} cells, found {len(row)}", fix)])
+        record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
+        faults: list[Fault] = []
+        for name, read in cell_readers.items():
+            if name in record:
+                try:
+                    record[name] = read(record[name])
+                except InvalidRecord as invalid:
+                    faults += invalid.faults
+        if faults:
+            raise InvalidRecord(faults)
         if self._reader.null_input:
             for name in header:
                 if self._reader.paths.get(name, (name,)) == ("input",):
                     record.setdefault(name, None)
         return record
 
-    def _cells(self, header: Sequence[str]) -> dict[str, Cell]:
-        """What reads the cells of each column that holds more than text."""
-        shorthands: dict[str, Steps] = {LABELS: ("metadata", LABELS), TAGS: ("metadata", TAGS)}
-        cells = {}
+    def _cell_readers(self, header: Sequence[str]) -> dict[str, CellReader]:
+        shorthands: dict[str, FieldPath] = {LABELS: ("metadata", LABELS), TAGS: ("metadata", TAGS)}
+        readers = {}
         for name in header:
             path = self._reader.paths.get(name) or shorthands.get(name, (name,))
-            read = cell_reader(path, self._rules)
-            if read is not None:
-                cells[name] = read
-        return cells
+            if (read := make_cell_reader(path, self._rules)) is not None:
+                readers[name] = read
+        return readers
 
     def _header_faults(self, header: Sequence[str]) -> list[Fault]:
-        """All that is wrong with the columns as such, told once and not again in each row."""
+        """Return the faults of the columns, which are reported once and not for each row."""
         if not header:
-            return [Fault("", "no samples: the file is empty", "check that it is the right file")]
+            return [EMPTY_FILE]
         if len(header) > MAX_COLUMNS:
             what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
-            return [Fault("header", what, "check the delimiter and the ends of lines")]
-        faults = [no_such_key(key, header, "column") for key, _ in absent_keys(self._reader.paths, header)]
+            return [Fault("header", what, "check the delimiter and the line endings")]
+        faults = [
+            missing_key_fault(key, header, "column")
+            for key, _ in find_missing_keys(self._reader.paths, header)
+        ]
         counts = Counter(header)
         twice = [name for name, count in counts.items() if name and count > 1]
         faults += [Fault(name, "two columns have this name", "rename one") for name in twice]
@@ -227,109 +225,79 @@ class CSVDataset:
 
     def _missing_columns(self, header: Sequence[str]) -> list[Fault]:
         paths = self._reader.paths
-        given = {paths[name][0] if name in paths else name for name in header}
-        shown = shortened(", ".join(header))
+        fields = {paths[name][0] if name in paths else name for name in header}
+        what = f"there is no column for it; the header is: {shorten(', '.join(header))}"
         faults = []
-        if "input" not in given:
-            what = f"there is no column for it; the header is: {shown}"
-            faults.append(Fault("input", what, "map a column to it, as in question to input"))
-        if "id" not in given and not self._rules.generate_ids:
-            what = f"there is no column for it; the header is: {shown}"
+        if "input" not in fields:
+            faults.append(Fault("input", what, "map a column to it, for example question to input"))
+        if "id" not in fields and not self._rules.generate_ids:
             faults.append(Fault("id", what, GIVE_IDS))
-        if faults and len(header) == 1 and (other := _other_delimiter(header[0])):
-            fix = f"if the columns are parted by {other!r}, say so: delimiter {other!r}"
+        if faults and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
+            fix = f"if the columns are separated by {delimiter!r}, pass delimiter={delimiter!r}"
             faults = [fault._replace(fix=fix) for fault in faults]
         return faults
 
 
-def _checked_delimiter(path: Path, given: str | None) -> str | None:
-    if given is not None and (len(given) != 1 or given in '"\r\n'):
-        raise DatasetError(
-            f"delimiter={given!r} cannot part columns", where=str(path), fix="give one character"
-        )
-    return given
-
-
-def _other_delimiter(header: str) -> str | None:
+def _find_delimiter(header: str) -> str | None:
     return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
 
 
-def _record(header: Sequence[str], row: Sequence[str], cells: Mapping[str, Cell]) -> dict[str, Any]:
-    """A row as a record; an empty cell is left out."""
-    if len(row) != len(header):
-        fix = "give every row as many cells as the header has; quote cells that hold the delimiter"
-        raise Unfit([Fault("", f"expected {len(header)} cells, found {len(row)}", fix)])
-    record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
-    faults: list[Fault] = []
-    for name, read in cells.items():
-        if name in record:
-            try:
-                record[name] = read(record[name])
-            except Unfit as unfit:
-                faults += unfit.faults
-    if faults:
-        raise Unfit(faults)
-    return record
-
-
 class _TextLines:
-    """The lines of a table as text, for the csv module; remembers where the row in hand began.
+    """Decodes the lines of a table for the csv module, and remembers the first line of each row.
 
-    A line that cannot be used spoils the row it belongs to, and that row only.
+    An unreadable line invalidates only its row.
     """
 
-    def __init__(self, file: BinaryIO, refuse: Refuse) -> None:
+    def __init__(self, file: BinaryIO, report: ReportFaults) -> None:
         self._lines = numbered_lines(file)
-        self._refuse = refuse
-        self.first_of_row = 0
-        self.spoilt = False
+        self._report = report
+        self.first_line = 0
+        self.has_unreadable_line = False
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self._lines:
-            self.first_of_row = self.first_of_row or number
-            text = too_long() if line is None else decoded(line)
+            self.first_line = self.first_line or number
+            text = long_line_fault() if line is None else decode_line(line)
             if isinstance(text, Fault):
-                self.spoilt = True
-                self._refuse(number, [text])
-                # A line of nothing keeps the rest in step: it ends a row, or stands inside a quote.
+                self.has_unreadable_line = True
+                self._report(number, [text])
+                # An empty line ends a row or is part of a quoted cell, so the next rows stay intact.
                 text = "\n"
             yield text
 
     def begin_row(self) -> None:
-        """Forget the row before."""
-        self.first_of_row, self.spoilt = 0, False
+        self.first_line, self.has_unreadable_line = 0, False
 
 
-def _rows_with_lines(file: BinaryIO, delimiter: str, refuse: Refuse) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table, each with the line of the file on which it begins."""
-    # The csv module's own limit of 128 KB for a cell is too small for documents, and it is kept
-    # for the whole process: so it is raised here, and never lowered.
+def _read_rows(file: BinaryIO, delimiter: str, report: ReportFaults) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table with their first lines."""
+    # The csv module limits cells to 128 KB, which is too small for documents. The limit is global to the
+    # process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    lines = _TextLines(file, refuse)
+    lines = _TextLines(file, report)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         lines.begin_row()
         try:
             row = next(rows, None)
         except csv.Error as error:
-            refuse(lines.first_of_row, [_bad_row(error)])
+            report(lines.first_line, [_explain_csv_error(error)])
             if "limit" in str(error):
                 return
             continue
         if row is None:
             return
-        if row and not lines.spoilt:
-            yield lines.first_of_row, row
+        if row and not lines.has_unreadable_line:
+            yield lines.first_line, row
 
 
-def _bad_row(error: csv.Error) -> Fault:
-    """What the csv module found, in words that help."""
-    text = str(error)
-    if "unexpected end of data" in text:
-        return Fault("", "a quote is opened in this row and never closed", 'write " as "" in a cell')
-    if "limit" in text:
-        what = f"a cell is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
-        return Fault("", what, 'write " as "" inside a quoted cell')
+def _explain_csv_error(error: csv.Error) -> Fault:
+    text, fix = str(error), 'write " as "" inside a quoted cell'
     if "new-line character" in text:
-        return Fault("", "a carriage return stands alone in a cell", "end lines with \\n or \\r\\n")
-    return Fault("", f"not a row of CSV: {text}", 'write " as "" inside a quoted cell')
+        return Fault("", "a cell contains a single carriage return", "end lines with \\n or \\r\\n")
+    what = f"not a row of CSV: {text}"
+    if "unexpected end of data" in text:
+        what = "a quote is opened in this row and never closed"
+    elif "limit" in text:
+        what = f"a cell is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
+    return Fault("", what, fix)

@@ -1,7 +1,6 @@
-"""Some hundred results as one row: their figures packed side by side, the rest as lines of JSON.
+"""Pack several hundred results into one row: figures as packed columns, the rest as lines of JSON.
 
-A row for each result would cost more than running a quick target does, and reading one number of
-fifty thousand results would mean reading all of them.
+One row per result would cost more than a fast target, and reading one number would read whole results.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome, Verdict
 RESULTS_A_BLOCK = 256
 STORED = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
 COLUMNS = ", ".join(("run", *OUTCOMES, *STORED, "checksums"))
-# A checksum of the counts and of each stored column, in this order.
+# The checksums cover the counts and each stored column, in this order.
 CHECKED = ("counts", *STORED)
 _CHECKSUMS = struct.Struct(f"<{len(CHECKED)}I")
 _COUNTS = struct.Struct(f"<{len(OUTCOMES)}Q")
 NAN = float("nan")
 LARGEST = sys.float_info.max
-# The quickest level makes JSON of many results eight times smaller; better ones cost twice the time
-# for a tenth more. What is shorter than this is left as it is.
+# The fastest level makes JSON eight times smaller; higher levels take twice the time for a tenth more.
+# Shorter content is not compressed.
 LEVEL, SHORTEST = 1, 300
 COMPRESSED = zlib.compress(b"")[:1]
 OUTCOME_BYTE = struct.calcsize("<IHI")
@@ -54,24 +53,22 @@ _encode = msgspec.json.encode
 _decode_list = msgspec.json.Decoder(list[Any]).decode
 
 
-# What is known of a result without reading it, by its place among the figures; NaN stands for a
-# number that there is not. After them comes one number for each evaluator.
+# The index of each figure of a result; NaN means a missing number. One number per evaluator follows.
 POSITION, CONFIGURATION, EPOCH, OUTCOME, MARKS, VALUE, LATENCY, TOKENS, FIRST_NUMBER = range(9)
 
 
-# A result on its way into a block: the place of its outcome, its figures, sample id, cluster, kind
-# of error and what it spent, and the whole of it as JSON. A plain tuple, for one is made for every
-# result.
+# A packed result: outcome index, figures, sample id, cluster, error type, spending, and JSON. It is a
+# plain tuple for speed.
 Packed = tuple[int, bytes, str, str | None, str | None, Spent | None, bytes]
 
 
 def record_of(evaluators: int) -> struct.Struct:
-    """How the figures of one result lie on disk."""
+    """Return the binary layout of the figures of one result."""
     return struct.Struct(f"<IHIB{evaluators}s{3 + evaluators}d")
 
 
 def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
-    """The function that packs a run's results; what is the same for all of them is settled here."""
+    """Return the function that packs a run's results."""
     names = tuple(spec.name for spec in run.evaluators)
     configurations = {c.name: index for index, c in enumerate(run.configurations)}
     outcomes = {outcome: index for index, outcome in enumerate(OUTCOMES)}
@@ -108,7 +105,7 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
 
 
 def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
-    """Packed results as rows of the table of blocks."""
+    """Yield packed results as rows of the table of blocks."""
     for start in range(0, len(results), RESULTS_A_BLOCK):
         part = results[start : start + RESULTS_A_BLOCK]
         outcomes, figures, ids, clusters, error_kinds, spent, lines = zip(*part, strict=True)
@@ -126,20 +123,20 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
 
 
 def is_intact(checksums: Any, name: str, value: Any) -> bool:
-    """True if a column is as it was written; older blocks have no checksums to tell that."""
+    """Tell whether a column matches its checksum; older blocks have no checksums."""
     if checksums is None:
         return True
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
         return False
     if value == b"":
-        # No column is written empty, and nothing at all has the same checksum.
+        # No column is stored empty, and an empty column has the checksum of a missing one.
         return False
     written: int = _CHECKSUMS.unpack(checksums)[CHECKED.index(name)]
     return written == _checksum(value)
 
 
 def counts_as_stored(counts: Sequence[int]) -> bytes:
-    """The counts of a block in the form that their checksum is of."""
+    """Return the counts of a block in the form that their checksum covers."""
     return _COUNTS.pack(*counts)
 
 
@@ -148,7 +145,7 @@ def _checksum(value: bytes | None) -> int:
 
 
 def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:
-    """The results of a stored row in which nothing failed, packed as they were."""
+    """Return the packed results of a stored row in which nothing failed."""
     size = record_of(evaluators).size
     figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
@@ -168,20 +165,20 @@ def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:
 
 
 def _is_whole(record: bytes, evaluators: int) -> bool:
-    """Whether neither the target nor any evaluator failed."""
+    """Tell whether neither the target nor any evaluator failed."""
     failed = OUTCOMES[record[OUTCOME_BYTE]] in ("error", "unscored")
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
 
 def numbers_in(figures: bytes, evaluators: int, place: int) -> Iterator[float]:
-    """One number of each of some results, without unpacking all their other figures."""
+    """Yield one number of each result without unpacking the other figures."""
     before = FIRST_MARK + evaluators + DOUBLE * (place - VALUE)
     after = record_of(evaluators).size - before - DOUBLE
     return chain.from_iterable(struct.iter_unpack(f"<{before}xd{after}x", figures))
 
 
 def lines_of(stored: bytes) -> list[bytes]:
-    """Stored results as lines of JSON; a line cannot begin as compressed bytes do."""
+    """Return stored results as lines of JSON; the first byte tells whether they are compressed."""
     return (zlib.decompress(stored) if stored.startswith(COMPRESSED) else stored).split(b"\n")
 
 
@@ -192,12 +189,12 @@ def _smaller(lines: bytes) -> bytes:
 
 
 def listed(data: bytes | None, length: int) -> list[Any]:
-    """A stored list, or as many Nones where nothing was stored."""
+    """Decode a stored list, or return as many Nones if nothing was stored."""
     return [None] * length if data is None else _decode_list(data)
 
 
 def _marked(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
-    """Every evaluator's mark and number."""
+    """Return the marks and numbers of all evaluators."""
     marks, numbers = [], []
     for name in names:
         score = scores.get(name)

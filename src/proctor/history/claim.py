@@ -1,4 +1,4 @@
-"""One process works on a run at a time: a lock that the system frees when the process dies."""
+"""Claim a run for one process with a lock that the system frees when the process dies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from proctor.errors import HistoryError, ResumeRefused
 
-# Windows has no flock; the lock is then not taken.
+# Windows has no flock; runs are not locked there.
 fcntl = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
 
-# Somebody who only looks whether a run is held has the lock for a moment too.
+# A process that only checks a claim also takes the lock for a moment.
 ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
 
 
@@ -33,16 +33,16 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # A file that stays behind does no harm: what counts is the lock, which ends here.
+        # A remaining file is harmless; only the lock counts, and it ends here.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(handle)
 
 
 def is_claimed(folder: Path, run_id: str) -> bool:
-    """True if a living process works on the run."""
+    """Tell whether a process works on the run."""
     try:
-        # To look is enough to read: the disk may be read-only.
+        # Reading is enough for the check; the disk may be read-only.
         handle = os.open(folder / f"{run_id}.lock", os.O_RDONLY)
     except OSError:
         return False
@@ -53,7 +53,7 @@ def is_claimed(folder: Path, run_id: str) -> bool:
 
 
 def refused(run_id: str) -> ResumeRefused:
-    """What one is told who wants a run that another has."""
+    """Return the error for a run that another process has claimed."""
     return ResumeRefused(
         f"run {run_id} is being worked on by another process",
         fix="wait for it to end, or stop that process first",
@@ -61,7 +61,7 @@ def refused(run_id: str) -> ResumeRefused:
 
 
 def _take(path: Path) -> int | None:
-    """The locked file, or None if another process has it."""
+    """Return the locked file, or None if another process has it."""
     for _ in range(ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         if _lock(handle) and _is_still(handle, path):
@@ -72,7 +72,7 @@ def _take(path: Path) -> int | None:
 
 
 def _is_still(handle: int, path: Path) -> bool:
-    """False if the file was removed by its last holder between our opening and locking it."""
+    """Tell whether the file still exists; its last owner may have removed it before the lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def _is_still(handle: int, path: Path) -> bool:
 
 
 def _lock(handle: int, *, shared: bool = False) -> bool:
-    """Lock a file without waiting; to look is to ask for a shared lock, so that lookers pass."""
+    """Lock a file without waiting; checks use shared locks, so that they do not block each other."""
     if fcntl is None:  # pragma: no cover - only on Windows
         return True
     try:

@@ -1,7 +1,7 @@
-"""What a history needs of a database, and the way forward from older schemas.
+"""The database interface of a history, and schema migrations.
 
-SQL is written once, with `?` where a value goes, in what SQLite and PostgreSQL both understand.
-Where they differ there are files of SQL for each (`migrations/`), or a method here.
+The SQL uses `?` for values and works on SQLite and PostgreSQL; where they differ, there are separate SQL
+files (`migrations/`) or methods.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from proctor.core import resources
 from proctor.errors import HistoryError
 
-# Asks for rows and has all of them at once, so that nothing stays open between two questions.
+# Runs a query and returns all rows, so that no cursor stays open.
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 
 class Rows(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -35,7 +35,7 @@ class Connection(Protocol):
 
     @property
     def usable(self) -> bool:
-        """False once the other side has gone away."""
+        """False after the connection was lost."""
         ...
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows: ...
@@ -43,46 +43,46 @@ class Connection(Protocol):
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object: ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All of the block or nothing."""
+        """Commit the block, or roll it back on an error."""
         ...
 
     def close(self) -> None: ...
 
 
 class Database(Protocol):
-    """Where the tables lie: a file, or a server."""
+    """A file or a server that holds the tables."""
 
     @property
     def where(self) -> str:
-        """The place as it may be shown, without passwords."""
+        """The location, without passwords."""
         ...
 
     @property
     def errors(self) -> type[Exception]:
-        """What the database raises when something is wrong with it."""
+        """The base class of the database's errors."""
         ...
 
     @property
     def fix(self) -> str:
-        """What to look after when it cannot be written."""
+        """How to fix a database that cannot be written."""
         ...
 
     @property
     def reading_fix(self) -> str:
-        """What to do when it cannot be read."""
+        """How to fix a database that cannot be read."""
         ...
 
     @property
     def locking(self) -> str:
-        """What a question ends with whose rows nobody may change or refer to until one is done."""
+        """The SQL suffix that locks the selected rows until the transaction ends."""
         ...
 
     def exists(self) -> bool:
-        """False while there is no history yet; looking makes none."""
+        """Tell whether the history exists, without creating it."""
         ...
 
     def connect(self) -> Connection:
-        """A new connection; the history is made and brought up to date if need be."""
+        """Open a new connection; create or migrate the history if necessary."""
         ...
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
@@ -90,25 +90,25 @@ class Database(Protocol):
         ...
 
     def assure_hold(self, run_id: str) -> None:
-        """Raise if a claim of ours on the run has been lost meanwhile."""
+        """Raise an error if this process has lost its claim on the run."""
         ...
 
     def is_held(self, run_id: str, ask: Ask) -> bool:
-        """True if a living process has claimed the run."""
+        """Tell whether a process has claimed the run."""
         ...
 
     def measured(self, ask: Ask) -> tuple[int, int]:
-        """How many bytes it takes, and the version of its schema."""
+        """Return the size in bytes and the schema version."""
         ...
 
     def scrub(self, connection: Connection) -> None:
-        """After a deletion: what was deleted is not left lying about, as far as one can."""
+        """Remove deleted content from the storage, as far as possible."""
         ...
 
 
 @cache
 def migrations(kind: str) -> tuple[tuple[int, str], ...]:
-    """The schema's steps for a kind of database: version and SQL, oldest first."""
+    """Return the migrations for a type of database: version and SQL, oldest first."""
     files = sorted(resources.path("history", "migrations", kind).glob("*.sql"))
     return tuple((int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files)
 
@@ -122,32 +122,32 @@ def bring_forward(
     alone: AbstractContextManager[object],
     where: str,
 ) -> None:
-    """Take the steps that are missing, all or none, while nobody else does (`alone`)."""
+    """Apply the missing migrations in one exclusive transaction (`alone`)."""
     newest = steps[-1][0]
     if version() == newest:
         return
     with alone:
-        found = version()
-        if found > newest:
+        current = version()
+        if current > newest:
             raise HistoryError(
-                f"the history has schema version {found}; this Proctor knows up to {newest}",
+                f"the history has schema version {current}; this Proctor knows up to {newest}",
                 where=where,
                 fix="use the newer Proctor that wrote it, or choose another history",
             )
         for number, sql in steps:
-            if number > found:
+            if number > current:
                 for statement in _statements(sql):
                     connection.execute(statement)
                 note(number)
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without the lines that only its database understands."""
+    """Return the first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """Single statements: running them as one script would commit what they belong to."""
+    """Split a script into statements, because running a script would commit the transaction."""
     pending = ""
     for line in sql.splitlines(keepends=True):
         pending += line

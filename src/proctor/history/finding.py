@@ -1,4 +1,4 @@
-"""Runs found again: by reference, by baseline, by what they are. The SQL is for both databases."""
+"""Find runs by reference, by baseline, or by their properties; the SQL works on both databases."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from proctor.records.sample import check_tags
 LATEST = "latest"
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"
-# As much of a tag's value as PostgreSQL has in its index.
+# PostgreSQL indexes this many characters of a tag's value.
 INDEXED = 200
-# So many of the last runs are looked at for a name that may have been meant.
+# The number of recent runs searched for a suggestion.
 LOOKED_AT = 500
-# Ids are in the order of their bytes, so what begins alike lies between a text and this after it.
+# Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this.
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(RunMetadata).decode
 
 
 def read(data: bytes) -> RunMetadata:
-    """A stored run, or what is wrong with it."""
+    """Decode a stored run."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
@@ -41,7 +41,7 @@ def read(data: bytes) -> RunMetadata:
 
 
 class Wanted(NamedTuple):
-    """Which runs are asked for; what is None or empty does not matter, the rest must all hold."""
+    """A filter for runs; all conditions that are set must hold."""
 
     name: str | None = None
     configuration: str | None = None
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
     tags: Mapping[str, str] | None = None
 
     def condition(self) -> tuple[str, list[Any]]:
-        """A condition on the table of runs, and its values.
+        """Return an SQL condition on the table of runs, and its values.
 
         >>> Wanted(name="exam").condition()
         (' WHERE name = ?', ['exam'])
@@ -78,7 +78,7 @@ class Wanted(NamedTuple):
 
 
 def listed(ask: Ask, wanted: Wanted, limit: int, offset: int) -> list[RunMetadata]:
-    """The runs that are wanted, newest first."""
+    """Return the runs that match a filter, newest first."""
     condition, values = wanted.condition()
     rows = ask(
         f"SELECT metadata FROM runs{condition} {NEWEST_FIRST} LIMIT ? OFFSET ?",
@@ -88,24 +88,21 @@ def listed(ask: Ask, wanted: Wanted, limit: int, offset: int) -> list[RunMetadat
 
 
 def over(ask: Ask, retention: Retention, now: datetime, name: str | None = None) -> list[RunMetadata]:
-    """The runs that no limit keeps, of one name or of all; the newest first."""
+    """Return the runs beyond the retention limits, with one name or all, newest first."""
     condition, values = Wanted(name).condition()
     rows = ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
     places: Counter[str] = Counter()
     found = []
     for run_id, run_name, began in rows:
         if not retention.keeps(places[run_name], date_of(began), now):
-            # Another process may have tidied up in the same moment.
+            # Another process may have deleted the run meanwhile.
             found += ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
         places[run_name] += 1
     return [read(row[0]) for row in found]
 
 
 def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
-    """A run by id, "latest", baseline, name (the newest), or the only beginning of an id.
-
-    An id goes before a name, a name before a baseline's, and that before the beginning of an id.
-    """
+    """Find a run by id, "latest", name (the newest), baseline, or a unique prefix of an id, in this order."""
     found = ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
     if not found and reference == LATEST:
         found = ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1", ())
@@ -119,7 +116,6 @@ def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
 
 
 def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
-    """The one run whose id begins so; patterns are not understood, so that none fits by chance."""
     found = ask(
         f"SELECT run_id, metadata FROM runs WHERE run_id BETWEEN ? AND ? {NEWEST_FIRST} LIMIT 50",
         (reference, reference + LAST_CHARACTER),
@@ -128,13 +124,13 @@ def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
         return read(found[0][1])
     if reference and found:
         raise RunNotFound(
-            f"{reference!r} could be any of {len(found)} runs",
-            fix="give more of the id: " + ", ".join(row[0] for row in found[:5]),
+            f"{reference!r} matches {len(found)} runs",
+            fix="use a longer prefix: " + ", ".join(row[0] for row in found[:5]),
         )
     recent = ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {LOOKED_AT}", ())
     if not recent:
         raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
-    # Names are what one remembers; an id is meant only where it is nearly there.
+    # People remember names; an id is suggested only if it is very similar.
     names = {LATEST, *(name for name, _ in recent)}
     names |= {row[0] for row in ask("SELECT name FROM baselines", ())}
     likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
@@ -142,7 +138,7 @@ def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
 
 
 def baseline(ask: Ask, name: str) -> RunMetadata:
-    """The run that is a baseline, by the baseline's name."""
+    """Return the run of a baseline."""
     found = _baseline(ask, name)
     if not found:
         known = [row[0] for row in ask("SELECT name FROM baselines", ())]
@@ -152,7 +148,7 @@ def baseline(ask: Ask, name: str) -> RunMetadata:
 
 
 def baselines(ask: Ask) -> dict[str, RunMetadata]:
-    """Every baseline's run, by name."""
+    """Return the runs of all baselines by name."""
     rows = ask("SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run", ())
     return {name: read(metadata) for name, metadata in sorted(rows)}
 
@@ -165,28 +161,27 @@ def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
 
 
 def refuse_name(name: str) -> None:
-    """A baseline needs a name that can be told from what else a reference may say."""
+    """Raise an error if a baseline's name could be confused with another reference."""
     if not name.strip() or name == LATEST or name.startswith(PREFIX) or "@" in name:
         raise UsageError(
             f"{name!r} cannot be the name of a baseline",
-            fix='take a word such as "main"; "latest" and @ mean something else',
+            fix='use a word such as "main"; "latest" and names with @ are reserved',
         )
 
 
 def moment(when: datetime) -> int:
-    """A moment in microseconds since 1970, in which runs are put in order.
+    """Return a time in microseconds since 1970, by which runs are sorted.
 
     >>> moment(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
     1000005
     """
     if when.tzinfo is None:
         raise UsageError(
-            f"a date without a time zone: {when.isoformat()}",
-            fix="say which zone is meant: datetime(…, tzinfo=UTC)",
+            f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
         )
     return (when - EPOCH) // timedelta(microseconds=1)
 
 
 def date_of(began: int) -> datetime:
-    """The moment that was stored."""
+    """Return the time for stored microseconds."""
     return EPOCH + timedelta(microseconds=began)

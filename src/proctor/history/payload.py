@@ -1,4 +1,4 @@
-"""A result as the JSON that is stored: whatever it holds, it can be written and read back."""
+"""Encode results as JSON that can always be stored and read back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _read_tagged = msgspec.json.Decoder(EvalResult).decode
 
 
 def read(data: bytes) -> EvalResult:
-    """A stored result, with every value as it was."""
+    """Decode a stored result with its original values."""
     result = _read_tagged(data)
     return restored_result(result) if MARK in data else result
 
@@ -49,26 +49,25 @@ _read_part = msgspec.json.Decoder(_Result).decode
 
 
 def sample_in(data: bytes) -> Sample[Any, Any]:
-    """The sample of a stored result, without reading the rest of it."""
+    """Decode only the sample of a stored result."""
     sample = _read_part(data).trial.sample
     return restored_sample(sample) if MARK in data else sample
 
 
 def written(result: EvalResult) -> tuple[bytes, EvalResult]:
-    """A result as JSON, and the result that this JSON holds.
+    """Return a result as JSON, and the result that this JSON holds.
 
-    Both come back as they went in, but for parts that JSON cannot hold or that are not of their
-    type: such an output is kept as its repr, and so is such an event of a session, of which the
-    run warns; such a usage is left out.
+    They differ only if JSON cannot hold a value or a value has the wrong type: such an output is stored as
+    its repr, such a session event too (with a warning), and such a usage is omitted.
     """
     try:
         trial = result.trial
         if trial.latency_ms is not None and not isfinite(trial.latency_ms):
-            raise ValueError("no time is without end")
+            raise ValueError("the latency is not finite")
         data = codec.encode(tagged_result(result))
         by_hand = trial.usage is not None or trial.session is not None or result.sessions
         if by_hand:
-            # Users make these by hand, and nothing has looked at their fields' types yet.
+            # Users create these records, and nothing has checked their types yet.
             read(data)
     except (*UNWRITABLE, AttributeError):
         result = _sound(result)
@@ -77,7 +76,7 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
 
 
 def _sound(result: EvalResult) -> EvalResult:
-    """The same with every part that cannot be written made into one that can."""
+    """Replace every value that cannot be stored."""
     trial = result.trial
     sample = trial.sample
     trial = msgspec.structs.replace(
@@ -98,7 +97,7 @@ def _sound(result: EvalResult) -> EvalResult:
 
 
 def _session(session: Session) -> Session:
-    """The same session; an event that cannot be written is kept as far as it can be."""
+    """Replace the events of a session that cannot be stored."""
     if _kept(session, Session) is not None:
         return session
     return Session([_event(event) for event in session])
@@ -109,7 +108,7 @@ def _event(event: Event) -> Event:
         return event
     kind = event.kind if isinstance(event, CustomEvent) else type(event).__name__
     sessions.warn(
-        f"an event of a session cannot be stored as it is ({_text(kind)}): the history keeps it as "
+        f"an event of a session cannot be stored as it is ({_text(kind)}): the history stores it as "
         "text. Fix: give its fields the documented types, with values that JSON can hold"
     )
     if isinstance(event, CustomEvent):
@@ -134,7 +133,7 @@ def _failure(failure: Failure) -> Failure:
 
 
 def _kept(part: T | None, kind: type[T]) -> T | None:
-    """The part if it can be written and read back, else None."""
+    """Return the value if it can be written and read back, else None."""
     try:
         stored = tagged_session(part) if isinstance(part, Session) else part
         msgspec.json.decode(codec.encode(stored), type=kind | None)
@@ -144,19 +143,19 @@ def _kept(part: T | None, kind: type[T]) -> T | None:
 
 
 def _mapping(values: Any) -> dict[str, Any]:
-    """A mapping whose values can be written."""
+    """Return a mapping whose values can be stored."""
     if not isinstance(values, Mapping):
         return {} if values is None else {"value": _value(values)}
     return {_text(key): _value(value) for key, value in values.items()}
 
 
 def _value(value: Any) -> Any:
-    """A value if it can be written, else what it says of itself."""
+    """Return a value if it can be stored, else its repr."""
     return _if_written(value, tagged)
 
 
 def _plain(value: Any) -> Any:
-    """The same for a detail of a score, which JSON must be able to hold without tags."""
+    """Return a detail of a score if JSON can hold it without tags, else its repr."""
     return _if_written(value, lambda each: each)
 
 
@@ -176,5 +175,5 @@ def _shown(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text without the halves of characters that UTF-8 cannot hold."""
+    """Replace the surrogates of a text, which UTF-8 cannot hold."""
     return str(value).encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The history in a file: SQLite, one writer at a time, any number of readers."""
+"""The history in an SQLite file: one writer at a time, any number of readers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PER
 
 
 class SQLiteConnection(sqlite3.Connection):
-    """A connection whose transactions are taken at their beginning, so that they cannot clash."""
+    """A connection whose transactions lock the database at their start, so that they cannot conflict."""
 
     usable = True
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
+        """Commit the block, or roll it back on an error."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -45,20 +45,20 @@ class SQLiteConnection(sqlite3.Connection):
 
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
-    """True if a file could not be opened as usual, and may be read all the same."""
+    """Tell whether a file that could not be opened normally may be readable."""
     if not path.is_file() or not os.access(path, os.R_OK, effective_ids=_effective()):
         return False
     if isinstance(error, OSError):
         return True
-    # The low byte is the kind of an error, the others say more.
+    # The low byte is the primary error code.
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
 
 
 def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]) -> SQLiteConnection:
-    """A connection that only reads; every attempt to write is refused by SQLite.
+    """Open a read-only connection.
 
-    SQLite reads a file beside its write-ahead log. Where it cannot make the files for that, a file
-    without a log is read as it is; one with a log, or with an older schema, as a copy.
+    SQLite needs files next to the database for its write-ahead log. If it cannot create them, a database
+    without a log is read directly, and one with a log or an older schema is read as a copy.
     """
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
@@ -92,18 +92,18 @@ def _opened(path: Path, options: str) -> SQLiteConnection | None:
 
 
 def shown_path(path: Path) -> str:
-    """A path as people know it: from the current folder if it lies below it, else the whole."""
+    """Return a path relative to the current folder if it is inside, else the absolute path."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
-        # Elsewhere, or the current folder is gone.
+        # The path is elsewhere, or the current folder was deleted.
         return str(path)
 
 
 def _copied(
     path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
 ) -> SQLiteConnection:
-    """Open a copy in a temporary folder, which is deleted when the connection is closed."""
+    """Open a copy in a temporary folder, which is deleted with the connection."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
         copy = Path(folder) / "history.db"
@@ -118,7 +118,7 @@ def _copied(
         raise HistoryError(
             f"the history is on a read-only disk and cannot be copied for reading: {said}",
             where=shown_path(path),
-            fix="copy it to a folder that you may write to, and name the copy: --history FILE",
+            fix="copy it to a writable folder and use the copy: --history FILE",
         ) from error
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection
@@ -129,19 +129,18 @@ def _effective() -> bool:
 
 
 AGAIN_SECONDS = 0.01
-# A deletion does not wait longer than this for readers, before it leaves the log to be emptied by
-# a later one or by the last process that closes the file.
+# After this time a deletion stops waiting for readers; a later one, or the last process, empties the log.
 SCRUB_SECONDS = 2.0
 
 
 class SQLiteDatabase:
-    """One file, any number of processes; runs are claimed by locks on files beside it."""
+    """A database file for any number of processes; lock files next to it claim runs."""
 
     errors: type[Exception] = sqlite3.Error
-    # A transaction that writes has the whole file to itself.
+    # A writing transaction locks the whole file.
     locking = ""
-    fix = "see that the disk has room and the file may be written"
-    reading_fix = "restore the file from a backup, or use another one with PROCTOR_HISTORY or --history"
+    fix = "check that the disk has free space and that the file is writable"
+    reading_fix = "restore the file from a backup, or use another file with PROCTOR_HISTORY or --history"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -171,7 +170,7 @@ class SQLiteDatabase:
         return size, int(ask("PRAGMA user_version", ())[0][0])
 
     def scrub(self, connection: Connection) -> None:
-        """Deleted pages are overwritten already; the log still holds what they were."""
+        """Truncate the log, which still holds the deleted pages."""
         connection.execute(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -184,10 +183,10 @@ class SQLiteDatabase:
 
 
 def open_database(path: Path) -> SQLiteConnection:
-    """Open a history file, made and brought up to date if need be.
+    """Open a history file; create or migrate it if necessary.
 
-    Write-ahead logging lets readers go on while a run writes; every commit is synced to the disk,
-    so that what was committed survives a power cut too.
+    Write-ahead logging lets readers continue while a run writes; every commit is synced to the disk, so it
+    survives a power failure.
     """
     try:
         if not path.exists():
@@ -205,7 +204,7 @@ def open_database(path: Path) -> SQLiteConnection:
         except BaseException:
             connection.close()
             raise
-    # What SQLite says of a damaged file may quote bytes of it that are no text.
+    # SQLite's message about a damaged file may quote bytes that are not text.
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
             return open_read_only(path, open_database)
@@ -216,7 +215,6 @@ def open_database(path: Path) -> SQLiteConnection:
 
 
 def _connect(path: Path) -> SQLiteConnection:
-    """A connection with our settings; the caller keeps threads from using it at once."""
     connection: Any = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SQLiteConnection
     )
@@ -225,7 +223,7 @@ def _connect(path: Path) -> SQLiteConnection:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        # What is deleted is overwritten with zeros, not only taken off the list.
+        # Deleted content is overwritten with zeros.
         connection.execute("PRAGMA secure_delete = ON")
     except BaseException:
         connection.close()
@@ -235,7 +233,7 @@ def _connect(path: Path) -> SQLiteConnection:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for others here, as it does elsewhere, so we do."""
+    # SQLite does not wait for other processes here.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -249,11 +247,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Another program's database is left as it is, its journal mode too."""
+    # Nothing of another program's database is changed, not even its journal mode.
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
         raise HistoryError(
-            "this is a database, but not a history of Proctor's", where=shown_path(path), fix=OTHER_FILE
+            "this is a database, but not a Proctor history", where=shown_path(path), fix=OTHER_FILE
         )
 
 
@@ -264,8 +262,7 @@ def _version(connection: sqlite3.Connection) -> int:
 class SQLiteHistory(StoredRuns):
     """Runs and their results in one file, by default `.proctor/history.db`.
 
-    The file is made when the first run begins; looking into a history that is not there shows
-    an empty one.
+    The file is created when the first run starts; a history without a file is empty.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -278,7 +275,7 @@ class SQLiteHistory(StoredRuns):
 
     @classmethod
     def temporary(cls) -> SQLiteHistory:
-        """A history that goes away when nobody uses it any more."""
+        """Return a history that is deleted with its last reference."""
         folder = tempfile.mkdtemp(prefix="proctor-")
         history = cls(Path(folder) / "history.db")
         weakref.finalize(history, shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Results that lie in a history and are read as they are asked for."""
+"""Results in a history, which are read on demand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _COUNTS = {MARK_OF[outcome]: worth for outcome, worth in WORTH.items()}
 
 
 def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
-    """The figures of all results as columns."""
+    """Return the figures of all results as columns."""
     held: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
     figures, ids, clusters, spent = held
     columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(evaluators))
@@ -74,19 +74,18 @@ def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
     )
 
 
-# A place on disk is a block's id and, in its last bits, which of the block's results.
+# A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
 OFFSET = (1 << OFFSET_BITS) - 1
 BLOCKS_AT_HAND = 16
-# So many results in a row are looked at to see whether they lie together.
+# The number of consecutive results examined to see whether they are stored close together.
 NEAR = BLOCKS_AT_HAND * block.RESULTS_A_BLOCK
-# Of results that lie scattered, as in a shuffled run, so many are gathered at a time, and at most
-# so many bytes of them.
+# Scattered results, as in a shuffled run, are read in groups of at most this many results and bytes.
 GATHERED, GATHERED_BYTES = 65_536, 64_000_000
 
 
 class ResultReader:
-    """Reads the results of one run by their places on disk; the last few blocks are at hand."""
+    """Reads the results of one run by their places on disk; the last blocks are cached."""
 
     def __init__(self, ask: Ask, run_id: str) -> None:
         self._ask = ask
@@ -94,7 +93,7 @@ class ResultReader:
         self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def read(self, place: int) -> EvalResult:
-        """The result at a place."""
+        """Return the result at a place."""
         key = place >> OFFSET_BITS
         lines = self._at_hand.get(key)
         if lines is None:
@@ -105,7 +104,7 @@ class ResultReader:
         return self._result(lines, place)
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
-        """The results at some places, in that order."""
+        """Yield the results at some places, in that order."""
         start = 0
         while start < len(places):
             part: Sequence[int] = places[start : start + NEAR]
@@ -120,7 +119,7 @@ class ResultReader:
             start += len(part)
 
     def _gathered(self, places: Sequence[int]) -> dict[int, bytes]:
-        """The lines of the first of some places: of as many as there is room for, at least one."""
+        """Return the lines of the first places, as many as fit in memory and at least one."""
         wanted: dict[int, list[int]] = {}
         for place in places:
             wanted.setdefault(place >> OFFSET_BITS, []).append(place)
@@ -139,7 +138,7 @@ class ResultReader:
         return {place: found[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
-        """The blocks of these ids, some at a time, as lines."""
+        """Yield the lines of blocks by their ids."""
         for start in range(0, len(keys), BLOCKS_AT_HAND):
             part = keys[start : start + BLOCKS_AT_HAND]
             marks = ", ".join("?" * len(part))
@@ -167,7 +166,7 @@ class ResultReader:
 
 
 def _scattered(places: Sequence[int]) -> bool:
-    """True if read one by one they would have blocks unpacked again and again."""
+    """Tell whether reading the places one by one would decompress blocks repeatedly."""
     at_hand: dict[int, None] = {}
     unpacked, blocks = 0, set()
     for place in places:
@@ -181,15 +180,14 @@ def _scattered(places: Sequence[int]) -> bool:
     return unpacked > 2 * len(blocks)
 
 
-# Up to this many results, what was read once is kept for the next question.
+# Up to this many results, columns stay in memory after the first read.
 KEPT_UP_TO = 100_000
 BLOCKS_AT_ONCE = 512
-# What is kept of a run however large it is, for it is small in itself.
+# These values stay in memory for runs of any size, because they are small.
 SMALL = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
-# What the marks of whole results are, by their place in OUTCOMES; and those of an evaluator that
-# the run did not have.
+# The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
 WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
 STRANGER = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
 MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
@@ -199,14 +197,13 @@ T = TypeVar("T")
 
 
 class StoredResults:
-    """A run's results on disk: a sequence in the order of the plan, and its columns as numbers.
+    """A run's results on disk: a sequence in the order of the plan, and columns of numbers.
 
-    Columns are in the order in which the results were finished, the same for all of them.
+    All columns are in the order in which the results finished.
     """
 
     def __init__(self, ask: Ask, run_key: int, run: RunMetadata, configuration: int | None = None) -> None:
-        # It belongs to the history, which so lasts as long as its results: a temporary one goes
-        # away with its last user.
+        # The bound method keeps the history alive; a temporary history is deleted with its last reference.
         self._ask = ask
         self._run_key = run_key
         self._run = run
@@ -258,7 +255,7 @@ class StoredResults:
         name = ("column", evaluator)
         if name not in self._known:
             self._forget_large()
-        # Several metrics ask for the same column in a row: of a large run, the last is kept.
+        # Several metrics use the same column in succession, so the last one stays in memory.
         return self._kept(name, lambda: self._read_column(evaluator), however_large=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
@@ -286,7 +283,7 @@ class StoredResults:
         return self._told(TOKENS)
 
     def _told(self, place: int) -> Column:
-        """A number of each trial, where it is known; the others are counted as skipped."""
+        """Return a number of each trial; trials without it count as skipped."""
         parts = (self._numbers(figures, place) for figures in self._packed())
         told, clusters = array("d", chain.from_iterable(parts)), self.clusters()
         known = bytes(map(eq, told, told))
@@ -349,7 +346,7 @@ class StoredResults:
     ) -> Sequence[EvalResult]:
         wanted = self._chooser(outcome, evaluator)
         first, last = max(0, offset), max(0, offset) + max(0, limit)
-        # Results without a score come first, as worse than any with one.
+        # Results without a score come first.
         found = nsmallest(
             last,
             (
@@ -372,14 +369,14 @@ class StoredResults:
         return [self._reader.read(place) for _, place in sorted(found)]
 
     def done(self) -> Iterator[tuple[int, str, str, int]]:
-        """What is finished: position, sample id, configuration, epoch."""
+        """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
         for figures, ids in self._blocks("figures, sample_ids"):
             for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
                 yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
     def _chooser(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
-        """Which figures belong to results of an outcome, as a whole or for one evaluator."""
+        """Return a filter for figures by outcome, overall or of one evaluator."""
         if outcome is None:
             return lambda _figure: True
         if evaluator is None:
@@ -392,7 +389,7 @@ class StoredResults:
         return lambda figure: figure[MARKS][which] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
-        """The marks and numbers of an evaluator, or of whole results; NaN where there is none."""
+        """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
         names = [spec.name for spec in self._run.evaluators]
         if evaluator is not None and evaluator not in names:
             return bytes(STRANGER[outcome] for outcome in self.outcomes()), array("d")
@@ -413,18 +410,18 @@ class StoredResults:
         return self._mine(figures, block.numbers_in(figures, len(self._run.evaluators), place))
 
     def _mine(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
-        """Of a column of some figures, what belongs to the configuration that is asked for."""
+        """Select the entries of a column that belong to the selected configuration."""
         if self._configuration is None:
             return column
         return compress(column, map(self._is_mine, self._unpacked(figures)))
 
     def _packed(self) -> Iterable[bytes]:
-        """The figures of every result as they lie on disk, in one piece or in several."""
+        """Return the packed figures of all results, in one or several pieces."""
         parts = (figures for (figures,) in self._blocks("figures"))
         return (self._kept("packed", lambda: b"".join(parts)),) if self._may_keep() else parts
 
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
-        """Every result's place on disk (block and offset) and its figures."""
+        """Return every result's place on disk (block and offset) and its figures."""
         if self._may_keep():
             return self._kept("placed", lambda: list(self._read_figures()))
         return self._read_figures()
@@ -443,7 +440,7 @@ class StoredResults:
         return self._configuration is None or figure[CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
-        """Where each result lies, in the order of the plan."""
+        """Return the place of each result, in the order of the plan."""
         return self._kept("places", self._read_places)
 
     def _read_places(self) -> array[int]:
@@ -472,7 +469,7 @@ class StoredResults:
         return shared_clusters(found)
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
-        """The run's blocks in order, some hundred at a time, so that memory stays flat."""
+        """Yield the run's blocks in order; they are read in groups to limit memory."""
         last, names = 0, columns.split(", ")
         sql = f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
@@ -485,18 +482,18 @@ class StoredResults:
             last = rows[-1][0]
 
     def _has(self, column: str) -> bool:
-        """True if any block tells something in a column."""
+        """Tell whether any block has a value in a column."""
         found = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
         return bool(self._ask(found, (self._run_key,)))
 
     def _sums(self) -> tuple[int, ...]:
-        """How many results there are of each outcome."""
+        """Count the results of each outcome."""
         columns = ", ".join(OUTCOMES)
         asked = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
         return self._check.counts(self._ask(asked, (self._run_key,)))
 
     def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
-        """What was read is kept for the next question, if the run is over and not too large."""
+        """Return a cached value, or read it and cache it if the run has ended and is not too large."""
         if name in self._known:
             found: T = self._known[name]
             return found
@@ -506,7 +503,7 @@ class StoredResults:
         return found
 
     def _forget_large(self) -> None:
-        """Make room: of a large run only one column is in memory at a time."""
+        """Free memory: of a large run only one column is in memory at a time."""
         if not self._may_keep():
             self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
 

@@ -1,4 +1,4 @@
-"""The record of runs, whatever database holds it: begun, written, found, compared, deleted."""
+"""Runs and their results in a database: create, write, find and delete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from proctor.records.trial import OUTCOMES, EvalResult
 
 
 class Restoration:
-    """Takes a run's results and metrics; a block at a time is in memory."""
+    """Stores an imported run's results and metrics block by block."""
 
     def __init__(self, connection: Connection, run_key: int, run: RunMetadata) -> None:
         self._connection = connection
@@ -38,7 +38,7 @@ class Restoration:
         self._pending: list[Packed] = []
 
     def add(self, position: int, result: EvalResult) -> None:
-        """Take a result at its place in the plan."""
+        """Store a result at its position in the plan."""
         self._pending.append(self._pack(position, result, result.verdict()))
         if len(self._pending) >= RESULTS_A_BLOCK:
             self.write()
@@ -46,12 +46,12 @@ class Restoration:
     def finish(
         self, metrics: Mapping[str, MetricValue], by_configuration: Mapping[str, Mapping[str, MetricValue]]
     ) -> None:
-        """Take what the run amounts to."""
+        """Store the run's metrics."""
         tables = codec.encode({"metrics": metrics, "by_configuration": by_configuration})
         self._connection.execute("UPDATE runs SET metrics = ? WHERE id = ?", (tables, self._run_key))
 
     def write(self) -> None:
-        """Hand what was taken to the database."""
+        """Write the pending results to the database."""
         self._connection.executemany(INSERT, rows(self._run_key, self._pending))
         self._pending = []
 
@@ -66,7 +66,7 @@ class _Metrics(msgspec.Struct):
 
 
 def tables_of(stored: bytes | None) -> MetricTables:
-    """Metrics as they were stored; none of a run that has not ended."""
+    """Decode stored metrics; a run that has not ended has none."""
     try:
         tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
@@ -78,12 +78,12 @@ def tables_of(stored: bytes | None) -> MetricTables:
 
 
 def values_of(run: RunMetadata) -> tuple[Any, ...]:
-    """A run as a row; what cannot be stored is refused before anything is."""
+    """Return a run as a row; raise an error for values that cannot be stored."""
     return run.run_id, run.name, run.status, finding.moment(run.started_at), encoded(run)
 
 
 def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
-    """Store a new run; gives the key under which its results go."""
+    """Store a new run; return the key for its results."""
     (run_key,) = connection.execute(
         "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?) RETURNING id", values
     ).fetchone()
@@ -92,13 +92,13 @@ def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> in
 
 
 def described(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
-    """What a run is found by: its tags, and the names of its evaluators and configurations."""
+    """Return the searchable properties of a run: tags, evaluators and configurations."""
     evaluators = {name for spec in run.evaluators for name in (spec.name, spec.uses)}
     return run.tags, evaluators, {configuration.name for configuration in run.configurations}
 
 
 def describe(connection: Connection, run_key: int, run: RunMetadata) -> None:
-    """Store what a run is found by."""
+    """Store the searchable properties of a run."""
     tags, evaluators, configurations = described(run)
     _insert(connection, "tags (run, key, value)", ((run_key, *tag) for tag in tags.items()))
     _insert(connection, "evaluators (run, name)", ((run_key, name) for name in evaluators))
@@ -111,37 +111,37 @@ def _insert(connection: Connection, into: str, values: Iterable[tuple[Any, ...]]
 
 
 def encoded(metadata: RunMetadata) -> bytes:
-    """A run's metadata as JSON that can be read back: one bad value would hide the whole run."""
+    """Encode a run's metadata and check that it can be decoded, because one bad value would hide the run."""
     data = codec.encode(metadata)
     codec.decode(data, RunMetadata, where=metadata.run_id)
     return data
 
 
-# So many runs are asked for at once: a statement cannot have any number of values.
+# The number of values in one SQL statement is limited.
 ASKED_AT_ONCE = 500
-AT_WORK = "somebody works on it"
+AT_WORK = "a process is working on it"
 
 
 class StoredRuns:
-    """Runs and their results in a database; `SQLiteHistory` and `PostgresHistory` say in which."""
+    """Runs and their results in a database; the base of `SQLiteHistory` and `PostgresHistory`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Threads may share a history, but not a connection: its transaction is one for all.
+        # Threads may share a history, but not the transaction of a connection.
         self._opened: dict[int, Connection] = {}
         self._on_their_way: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
-        """Open a new run."""
+        """Store a new run."""
         values = values_of(metadata)
         with self._changing() as connection:
             begin(connection, values, metadata)
 
     @contextlib.contextmanager
     def restoring(self, metadata: RunMetadata) -> Iterator[Restoration]:
-        """Take in a whole run as it was elsewhere: all of it, or nothing if the block fails.
+        """Import a complete run in one transaction; nothing is stored if the block fails.
 
-        Nobody sees the run before the block has ended, and others wait to write until then.
+        The run is visible only after the block; other writers wait until then.
         """
         values = values_of(metadata)
         with self._changing() as connection:
@@ -151,13 +151,13 @@ class StoredRuns:
             restored.write()
 
     def update(self, metadata: RunMetadata) -> None:
-        """Store how a run stands now."""
+        """Store the current state of a run."""
         self._update(metadata, None)
 
     def finish(
         self, metadata: RunMetadata, metrics: MetricTable, by_configuration: Mapping[str, MetricTable]
     ) -> None:
-        """Store how a run ended and what it amounts to."""
+        """Store the final state and the metrics of a run."""
         self._update(metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration}))
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
@@ -178,16 +178,16 @@ class StoredRuns:
                 describe(connection, row[0], metadata)
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
-        """Claim a run for this process; refused while another works on it."""
+        """Claim a run for this process; raises an error while another process works on it."""
         return self._database.hold(run_id)
 
     def is_held(self, run_id: str) -> bool:
-        """True if a living process works on the run."""
+        """Tell whether a process works on the run."""
         return self._database.is_held(run_id, self._ask)
 
     @contextlib.contextmanager
     def writer(self, run_id: str) -> Iterator[GroupWriter]:
-        """A place for the run's results; when the block ends all of them are durable."""
+        """Return a writer for the run's results; all of them are durable when the block ends."""
         run_key, metadata = self._row(run_id)
         connection = self._database.connect()
         still_mine = partial(self._database.assure_hold, run_id)
@@ -204,11 +204,11 @@ class StoredRuns:
                 connection.close()
 
     def find(self, reference: str) -> RunMetadata:
-        """A run by its id, its name (the newest), its baseline, "latest", or how its id begins."""
+        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
         return finding.find(self._ask, reference, self._database.where)
 
     def report(self, run_id: str) -> EvalReport:
-        """A stored run; its results are read as they are asked for."""
+        """Return a stored run; its results are read on demand."""
         metadata = self.find(run_id)
         stored = self._ask("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
         if not stored:
@@ -217,7 +217,7 @@ class StoredRuns:
         return EvalReport(results, metadata, *tables_of(stored[0][0]))
 
     def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
-        """What runs amount to, as it was stored: over all, and by configuration."""
+        """Return the stored metrics of runs: overall, and by configuration."""
         found: dict[str, MetricTables] = {}
         for start in range(0, len(run_ids), ASKED_AT_ONCE):
             part = run_ids[start : start + ASKED_AT_ONCE]
@@ -227,16 +227,16 @@ class StoredRuns:
         return found
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:
-        """A run's results, read as they are asked for; `metadata` if it is known already."""
+        """Return a run's results, which are read on demand; pass `metadata` if you have it."""
         run_key, stored = self._row(run_id)
         return StoredResults(self._ask, run_key, metadata or stored)
 
     def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
-        """What a run has finished: position, sample id, configuration, epoch."""
+        """Yield the finished trials of a run: position, sample id, configuration, epoch."""
         return self.results(run_id).done()
 
     def forget_errors(self, run_id: str) -> None:
-        """Drop the results in which the target or an evaluator failed, to run them again."""
+        """Delete the results in which the target or an evaluator failed, so that they run again."""
         run_key, metadata = self._row(run_id)
         size = record_of(len(metadata.evaluators)).size
         with self._changing() as connection:
@@ -265,15 +265,15 @@ class StoredRuns:
         until: datetime | None = None,
         offset: int = 0,
     ) -> Sequence[RunMetadata]:
-        """Stored runs, newest first; everything that is given must hold, both dates included.
+        """Return stored runs that match all filters, newest first; both dates are inclusive.
 
-        `evaluator` is the name of a score, or of the evaluator that gave it.
+        `evaluator` is the name of a score, or of the evaluator that computed it.
         """
         wanted = finding.Wanted(name, configuration, evaluator, since, until, tags)
         return finding.listed(self._ask, wanted, limit, offset)
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
-        """Name a run as a baseline, by anything `find` understands; a name that is taken moves."""
+        """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
         finding.refuse_name(name)
         run = self.find(run_id)
         with self._changing() as connection:
@@ -287,21 +287,21 @@ class StoredRuns:
         return run
 
     def baseline(self, name: str) -> RunMetadata:
-        """The run that is a baseline."""
+        """Return the run of a baseline."""
         return finding.baseline(self._ask, name)
 
     def baselines(self) -> dict[str, RunMetadata]:
-        """Every baseline's run, by the baseline's name."""
+        """Return the runs of all baselines by name."""
         return finding.baselines(self._ask)
 
     def drop_baseline(self, name: str) -> None:
-        """Forget a baseline's name; its run stays."""
+        """Delete a baseline; its run stays."""
         self.baseline(name)
         with self._changing() as connection:
             connection.execute("DELETE FROM baselines WHERE name = ?", (name,))
 
     def delete(self, run_id: str) -> list[str]:
-        """Remove a run and everything that belongs to it; gives the baselines that went with it."""
+        """Delete a run with its results; return the baselines deleted with it."""
         self._row(run_id)
         return self._delete(run_id)
 
@@ -314,10 +314,10 @@ class StoredRuns:
         dry_run: bool = False,
         only: Collection[str] | None = None,
     ) -> Pruned:
-        """Delete the runs that need not be kept any more, of one name or of all; gives them.
+        """Delete the runs beyond the retention limits, with one name or all; return them.
 
-        Baselines stay, and so do runs that somebody works on. A dry run only looks. With `only`,
-        no run but of these ids is deleted.
+        Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
+        deletion to these ids.
         """
         over = finding.over(self._ask, retention, now, name)
         baselines = {run.run_id: called for called, run in self.baselines().items()} if over else {}
@@ -336,7 +336,7 @@ class StoredRuns:
         return Pruned(tuple(going), staying)
 
     def _may_go(self, run: RunMetadata, staying: dict[str, str]) -> bool:
-        """Delete a run, unless somebody has made it a baseline or begun to work on it by now."""
+        """Delete a run, unless it has become a baseline or a process works on it."""
         try:
             with self.hold(run.run_id), self._changing() as connection:
                 named = self._named(connection, run.run_id)
@@ -357,7 +357,7 @@ class StoredRuns:
         return named
 
     def _named(self, connection: Connection, run_id: str) -> list[str]:
-        """The baselines that a run is; until the transaction ends it becomes no other."""
+        """Return the baselines of a run, and lock the run until the transaction ends."""
         locked = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
         connection.execute(locked, (run_id,)).fetchone()
         found = connection.execute(
@@ -367,9 +367,9 @@ class StoredRuns:
         return sorted(row[0] for row in found)
 
     def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
-        """Delete the outputs and answers that were kept for reuse, or those kept before a moment.
+        """Delete cached outputs and answers, or those older than a time; return their number.
 
-        Gives how many there were; a dry run only counts.
+        A dry run only counts.
         """
         condition, values = "", []
         if before is not None:
@@ -383,7 +383,7 @@ class StoredRuns:
         return gone
 
     def holdings(self) -> Holdings:
-        """Where the history is, and how much is in it."""
+        """Return the location of the history and the size of its content."""
         where = self._database.where
         if not self._database.exists():
             return Holdings(where)
@@ -397,20 +397,20 @@ class StoredRuns:
         return Holdings(where, runs, results, size, schema, outputs)
 
     def cached(self, key: str) -> bytes | None:
-        """An output kept under a key, or None; one that is still being written is found, too."""
-        # Looked for in this order, it cannot be stored between the two looks and be missed.
+        """Return the cached output for a key, or None; includes outputs that are still being written."""
+        # In this order, an output that is stored between the two lookups is not missed.
         if (waiting := self._on_their_way.get(key)) is not None:
             return waiting or None
         found = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(found[0][0]) if found else None
 
     def close(self) -> None:
-        """Close the connections. They are opened again when they are needed again."""
+        """Close the connections; they reopen when needed."""
         while self._opened:
             self._opened.popitem()[1].close()
 
     def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that a question gives; of a history that is not there yet, none."""
+        """Run a query; a history that does not exist yet has no rows."""
         if not self._database.exists():
             return []
         connection = self._connection
@@ -420,7 +420,7 @@ class StoredRuns:
             except self._database.errors:
                 if connection.usable:
                     raise
-                # The server was away, or has closed what was idle for long: once more.
+                # The server restarted or closed an idle connection; try once more.
                 return self._connection.execute(sql, values).fetchall()
         except (self._database.errors, UnicodeDecodeError) as error:
             raise HistoryError(
@@ -431,7 +431,7 @@ class StoredRuns:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Connection]:
-        """A transaction; what goes wrong in the database is told as an error of the history."""
+        """Open a transaction; database errors become `HistoryError`."""
         self._ask("SELECT 1")
         connection = self._connection
         try:
@@ -450,7 +450,7 @@ class StoredRuns:
         found = self._opened.get(thread)
         if found is None or not found.usable:
             found = self._opened[thread] = self._database.connect()
-            # Of a history that nobody closes, the connection is closed with its last user.
+            # If nobody closes the history, the connection closes with its last reference.
             weakref.finalize(self, found.close)
         return found
 

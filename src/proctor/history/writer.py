@@ -1,4 +1,4 @@
-"""Results on their way to the disk: many in one transaction, each durable soon after."""
+"""Write results to the database in groups, from a background thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.records.order import Positions
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult, Verdict
 
-# A result waits a moment for company, and a longer moment when they come thick and fast.
+# The writer collects results for a short time before it commits, and longer if there are many.
 FEW_SECONDS, MANY_SECONDS, MANY_RESULTS = 0.0005, 0.05, 256
 BEHIND_AT = 5_000
 
@@ -24,7 +24,7 @@ FORGET = "DELETE FROM outputs WHERE key = ?"
 
 
 class GroupWriter:
-    """Takes results from the event loop and commits them in groups on a thread of its own."""
+    """Takes results from the event loop and commits them in groups in a background thread."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class GroupWriter:
         self._thread.start()
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        """Take a finished result, with its verdict if it is known already. Returns at once.
+        """Queue a finished result, with its verdict if it is known, and return immediately.
 
-        A second result for the same place in the plan is not counted.
+        A second result for the same position in the plan is ignored.
         """
         if self._failure is not None:
             self._raise()
@@ -64,9 +64,9 @@ class GroupWriter:
             self._wake.set()
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Take an output to be reused, under its key; until it is stored it is on its way.
+        """Queue an output for the cache under its key.
 
-        An older one stays; without a byte this one only takes that away.
+        An existing output stays; an empty reply deletes it.
         """
         if not reply or not self._on_their_way.get(key):
             self._on_their_way[key] = reply
@@ -74,13 +74,13 @@ class GroupWriter:
         self._wake.set()
 
     def behind(self) -> bool:
-        """True if results come faster than they can be kept."""
+        """Tell whether results arrive faster than they can be stored."""
         if self._failure is not None:
             self._raise()
         return len(self._pending) > BEHIND_AT
 
     def flush(self) -> None:
-        """Return when everything taken so far is durable."""
+        """Wait until everything queued so far is durable."""
         with self._idle:
             self._hurry = True
             self._wake.set()
@@ -91,7 +91,7 @@ class GroupWriter:
         self._raise()
 
     def close(self) -> None:
-        """Commit what is pending and end the thread."""
+        """Commit all pending results and stop the thread."""
         self._closing = True
         self._wake.set()
         self._thread.join()
@@ -101,8 +101,8 @@ class GroupWriter:
         if self._failure is not None:
             raise HistoryError(
                 f"results can no longer be written: {first_line(self._failure)}",
-                fix="see that the disk has room, and that the history's file is on a local file "
-                "system or its server answers; then resume the run: what was committed is kept",
+                fix="check that the disk has free space, and that the history file is on a local file "
+                "system or its server is reachable; then resume the run: committed results are kept",
             ) from self._failure
 
     def _work(self) -> None:
@@ -127,26 +127,27 @@ class GroupWriter:
         results = [self._pending.popleft() for _ in range(len(self._pending))]
         outputs = [self._outputs.popleft() for _ in range(len(self._outputs))]
         if results or outputs:
-            # Whoever has the run now would run these samples too: they must not count twice.
+            # If another process has claimed the run, these results must not count twice.
             self._still_mine()
             with self._connection.transaction():
                 self._connection.executemany(INSERT, rows(self._run_key, results))
                 self._store(outputs)
             for key, _, reply in outputs:
-                # Another one may have come meanwhile.
+                # A newer output may have arrived meanwhile.
                 if self._on_their_way.get(key) is reply:
                     self._on_their_way.pop(key, None)
         return len(results)
 
     def _store(self, outputs: list[tuple[str, str, bytes]]) -> None:
-        """Of each key the first that comes after what takes it away."""
-        gone: set[str] = set()
-        kept: dict[str, tuple[str, str, bytes]] = {}
-        for one in outputs:
-            if one[2]:
-                kept.setdefault(one[0], one)
+        """Store the first output of each key after its last deletion."""
+        deleted: set[str] = set()
+        stored: dict[str, tuple[str, str, bytes]] = {}
+        for output in outputs:
+            key, _, reply = output
+            if reply:
+                stored.setdefault(key, output)
             else:
-                gone.add(one[0])
-                kept.pop(one[0], None)
-        self._connection.executemany(FORGET, [(key,) for key in sorted(gone)])
-        self._connection.executemany(KEEP, list(kept.values()))
+                deleted.add(key)
+                stored.pop(key, None)
+        self._connection.executemany(FORGET, [(key,) for key in sorted(deleted)])
+        self._connection.executemany(KEEP, list(stored.values()))

@@ -1,4 +1,4 @@
-"""A comparison, and a ranking, for people: in the terminal and as Markdown."""
+"""Comparisons and rankings in the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
 from proctor.records.wording import DASH, Kind, about, change, changes, probability, span, unit, value
-from proctor.reports.format import count, inert, line, printed, quiet, rendered, table
+from proctor.reports.format import (
+    count,
+    disable_links,
+    escape_untrusted,
+    line,
+    markdown_table,
+    print_rendered,
+    render_parts,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,249 +25,258 @@ if TYPE_CHECKING:
 
 FLIPS_SHOWN = 10
 IDS_SHOWN = 5
-ROOM = 11
-NAME_ROOM, VERDICT_ROOM = 15, 10
-# With less than this the columns stand close.
-WIDE = 88
-# Stands for a space at which a line must not end; a terminal would break it at any other.
-GLUE = "\ue000"
+MAX_COMPACT_INTERVAL = 11
+MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
+# Narrower terminals get no gap between columns.
+WIDE_TERMINAL = 88
+# Replaces a space at which a line must not break; rich breaks at any other space.
+NO_BREAK = "\ue000"
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
-COLOURS = {"better": "green", "worse": "red", "different": "yellow"}
-TITLES = ("Metric", "Difference", "p, g", "Verdict")
-ON_SCREEN = "below each number its 95 % interval; g: the difference in standard deviations"
-IN_MARKDOWN = "in brackets the 95 % intervals; effect: the difference in standard deviations (Hedges' g)"
+COLORS = {"better": "green", "worse": "red", "different": "yellow"}
+TERMINAL_LEGEND = "95 % intervals below the numbers; g: difference in standard deviations"
+MARKDOWN_LEGEND = "95 % intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
+RANKING_LEGEND = (
+    "Ranks: all ranks that the pairwise comparisons allow (Holm-corrected); "
+    "P(first): probability of ranking first with new samples of the same kind"
+)
 
 
-def show(found: Sequence[Comparison], file: TextIO | None = None, **how: int) -> None:
-    """Print comparisons; colours and width are those of the terminal, if it is one."""
-    printed(lambda width, color: "\n".join(render(f, width, color, **how) for f in found), file)
+def show(comparisons: Sequence[Comparison], file: TextIO | None = None, *, flips: int = FLIPS_SHOWN) -> None:
+    """Print comparisons in the terminal's width and colors."""
+    print_rendered(
+        lambda width, color: "\n".join(
+            render_comparison(comparison, width, color, flips=flips) for comparison in comparisons
+        ),
+        file,
+    )
 
 
 def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
-    """Print a ranking in the same way."""
-    printed(lambda width, color: render_ranking(ranking, width, color), file)
+    """Print a ranking in the terminal's width and colors."""
+    print_rendered(lambda width, color: render_ranking(ranking, width, color), file)
 
 
-def render(found: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN) -> str:
-    """The answer, the table, the samples that turned, and what else is to be known.
+def render_comparison(
+    comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN
+) -> str:
+    """Return the conclusion, the table, the flipped samples, and the notes.
 
-    >>> print(render(Comparison("new", "old", "They have nothing in common.")), end="")
-    They have nothing in common.
+    >>> print(render_comparison(Comparison("new", "old", "They share no samples.")), end="")
+    They share no samples.
     """
-    return _rendered(_parts(found, flips, close=width < WIDE), width, color)
+    return _render(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
 
 
 def render_ranking(ranking: Ranking, width: int = 80, color: bool = False) -> str:
-    """The answer, and a line for each place."""
-    return _rendered(_ranking_parts(ranking), width, color)
+    """Return the conclusion and one line for each configuration."""
+    return _render(_ranking_parts(ranking), width, color)
 
 
-def markdown(found: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
-    """The same as Markdown."""
+def markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
+    """Return the comparison as Markdown."""
     blocks = [
-        f"## {inert(line(f'{found.a} beside {found.b}', NAME_LIMIT))}",
-        inert(line(found.answer, LINE_LIMIT)),
+        f"## {escape_untrusted(line(f'{comparison.a} compared with {comparison.b}', NAME_LIMIT))}",
+        escape_untrusted(line(comparison.answer, LINE_LIMIT)),
     ]
-    shown = found.essential()
-    if shown:
-        head = ("Metric", *(line(name, NAME_LIMIT) for name in (found.a, found.b)))
-        titles = (*head, "Difference (95 %)", "p", "Effect", "n", "Verdict")
-        blocks.append(quiet(table(titles, [_markdown_row(one) for one in shown])))
-    blocks += _markdown_flips(found, flips)
-    told = [*_unmatched(found), *found.notes, *_remarks(found, IN_MARKDOWN)]
-    if told:
-        blocks.append("\n".join(f"- {inert(line(one, LINE_LIMIT))}" for one in told))
+    if deltas := comparison.essential():
+        sides = (line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
+        titles = ("Metric", *sides, "Difference (95 %)", "p", "Effect", "n", "Verdict")
+        blocks.append(disable_links(markdown_table(titles, map(_markdown_row, deltas))))
+    blocks += _markdown_flips(comparison, flips)
+    notes = [*_unmatched_notes(comparison), *comparison.notes, *_table_notes(comparison, MARKDOWN_LEGEND)]
+    if notes:
+        blocks.append("\n".join(f"- {escape_untrusted(line(note, LINE_LIMIT))}" for note in notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def look_at(found: Comparison, flip: Flip) -> list[str]:
-    """The commands that show both of a sample's answers: one for each run."""
-    runs = dict.fromkeys(run for run in (found.a_run, found.b_run) if run)
+def inspection_commands(comparison: Comparison, flip: Flip) -> list[str]:
+    """Return the commands that show both outputs of a sample, one for each run."""
+    runs = dict.fromkeys(run for run in (comparison.a_run, comparison.b_run) if run)
     sample = shlex.quote(flip.sample_id)
     return [f"proctor show {shlex.quote(run)} --sample {sample}" for run in runs]
 
 
-def _rendered(parts: Iterator[RenderableType], width: int, color: bool) -> str:
-    # A number and its sign stay together until the lines are made.
-    return rendered(parts, width, color).replace(GLUE, " ")
+def _render(parts: Iterator[RenderableType], width: int, color: bool) -> str:
+    return render_parts(parts, width, color).replace(NO_BREAK, " ")
 
 
-def _parts(found: Comparison, flips: int, *, close: bool) -> Iterator[RenderableType]:
-    yield _text(found.answer, "bold")
-    if which := _which(found):
-        yield _text(which, "dim")
-    if found.essential():
+def _comparison_parts(comparison: Comparison, flips: int, *, compact: bool) -> Iterator[RenderableType]:
+    yield _text(comparison.answer, "bold")
+    if runs := _name_runs(comparison):
+        yield _text(runs, "dim")
+    if comparison.essential():
         yield ""
-        yield _table(found, close=close)
-    yield from _flip_lines(found, flips)
-    told = [*_unmatched(found), *(f"Note: {note}" for note in found.notes)]
-    remarks = list(_remarks(found))
-    if told or remarks:
+        yield _comparison_table(comparison, compact=compact)
+    yield from _flip_lines(comparison, flips)
+    notes = [*_unmatched_notes(comparison), *(f"Note: {note}" for note in comparison.notes)]
+    table_notes = list(_table_notes(comparison))
+    if notes or table_notes:
         yield ""
-    for one in told:
-        yield _text(one, "yellow")
-    for remark in remarks:
-        yield _text(remark, "dim")
+    yield from (_text(note, "yellow") for note in notes)
+    yield from (_text(note, "dim") for note in table_notes)
 
 
-def _which(found: Comparison) -> str:
-    """Which runs these are, where their names do not say."""
-    if found.a_run == found.b_run:
-        return f"Both are of run {found.a_run}" if found.a_run else ""
-    told = [(found.a, found.a_run), (found.b, found.b_run)]
-    return "; ".join(f"{name} is run {run}" for name, run in told if run and run != name)
+def _name_runs(comparison: Comparison) -> str:
+    if comparison.a_run == comparison.b_run:
+        return f"Both configurations belong to run {comparison.a_run}" if comparison.a_run else ""
+    sides = [(comparison.a, comparison.a_run), (comparison.b, comparison.b_run)]
+    return "; ".join(f"{name} is run {run}" for name, run in sides if run and run != name)
 
 
-def _table(found: Comparison, *, close: bool) -> Table:
-    grid = _grid(0 if close else 1)
-    metric, difference, p, verdict = TITLES
-    longest = max(len(one.name) for one in found.essential())
-    grid.add_column(metric, overflow="fold", min_width=min(NAME_ROOM, longest))
-    for side in (found.a, found.b):
+def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
+    grid = _grid(0 if compact else 1)
+    deltas = comparison.essential()
+    longest = max(len(delta.name) for delta in deltas)
+    grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
+    for side in (comparison.a, comparison.b):
         grid.add_column(_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
-    for title in (difference, p):
+    for title in ("Difference", "p, g"):
         grid.add_column(title, justify="right", no_wrap=True)
-    grid.add_column(verdict, min_width=VERDICT_ROOM, overflow="fold")
-    for one in found.essential():
-        cells = (one.name, *_sides(one), _difference(one), _sure(one))
-        style = COLOURS.get(one.verdict, "")
-        grid.add_row(*map(_cell, cells), _cell(_verdict(one, "\n"), style))
+    grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
+    for delta in deltas:
+        effect = "" if delta.effect is None else f"\ng {_format_effect(delta.effect)}"
+        certainty = f"{probability(delta.p_adjusted)}{effect}"
+        cells = (delta.name, *_format_sides(delta), _format_difference(delta), certainty)
+        verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
+        grid.add_row(*map(_cell, cells), verdict)
     return grid
 
 
-def _sides(one: MetricDelta) -> Iterator[str]:
-    for number, ends in ((one.a, one.a_interval), (one.b, one.b_interval)):
-        yield _short(number, one.kind) + (f"\n{_short_span(ends, one.kind)}" if ends else "")
+def _format_sides(delta: MetricDelta) -> Iterator[str]:
+    for number, interval in ((delta.a, delta.a_interval), (delta.b, delta.b_interval)):
+        interval_line = f"\n{_format_interval(interval, delta.kind)}" if interval else ""
+        yield _format_value(number, delta.kind) + interval_line
 
 
-def _short(number: float | None, kind: Kind) -> str:
-    """A number in as few digits as a table has room for."""
+def _format_value(number: float | None, kind: Kind) -> str:
     if number is None or kind != "number":
         return value(number, kind)
     return f"{number:,.0f}" if 100 <= abs(number) < 1e9 else f"{number:.3g}"
 
 
-def _short_span(ends: Interval, kind: Kind) -> str:
+def _format_interval(interval: Interval, kind: Kind) -> str:
     if kind != "number":
-        return span(ends, kind)
-    low, high = (_short(end, kind) for end in ends)
-    # Where there is no room, a line ends at a space.
-    close = ends[0] >= 0 and len(low) + len(high) < ROOM
-    return f"{low}–{high}" if close else f"{low} to {high}"
+        return span(interval, kind)
+    low, high = (_format_value(end, kind) for end in interval)
+    # A long interval must be able to break at a space.
+    is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
+    return f"{low}–{high}" if is_compact else f"{low} to {high}"
 
 
-def _difference(one: MetricDelta, between: str = "\n") -> str:
-    """A difference and its interval: in points of a share, in percent of b of other numbers."""
-    if one.kind == "number" and one.percentage is not None and one.b:
-        ends = None if one.interval is None else [100 * end / abs(one.b) for end in one.interval]
-        told = "" if ends is None else f"{between}{' to '.join(f'{end:+.1f}' for end in ends)}"
-        return f"{one.percentage:+.1f} %{told}"
-    if one.absolute is None:
+def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
+    """Return the difference and its interval: in points for rates, in percent of b for other numbers."""
+    if delta.kind == "number" and delta.percentage is not None and delta.b:
+        interval = ""
+        if delta.interval is not None:
+            interval = separator + " to ".join(f"{100 * end / abs(delta.b):+.1f}" for end in delta.interval)
+        return f"{delta.percentage:+.1f} %{interval}"
+    if delta.absolute is None:
         return DASH
-    ends_told = f"{between}{changes(one.interval, one.kind)}" if one.interval else ""
-    return f"{change(one.absolute, one.kind)}{unit(one.kind)}{ends_told}"
+    interval = f"{separator}{changes(delta.interval, delta.kind)}" if delta.interval else ""
+    return f"{change(delta.absolute, delta.kind)}{unit(delta.kind)}{interval}"
 
 
-def _sure(one: MetricDelta) -> str:
-    effect = "" if one.effect is None else f"\ng {_effect(one.effect)}"
-    return f"{probability(one.p_adjusted)}{effect}"
-
-
-def _effect(g: float | None) -> str:
+def _format_effect(g: float | None) -> str:
     if g is None:
         return DASH
     text = f"{g:+.2f}"
     return text if text.strip("+-0.") else "0"
 
 
-def _verdict(one: MetricDelta, between: str = ", ") -> str:
-    more = f"{between}≈ {about(one.more_samples)} more" if one.more_samples else ""
-    return f"{one.verdict}{more}"
+def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
+    needed = f"{separator}≈ {about(delta.more_samples)} more" if delta.more_samples else ""
+    return f"{delta.verdict}{needed}"
 
 
-def _flip_lines(found: Comparison, limit: int) -> Iterator[RenderableType]:
-    if not found.flips or limit < 1:
+def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
+    if not comparison.flips or limit < 1:
         return
-    shown = found.flips[:limit]
+    flips = comparison.flips[:limit]
     yield ""
-    yield _text(_flips_in_words(found, len(shown)), "bold")
-    width = min(ID_LIMIT, max(len(line(flip.sample_id, ID_LIMIT)) for flip in shown))
-    for flip in shown:
-        name = line(flip.sample_id, ID_LIMIT)
-        turned = "lost" if flip.lost else "won"
-        yield _text(f"  {turned:<4}  {name:<{width}}  {_score(flip.b)} → {_score(flip.a)}")
-    commands = look_at(found, shown[0])
+    yield _text(_count_flips(comparison, len(flips)), "bold")
+    ids = [line(flip.sample_id, ID_LIMIT) for flip in flips]
+    width = min(ID_LIMIT, max(map(len, ids)))
+    for flip, sample_id in zip(flips, ids, strict=True):
+        direction = "lost" if flip.lost else "won"
+        scores = f"{_format_score(flip.b)} → {_format_score(flip.a)}"
+        yield _text(f"  {direction:<4}  {sample_id:<{width}}  {scores}")
+    commands = inspection_commands(comparison, flips[0])
     if commands:
-        yield _text("Look at one:", "dim")
+        yield _text("To inspect a sample:", "dim")
     for command in commands:
         yield _text(f"  {command}", "dim")
 
 
-def _flips_in_words(found: Comparison, shown: int) -> str:
-    first = f"the worst {shown:,}" if found.lost else f"the first {shown:,}"
-    rest = "" if shown == len(found.flips) else f"; {first}"
+def _count_flips(comparison: Comparison, shown: int) -> str:
+    limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
     return (
-        f"{count(len(found.lost), 'sample')} lost and {len(found.won):,} won "
-        f"(score of {found.b} → {found.a}{rest}):"
+        f"{count(len(comparison.lost), 'sample')} lost and {len(comparison.won):,} won "
+        f"(score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}):"
     )
 
 
-def _score(number: float | None) -> str:
-    return DASH if number is None else f"{number:.2f}"
+def _format_score(score: float | None) -> str:
+    return DASH if score is None else f"{score:.2f}"
 
 
-def _unmatched(found: Comparison) -> Iterator[str]:
-    for side, ids in ((found.a, found.only_a), (found.b, found.only_b)):
+def _unmatched_notes(comparison: Comparison) -> Iterator[str]:
+    for side, ids in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if ids:
-            some = ", ".join(line(one, ID_LIMIT) for one in ids[:IDS_SHOWN])
+            examples = ", ".join(line(sample_id, ID_LIMIT) for sample_id in ids[:IDS_SHOWN])
             more = ", …" if len(ids) > IDS_SHOWN else ""
-            yield f"{count(len(ids), 'sample')} only in {side}: {some}{more}"
-    for side, names in ((found.a, found.missing_a), (found.b, found.missing_b)):
+            yield f"{count(len(ids), 'sample')} only in {side}: {examples}{more}"
+    for side, names in ((comparison.a, comparison.missing_a), (comparison.b, comparison.missing_b)):
         if names:
             yield f"{side} has no {', '.join(names)}"
 
 
-def _remarks(found: Comparison, where: str = ON_SCREEN) -> Iterator[str]:
-    """How the numbers are to be read."""
-    shown = found.essential()
-    if not shown:
+def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Iterator[str]:
+    deltas = comparison.essential()
+    if not deltas:
         return
-    sizes = sorted({one.n for one in shown if one.n})
-    ns = f"{sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "") if sizes else "0"
-    pairs = "paired by sample" if any(one.paired and one.n for one in shown) else "not paired"
-    tests = f", p corrected for {count(found.tests, 'test')} (Holm)" if found.tests > 1 else ""
-    clusters = [one.clusters for one in shown if one.clusters]
-    grouped = f", in {max(clusters):,} clusters" if clusters else ""
-    yield f"n = {ns}, {pairs}{grouped}{tests}; {where}"
-    few = [one for one in shown if one.clusters and one.method and one.interval is None is one.p]
-    for why in dict.fromkeys(one.method for one in few):
-        names = ", ".join(one.name for one in few if one.method == why)
-        yield f"{names}: {why}, so that nothing can be told from chance"
+    sizes = sorted({delta.n for delta in deltas if delta.n}) or [0]
+    size = f"{sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")
+    pairing = "paired by sample" if any(delta.paired and delta.n for delta in deltas) else "not paired"
+    clusters = max((delta.clusters for delta in deltas if delta.clusters), default=0)
+    clustering = f", in {count(clusters, 'cluster')}" if clusters else ""
+    tests = f", p corrected for {count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
+    yield f"n = {size}, {pairing}{clustering}{tests}; {legend}"
+    untested = [d for d in deltas if d.clusters and d.method and d.interval is None is d.p]
+    for reason in dict.fromkeys(delta.method for delta in untested):
+        names = ", ".join(delta.name for delta in untested if delta.method == reason)
+        yield f"{names}: {reason}, so the difference cannot be told from chance"
 
 
-def _markdown_row(one: MetricDelta) -> list[str]:
-    sides = [text.replace("\n", " (") + (")" if "\n" in text else "") for text in _sides(one)]
-    difference = _difference(one, " (")
+def _markdown_row(delta: MetricDelta) -> list[str]:
+    sides = [text.replace("\n", " (") + (")" if "\n" in text else "") for text in _format_sides(delta)]
+    difference = _format_difference(delta, " (")
     return [
-        line(one.name, NAME_LIMIT),
+        line(delta.name, NAME_LIMIT),
         *sides,
         difference + (")" if "(" in difference else ""),
-        probability(one.p_adjusted),
-        _effect(one.effect),
-        f"{one.n:,}",
-        _verdict(one),
+        probability(delta.p_adjusted),
+        _format_effect(delta.effect),
+        f"{delta.n:,}",
+        _format_verdict(delta),
     ]
 
 
-def _markdown_flips(found: Comparison, limit: int) -> list[str]:
-    shown = found.flips[: max(0, limit)]
-    if not shown:
+def _markdown_flips(comparison: Comparison, limit: int) -> list[str]:
+    flips = comparison.flips[: max(0, limit)]
+    if not flips:
         return []
     rows = [
-        [line(f.sample_id, ID_LIMIT), "lost" if f.lost else "won", _score(f.b), _score(f.a)] for f in shown
+        [
+            line(flip.sample_id, ID_LIMIT),
+            "lost" if flip.lost else "won",
+            _format_score(flip.b),
+            _format_score(flip.a),
+        ]
+        for flip in flips
     ]
-    titles = ("Sample", "Turned", *(f"Score of {line(n, NAME_LIMIT)}" for n in (found.b, found.a)))
-    return [inert(_flips_in_words(found, len(shown))), quiet(table(titles, rows))]
+    scores = (f"Score of {line(name, NAME_LIMIT)}" for name in (comparison.b, comparison.a))
+    table = markdown_table(("Sample", "Change", *scores), rows)
+    return [escape_untrusted(_count_flips(comparison, len(flips))), disable_links(table)]
 
 
 def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
@@ -269,21 +286,17 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     yield ""
     kind: Kind = "rate" if ranking.field.endswith("pass_rate") else "number"
     grid = _grid()
-    grid.add_column("Place", justify="right")
-    grid.add_column("", overflow="fold")
-    for title in (ranking.field, "95 % interval", "n", "may be", "first in"):
+    grid.add_column("Rank", justify="right")
+    grid.add_column("Name", overflow="fold")
+    for title in (ranking.field, "95 % interval", "n", "Ranks", "P(first)"):
         grid.add_column(_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
-        grid.add_row(*map(_cell, _place_cells(place, kind)))
+        grid.add_row(*map(_cell, _ranking_cells(place, kind)))
     yield grid
-    yield _text(
-        "may be: the places that the evidence allows, every pair compared and corrected (Holm); "
-        "first in: how often it would be, if other samples of the same kind were drawn",
-        "dim",
-    )
+    yield _text(RANKING_LEGEND, "dim")
 
 
-def _place_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
+def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     missing = f" ({place.missing:,} missing)" if place.missing else ""
     low, high = place.ranks or (None, None)
     ranks = DASH if low is None else f"{low}" if low == high else f"{low} to {high}"
@@ -307,17 +320,16 @@ def _grid(gap: int = 1) -> Table:
 
 
 def _cell(content: str, style: str = "") -> Text:
-    """Lines of a cell, each shown as it is."""
     from rich.text import Text
 
-    shown = "\n".join(line(part, NAME_LIMIT) for part in content.split("\n"))
-    return Text(shown, style=style, overflow="fold")
+    return Text(
+        "\n".join(line(text, NAME_LIMIT) for text in content.split("\n")), style=style, overflow="fold"
+    )
 
 
 def _text(content: str, style: str = "", *, limit: int = LINE_LIMIT) -> Text:
-    """A line that is shown as it is: no markup in it counts, and no control character."""
+    """Text without markup and control characters."""
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    shown = line(content, limit).replace(" %", f"{GLUE}%")
-    return Text(indent + shown, style=style, overflow="fold")
+    return Text(indent + line(content, limit).replace(" %", f"{NO_BREAK}%"), style=style, overflow="fold")

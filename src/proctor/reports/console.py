@@ -1,8 +1,8 @@
-"""The report in the terminal: the verdict first, then the numbers, then the worst failures."""
+"""The report in the terminal: the headline, the metrics, the errors, and the worst failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.metric import MetricValue
@@ -11,15 +11,15 @@ from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.format import (
     DASH,
-    bounds,
     count,
-    duration,
-    figure,
-    interval,
+    format_bounds,
+    format_duration,
+    format_interval,
+    format_metric,
+    format_missing,
     line,
-    missing,
-    printed,
-    rendered,
+    print_rendered,
+    render_parts,
 )
 
 if TYPE_CHECKING:
@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 3
 LINE_LIMIT = 500
-SIDE_BY_SIDE = 3
+MAX_CONFIGURATION_COLUMNS = 3
 
-Tables = dict[str, dict[str, MetricValue]]
+MetricTables = dict[str, dict[str, MetricValue]]
 
 
 def show(report: EvalReport, file: TextIO | None = None) -> None:
-    """Print the report; colours and width are those of the terminal, if it is one."""
-    printed(lambda width, color: render(report, width=width, color=color), file)
+    """Print the report in the terminal's width and colors."""
+    print_rendered(lambda width, color: render(report, width=width, color=color), file)
 
 
 def render(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
-    """The report as lines of at most `width` columns.
+    """Return the report as lines of at most `width` columns.
 
     >>> print(render(EvalReport([])), end="")
     No results
     """
-    return rendered(_parts(report), width, color)
+    return render_parts(_report_parts(report), width, color)
 
 
-def _parts(report: EvalReport) -> Iterator[RenderableType]:
+def _report_parts(report: EvalReport) -> Iterator[RenderableType]:
     for sentence in summary.headlines(report):
         yield _text(sentence, "bold", wrap=True)
     yield from _run_lines(report)
     if report.metrics:
         yield ""
         yield _metric_table(report)
-        yield from _remarks(report)
+        yield from _metric_notes(report)
     yield from _error_lines(report)
     yield from _failure_lines(report)
 
@@ -64,19 +64,19 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
     run = report.metadata
     if run is None:
         return
-    size = f" ({summary.samples(run)})" if run.dataset.length is not None else ""
+    size = f" ({summary.describe_samples(run)})" if run.dataset.length is not None else ""
     facts = (
         f"run {run.run_id}",
         f"target {run.target.name}" if run.target.name else "",
         f"dataset {run.dataset.name}{size}" if run.dataset.name else "",
-        duration(run.duration_seconds),
+        format_duration(run.duration_seconds),
         f"code {run.provenance.code}" if run.provenance.code else "",
     )
-    yield _text(" · ".join(fact for fact in facts if fact), "dim", wrap=True)
+    yield _text(" · ".join(filter(None, facts)), "dim", wrap=True)
     if status := summary.status(report, run):
         yield _text(f"This run is {status}", "yellow", wrap=True)
-    if early := summary.early(run):
-        yield _text(f"This run was {early}", wrap=True)
+    if early_stop := summary.describe_early_stop(run):
+        yield _text(f"This run was {early_stop}", wrap=True)
     if run.cached_outputs is not None:
         yield _text(str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim")
     for warning in run.warnings:
@@ -84,42 +84,41 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
 
 
 def _metric_table(report: EvalReport) -> Table:
-    """One row a metric, one column a configuration; too many of those get a row each instead."""
-    tables = summary.essential(_tables(report))
-    if len(tables) <= SIDE_BY_SIDE:
-        return _side_by_side(tables)
-    return _one_below_the_other(tables)
+    """One column per configuration; with many configurations, one row per metric and configuration."""
+    tables = summary.drop_redundant_metrics(_tables_by_configuration(report))
+    if len(tables) <= MAX_CONFIGURATION_COLUMNS:
+        return _column_per_configuration(tables)
+    return _row_per_configuration(tables)
 
 
-def _side_by_side(tables: Tables) -> Table:
+def _column_per_configuration(tables: MetricTables) -> Table:
     from rich.text import Text
 
     grid = _grid("Metric")
-    usual = {name: _basis(metrics) for name, metrics in tables.items()}
+    sample_sizes = {name: _usual_sample_size(metrics) for name, metrics in tables.items()}
     for name in tables:
-        shown = line(name, LINE_LIMIT)
-        heading = f"{shown}\n{usual[name]}" if shown else usual[name]
-        grid.add_column(Text(heading), justify="right")
+        heading = [text for text in (line(name, LINE_LIMIT), sample_sizes[name]) if text]
+        grid.add_column(Text("\n".join(heading)), justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
         cells = [
-            _cell(metrics[metric], usual[name]) if metric in metrics else DASH
+            _metric_cell(metrics[metric], sample_sizes[name]) if metric in metrics else DASH
             for name, metrics in tables.items()
         ]
         grid.add_row(*(_text(cell, wrap=True) for cell in (metric, *cells)))
     return grid
 
 
-def _one_below_the_other(tables: Tables) -> Table:
+def _row_per_configuration(tables: MetricTables) -> Table:
     grid = _grid("Metric", "Configuration")
     for title in ("Value", "95 % interval", "n", "Missing"):
         grid.add_column(title, justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
-        shown = metric
+        label = metric
         for name, metrics in tables.items():
             if (value := metrics.get(metric)) is not None:
-                cells = (figure(value), interval(value), f"{value.n:,}", missing(value))
-                grid.add_row(*(_text(cell) for cell in (shown, name, *cells)))
-                shown = ""
+                cells = (format_metric(value), format_interval(value), f"{value.n:,}", format_missing(value))
+                grid.add_row(*(_text(cell) for cell in (label, name, *cells)))
+                label = ""
     return grid
 
 
@@ -133,82 +132,75 @@ def _grid(*titles: str) -> Table:
     return grid
 
 
-def _tables(report: EvalReport) -> Tables:
-    """The metrics to show, by configuration; all together where there is only one."""
+def _tables_by_configuration(report: EvalReport) -> MetricTables:
     if len(report.by_configuration) < 2:
         return {"": summary.table_metrics(report.metrics)}
-    tables = report.by_configuration.items()
-    return {name: summary.table_metrics(metrics) for name, metrics in tables}
+    return {name: summary.table_metrics(metrics) for name, metrics in report.by_configuration.items()}
 
 
-def _basis(metrics: Mapping[str, MetricValue]) -> str:
-    """What the numbers of a column rest on, where they do not say otherwise."""
-    usual = metrics.get("pass_rate") or next(iter(metrics.values()), None)
-    return "" if usual is None else _rests_on(usual)
+def _usual_sample_size(metrics: Mapping[str, MetricValue]) -> str:
+    metric = metrics.get("pass_rate") or next(iter(metrics.values()), None)
+    return "" if metric is None else _sample_size(metric)
 
 
-def _cell(metric: MetricValue, usual: str) -> str:
-    """Value and interval; what they rest on, where that is not what is usual in the column."""
-    span = f" ({interval(metric)})" if metric.interval else ""
-    own = _rests_on(metric)
-    return f"{figure(metric)}{span}{'' if own == usual else f', {own}'}"
+def _metric_cell(metric: MetricValue, usual_size: str) -> str:
+    interval = f" ({format_interval(metric)})" if metric.interval else ""
+    size = _sample_size(metric)
+    return f"{format_metric(metric)}{interval}{'' if size == usual_size else f', {size}'}"
 
 
-def _rests_on(metric: MetricValue) -> str:
-    absent = f", {missing(metric)}" if metric.missing else ""
-    return f"n = {metric.n:,}{absent}"
+def _sample_size(metric: MetricValue) -> str:
+    return f"n = {metric.n:,}{f', {format_missing(metric)}' if metric.missing else ''}"
 
 
-def _remarks(report: EvalReport) -> Iterator[Text]:
-    """What is noted of any metric; of what is missing, only what the pass rate would make of it."""
-    tables = _tables(report)
+def _metric_notes(report: EvalReport) -> Iterator[Text]:
+    tables = _tables_by_configuration(report)
     for configuration, metrics in tables.items():
         prefix = f"{configuration}: " if configuration else ""
         rate = metrics.get("pass_rate")
-        if rate is not None and (said := bounds(rate)):
-            yield _text(f"{prefix}pass_rate: {said}", "dim", wrap=True)
-    told = [summary.notes(metrics) for metrics in tables.values()]
-    yield _text(_about_intervals(told), "dim", wrap=True)
-    for note, names in {note: names for notes in told for note, names in notes.items()}.items():
-        if not note.startswith("clustered"):
+        if rate is not None and (bounds := format_bounds(rate)):
+            yield _text(f"{prefix}pass_rate: {bounds}", "dim", wrap=True)
+    names_by_note = {
+        note: names for metrics in tables.values() for note, names in summary.collect_notes(metrics).items()
+    }
+    clustered = [note for note in names_by_note if note.startswith("clustered")]
+    adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
+    few = next((f"; {note}" for note in clustered if "fewer" in note), "")
+    yield _text(f"95 % intervals in parentheses{adjusted}{few}", "dim", wrap=True)
+    for note, names in names_by_note.items():
+        if note not in clustered:
             yield _text(f"{names}: {note}", "dim", wrap=True)
 
 
-def _about_intervals(told: Sequence[Mapping[str, str]]) -> str:
-    notes = {note for notes in told for note in notes if note.startswith("clustered")}
-    allowing = ", allowing for results that belong together (clusters, epochs)" if notes else ""
-    few = next((f"; {note}" for note in notes if "fewer" in note), "")
-    return f"In brackets: 95 % intervals{allowing}{few}"
-
-
 def _error_lines(report: EvalReport) -> Iterator[RenderableType]:
-    kinds = summary.error_kinds(report)
-    if not kinds:
+    counts = summary.count_errors_by_type(report)
+    if not counts:
         return
     yield ""
     yield _text("Errors", "bold red")
-    examples = summary.error_examples(report)
-    for kind, number in kinds.items():
-        yield _text(f"  {number:>5,}  {line(kind, LINE_LIMIT)}")
-        if kind in examples:
-            yield _text(f"         such as {line(examples[kind], LINE_LIMIT)}", "dim", wrap=True)
+    examples = summary.find_error_examples(report)
+    for error_type, number in counts.items():
+        yield _text(f"  {number:>5,}  {line(error_type, LINE_LIMIT)}")
+        if error_type in examples:
+            yield _text(f"         for example {line(examples[error_type], LINE_LIMIT)}", "dim", wrap=True)
 
 
 def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
-    shown = summary.failures(report, FAILURES_SHOWN)
-    failed, errors = report.counts.failed, report.errors
-    if shown:
-        beside = f", and {count(errors, 'error')}" if errors else ""
+    results = summary.worst_results(report, FAILURES_SHOWN)
+    if results:
+        errors = f", {count(report.errors, 'error')}" if report.errors else ""
         yield ""
-        yield _text(f"Worst failures ({len(shown):,} shown; {failed:,} failed{beside})", "bold red")
-    for result in shown:
-        name = summary.label(result, len(report.by_configuration) > 1)
-        yield _text(f"  {name}  {summary.verdict(result)}", "bold")
-        for label, value in _facts(result):
-            yield _text(f"    {label:<9} {value}", wrap=label in ("error", "because"))
+        yield _text(
+            f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red"
+        )
+    for result in results:
+        name = summary.label_result(result, len(report.by_configuration) > 1)
+        yield _text(f"  {name}  {summary.describe_verdict(result)}", "bold")
+        for label, value in _result_facts(result):
+            yield _text(f"    {label:<9} {value}", wrap=label in ("error", "reason"))
 
 
-def _facts(result: EvalResult) -> Iterator[tuple[str, str]]:
+def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
     sample = result.trial.sample
     yield "input", line(sample.input, LINE_LIMIT)
     if result.success:
@@ -219,13 +211,13 @@ def _facts(result: EvalResult) -> Iterator[tuple[str, str]]:
         yield "error", line(result.error, LINE_LIMIT)
     for name, score in result.scores.items():
         if not score.passed and score.status != "skipped":
-            yield "because", f"{line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
+            yield "reason", f"{line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
 
 
 def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
-    """Text that is shown as it is: no markup in it counts, and no control character."""
+    """Text without markup and control characters."""
     from rich.text import Text
 
-    shown = line(content, LINE_LIMIT)
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    return Text(indent + shown, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+    text = indent + line(content, LINE_LIMIT)
+    return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")

@@ -1,4 +1,4 @@
-"""Reports as files: whole or not at all."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -15,36 +15,35 @@ _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)
 
 
 def write(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
-    """Write chunks to a file. It takes the place of an older one only when it is complete.
+    """Write chunks to a file, which replaces an older one only when it is complete.
 
-    Folders that are missing are made. A path that is a device or a pipe is written to directly, and
-    so is /dev/stdout, wherever that leads.
-    `what` it is, is told if it cannot be written.
+    Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` names the
+    content in the error if it cannot be written.
     """
-    wanted = Path(path)
-    if wanted.is_dir():
+    path = Path(path)
+    if path.is_dir():
         raise UsageError(
             "this is a folder, not a file",
             where=str(path),
-            fix=f"name the file, such as {wanted / 'report.md'}",
+            fix=f"name the file, such as {path / 'report.md'}",
         )
     try:
-        if is_stream(wanted):
-            _write_on(wanted, chunks)
-        elif wanted.exists() and not wanted.is_file():
-            _write(wanted, chunks, mode="wb")
+        if is_stream(path):
+            _append_to_stream(path, chunks)
+        elif path.exists() and not path.is_file():
+            _write_chunks(path, chunks, mode="wb")
         else:
-            _replace(wanted.resolve(), chunks)
+            _replace(path.resolve(), chunks)
     except OSError as error:
         raise UsageError(
             f"{what} cannot be written: {error.strerror or error}",
             where=str(path),
-            fix="choose a place that can be written to and has room",
+            fix="choose a path that is writable and has free space",
         ) from error
 
 
 def is_stream(path: Path) -> bool:
-    """True if a path stands for something that is open already, such as /dev/stdout.
+    """Tell whether a path names an open stream such as /dev/stdout.
 
     >>> is_stream(Path("/dev/stdout")), is_stream(Path("/dev/fd/63")), is_stream(Path("a.md"))
     (True, True, False)
@@ -52,11 +51,11 @@ def is_stream(path: Path) -> bool:
     return _STREAM.fullmatch(str(path)) is not None
 
 
-def _write_on(path: Path, chunks: Iterable[bytes]) -> None:
-    """Go on where others have written: opened by its name, a file would begin anew."""
-    found = _STREAM.fullmatch(str(path))
-    assert found is not None
-    number = found["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[str(path)]
+def _append_to_stream(path: Path, chunks: Iterable[bytes]) -> None:
+    # Opening a redirected stream by its name would truncate the file behind it.
+    match = _STREAM.fullmatch(str(path))
+    assert match is not None
+    number = match["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[str(path)]
     sys.stdout.flush()
     with os.fdopen(os.dup(int(number)), "wb") as file:
         file.writelines(chunks)
@@ -64,14 +63,14 @@ def _write_on(path: Path, chunks: Iterable[bytes]) -> None:
 
 def _replace(path: Path, chunks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        _write(unfinished, chunks, mode="xb")
-        unfinished.replace(path)
+        _write_chunks(temporary, chunks, mode="xb")
+        temporary.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _write(path: Path, chunks: Iterable[bytes], mode: str) -> None:
+def _write_chunks(path: Path, chunks: Iterable[bytes], mode: str) -> None:
     with path.open(mode) as file:
         file.writelines(chunks)

@@ -1,4 +1,4 @@
-"""Markdown that data cannot break: escaped text, tables, lists and code blocks."""
+"""Text for reports: excerpts, numbers with units, terminal output, and Markdown that data cannot break."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from math import floor, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.records import codec
@@ -14,15 +15,15 @@ from proctor.records.metric import MetricValue
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+DASH = "—"
+MISSING_SHARE_MENTIONED = 0.05
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
-# Control characters can move a terminal's cursor, and marks of direction can reorder a line.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters can move a terminal's cursor, and direction marks can reorder a line.
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def excerpt(value: Any, limit: int) -> str:
-    """A value as text of at most about `limit` characters; line ends are kept.
+    """Return a value as text of about `limit` characters; line breaks stay.
 
     >>> excerpt({"city": "Paris"}, 100)
     '{"city":"Paris"}'
@@ -32,37 +33,28 @@ def excerpt(value: Any, limit: int) -> str:
     text = value if isinstance(value, str) else codec.in_text(value)
     hidden = len(text) - limit
     if hidden > 0:
-        text = f"{text[:limit]}… ({hidden:,} more character{'' if hidden == 1 else 's'})"
-    return _visible(text)
+        text = f"{text[:limit]}… ({count(hidden, 'more character')})"
+    return _INVISIBLE.sub(_visible_symbol, _LINE_END.sub("\n", text).replace("\t", "    "))
+
+
+def _visible_symbol(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"
 
 
 def line(value: Any, limit: int) -> str:
-    """The same on one line, line ends shown as ⏎.
+    """Return an excerpt on one line, with line breaks shown as ⏎.
 
     >>> line("to be\\nor not", 100)
     'to be ⏎ or not'
     """
-    return " ⏎ ".join(part.strip() for part in excerpt(value, limit).strip().split("\n"))
+    return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
-def _visible(text: str) -> str:
-    text = _LINE_END.sub("\n", text).replace("\t", "    ")
-    return _UNSEEN.sub(_picture, text)
+def format_percent(share: float) -> str:
+    """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %.
 
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return chr(0x2400 + code) if code < 0x20 else _REPLACEMENT
-
-
-DASH = "—"
-MENTIONED_FROM = 0.05
-
-
-def percent(share: float) -> str:
-    """A share in percent; only a whole is 100.0 and only nothing is 0.0.
-
-    >>> percent(41 / 60), percent(0.9999), percent(1.0)
+    >>> format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)
     ('68.3 %', '>99.9 %', '100.0 %')
     """
     text = f"{100 * share:.1f} %"
@@ -71,8 +63,19 @@ def percent(share: float) -> str:
     return "<0.1 %" if text == "0.0 %" and share > 0 else text
 
 
+def format_cost(dollars: float) -> str:
+    """Format an amount in US dollars with at least two significant digits.
+
+    >>> format_cost(12.5), format_cost(0.5), format_cost(0.00000334)
+    ('$12.50', '$0.5000', '$0.0000033')
+    """
+    size = abs(dollars)
+    decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
+    return f"{'-' if dollars < 0 else ''}${size:,.{decimals}f}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A number of things, with the right form of the word.
+    """Format a number with the singular or plural of a noun.
 
     >>> count(1, "error"), count(1200, "sample")
     ('1 error', '1,200 samples')
@@ -80,78 +83,83 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def figure(metric: MetricValue) -> str:
-    """The value of a metric with its unit.
+def format_metric(metric: MetricValue) -> str:
+    """Format the value of a metric with its unit.
 
-    >>> figure(MetricValue(0.5, 10, kind="rate")), figure(MetricValue(None, 0))
+    >>> format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))
     ('50.0 %', '—')
     """
     if metric.value is None:
         return DASH
-    unit = f" {metric.unit}" if metric.unit else ""
-    return percent(metric.value) if metric.kind == "rate" else _number(metric.value, metric) + unit
+    if metric.kind == "rate":
+        return format_percent(metric.value)
+    return _format_number(metric.value, metric) + _unit_suffix(metric)
 
 
-def interval(metric: MetricValue) -> str:
-    """The 95 % interval of a metric, or a dash.
+def format_interval(metric: MetricValue) -> str:
+    """Format the 95 % interval of a metric, or a dash.
 
-    >>> interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate"))
+    >>> format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate"))
     '55.8–78.7 %'
     """
-    return DASH if metric.interval is None else _span(*metric.interval, metric)
+    return DASH if metric.interval is None else _format_range(*metric.interval, metric)
 
 
-def missing(metric: MetricValue) -> str:
-    """What a metric could not use.
+def format_missing(metric: MetricValue) -> str:
+    """Say how many results a metric could not use.
 
-    >>> missing(MetricValue(0.5, 10, errors=2, skipped=1))
+    >>> format_missing(MetricValue(0.5, 10, errors=2, skipped=1))
     '2 errors, 1 skipped'
     """
-    parts = [count(metric.errors, "error")] if metric.errors else []
-    if metric.skipped:
-        parts.append(f"{metric.skipped:,} skipped")
-    return ", ".join(parts) or "0"
+    errors = [count(metric.errors, "error")] if metric.errors else []
+    skipped = [f"{metric.skipped:,} skipped"] if metric.skipped else []
+    return ", ".join(errors + skipped) or "0"
 
 
-def bounds(metric: MetricValue) -> str:
-    """Where a metric would lie whatever the missing ones are; empty if few are missing.
+def format_bounds(metric: MetricValue) -> str:
+    """Say how far missing results could move a metric; empty if few are missing.
 
-    >>> bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
-    '2 of 10 missing: 40.0–60.0 %, from all of them failing to all passing'
+    >>> format_bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
+    '2 of 10 are missing: 40.0–60.0 %, depending on whether they fail or pass'
     """
     total = metric.n + metric.missing
-    if metric.bounds is None or metric.missing <= MENTIONED_FROM * total:
+    if metric.bounds is None or metric.missing <= MISSING_SHARE_MENTIONED * total:
         return ""
-    span = _span(*metric.bounds, metric)
-    return f"{metric.missing:,} of {total:,} missing: {span}, from all of them failing to all passing"
+    verb = "is" if metric.missing == 1 else "are"
+    bounds = _format_range(*metric.bounds, metric)
+    return f"{metric.missing:,} of {total:,} {verb} missing: {bounds}, depending on whether they fail or pass"
 
 
-def duration(seconds: float) -> str:
-    """A length of time.
+def format_duration(seconds: float) -> str:
+    """Format a duration.
 
-    >>> duration(45.21), duration(185), duration(7380)
+    >>> format_duration(45.21), format_duration(185), format_duration(7380)
     ('45.2 seconds', '3 min 05 s', '2 h 03 min')
     """
     if seconds < 60:
         return f"{seconds:.1f} seconds"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    rounded = round(seconds)
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60:02} min"
 
 
-def _span(low: float, high: float, metric: MetricValue) -> str:
-    """Two ends with one unit; spelt out where a minus would look like a dash."""
-    unit = f" {metric.unit}" if metric.unit else ""
+def _format_range(low: float, high: float, metric: MetricValue) -> str:
     if metric.kind == "rate":
         unit, ends = " %", [f"{100 * end:.1f}" for end in (low, high)]
     else:
-        ends = [_number(end, metric) for end in (low, high)]
+        unit, ends = _unit_suffix(metric), [_format_number(end, metric) for end in (low, high)]
+    # A minus sign after a dash is hard to read.
     return (" to " if low < 0 else "–").join(ends) + unit
 
 
-def _number(value: float, metric: MetricValue) -> str:
-    """Scores have three decimals; other numbers the digits that matter at their size."""
+def _unit_suffix(metric: MetricValue) -> str:
+    return f" {metric.unit}" if metric.unit and metric.unit != "USD" else ""
+
+
+def _format_number(value: float, metric: MetricValue) -> str:
+    if metric.unit == "USD":
+        return format_cost(value)
     if metric.kind in ("mean", "quantile") and not metric.unit:
         return f"{value:.3f}"
     if abs(value) >= 100 or (value == int(value) and metric.kind in ("count", "number")):
@@ -159,25 +167,25 @@ def _number(value: float, metric: MetricValue) -> str:
     return f"{value:.1f}" if metric.unit and abs(value) >= 10 else f"{value:.3g}"
 
 
-def printed(made: Callable[[int, bool], str], file: TextIO | None = None) -> None:
-    """Print what is made for the width of the terminal, in colours if it shows any."""
+def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = None) -> None:
+    """Print what `render(width, color)` returns for the terminal's width and colors."""
     from rich.console import Console
 
     out = file or sys.stdout
     terminal = Console(file=out)
-    colored = terminal.is_terminal and not (terminal.no_color or terminal.is_dumb_terminal)
-    out.write(made(terminal.width, colored))
+    color = terminal.is_terminal and not (terminal.no_color or terminal.is_dumb_terminal)
+    out.write(render(terminal.width, color))
 
 
-def rendered(parts: Iterable[RenderableType], width: int, color: bool) -> str:
-    """The parts one below the other, in lines of at most `width` columns.
+def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> str:
+    """Render parts below each other, in lines of at most `width` columns.
 
-    >>> rendered(["one", "two"], 80, color=False)
+    >>> render_parts(["one", "two"], 80, color=False)
     'one\\ntwo\\n'
     """
     from rich.console import Console, Group
 
-    # An empty environment: the same parts give the same text wherever they are rendered.
+    # With an empty environment the same parts give the same text everywhere.
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -191,15 +199,15 @@ def rendered(parts: Iterable[RenderableType], width: int, color: bool) -> str:
     return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
 
 
-# An underscore inside a word and a lone & mean nothing; escaping them only makes names ugly.
+# An underscore inside a word and a lone & have no meaning in Markdown.
 _SPECIAL = re.compile(r"[\\`*\[\]<|~$#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=[#A-Za-z])")
 _BACKTICKS = re.compile("`+")
-# What GitHub makes into a link or a message to somebody, though it is only data.
-_ALIVE = re.compile(r"(?<=@)|(?<=://)|(?<=www\.)|(?<=#)(?=\d)|(?<=\bGH-)|(?<=mailto:)|(?<=xmpp:)")
+# GitHub turns these into links or mentions.
+_LINK_STARTS = re.compile(r"(?<=@)|(?<=://)|(?<=www\.)|(?<=#)(?=\d)|(?<=\bGH-)|(?<=mailto:)|(?<=xmpp:)")
 
 
 def escape(text: str) -> str:
-    """One line of text so that Markdown shows it as it is.
+    """Escape one line of text for Markdown.
 
     >>> print(escape("a|b <script> pass_rate *"))
     a\\|b \\<script> pass_rate \\*
@@ -207,25 +215,25 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", text.replace("\n", " "))
 
 
-def quiet(text: str) -> str:
-    """Text that calls nobody and links nowhere, in which nothing is seen to be changed.
+def disable_links(text: str) -> str:
+    """Break mentions and links with zero-width spaces, which readers do not see.
 
-    >>> quiet("@ada") == "@ada", quiet("Ada")
+    >>> disable_links("@ada") == "@ada", disable_links("Ada")
     (False, 'Ada')
     """
-    return _ALIVE.sub("\u200b", text)
+    return _LINK_STARTS.sub("\u200b", text)
 
 
-def inert(text: str) -> str:
-    """One line of text that Markdown shows as it is, and that calls nobody and links nowhere."""
-    return quiet(escape(text))
+def escape_untrusted(text: str) -> str:
+    """Escape one line of text for Markdown and disable its mentions and links."""
+    return disable_links(escape(text))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts; the first column is set left, the others right.
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; the first column is left-aligned, the others right-aligned.
 
-    >>> print(table(["Error Type", "Count"], [["TimeoutError", "5"]]))
-    | Error Type | Count |
+    >>> print(markdown_table(["Error type", "Count"], [["TimeoutError", "5"]]))
+    | Error type | Count |
     | :--- | ---: |
     | TimeoutError | 5 |
     """
@@ -234,20 +242,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:]))
 
 
-def bullet(label: str, text: str) -> str:
-    """A list item; text of several lines becomes a code block under it.
+def markdown_bullet(label: str, text: str) -> str:
+    """Return a list item; text of several lines becomes a code block below the label.
 
-    >>> print(bullet("Input", "2 + 2"))
+    >>> print(markdown_bullet("Input", "2 + 2"))
     - **Input**: 2 + 2
     """
     if "\n" not in text:
         return f"- **{escape(label)}**: {escape(text)}"
-    block = "\n".join(f"  {part}" if part else "" for part in _fenced(text).split("\n"))
+    # The fence is longer than any run of backticks in the text.
+    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    block = "\n".join(f"  {row}" if row else "" for row in f"{fence}text\n{text}\n{fence}".split("\n"))
     return f"- **{escape(label)}**:\n\n{block}"
-
-
-def _fenced(text: str) -> str:
-    """A code block whose fence is longer than any row of backticks in the text."""
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"

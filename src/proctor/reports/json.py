@@ -1,4 +1,4 @@
-"""The whole report as JSON, for programs; and back again."""
+"""Write reports as JSON and read them back."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SCHEMA_VERSION = 1
 
 
 class JSONReporter:
-    """Writes the whole report: metadata, metrics, and every result.
+    """Write a complete report as JSON: metadata, metrics, and every result.
 
-    `indent=0` writes one result a line.
+    `indent=0` writes one result per line.
 
     >>> text = JSONReporter().generate(EvalReport([]))
     >>> load(text).total
@@ -32,11 +32,11 @@ class JSONReporter:
 
     def __init__(self, indent: int = 2) -> None:
         if indent < 0:
-            raise UsageError(f"an indent cannot be negative, got {indent}", where="JSONReporter")
+            raise UsageError(f"indent must be 0 or more, got {indent}", where="JSONReporter")
         self.indent = indent
 
     def generate(self, report: EvalReport) -> str:
-        """The report as text."""
+        """Return the report as text."""
         return b"".join(self._chunks(report)).decode()
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
@@ -62,7 +62,7 @@ class JSONReporter:
         yield self._line(1) + b"]\n}\n"
 
     def _indented(self, value: Any, depth: int) -> bytes:
-        # A line end in the data is written as \n, so every real one belongs to the layout.
+        # JSON escapes line breaks in data, so every line break belongs to the layout.
         return codec.encode_pretty(value, self.indent).replace(b"\n", self._line(depth))
 
     def _line(self, depth: int) -> bytes:
@@ -70,7 +70,7 @@ class JSONReporter:
 
 
 class ReportFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The shape of a report file; `aggregated` is for readers and is computed anew on loading."""
+    """The schema of a report file; `aggregated` is for other programs and is ignored on loading."""
 
     proctor_report: int
     metadata: RunMetadata | None
@@ -85,18 +85,18 @@ class _Version(msgspec.Struct):
 
 
 def load(text_or_path: str | bytes | os.PathLike[str]) -> EvalReport:
-    """A report from JSON text or from a file that holds it.
+    """Load a report from JSON text or from a file.
 
     >>> load(JSONReporter().generate(EvalReport([]))).pass_rate is None
     True
     """
-    text, where = _read(text_or_path)
+    text, where = _read_text(text_or_path)
     _check_version(text, where)
-    found = codec.decode(text, ReportFile, where=where)
-    return EvalReport(found.results, found.metadata, found.metrics, found.by_configuration)
+    file = codec.decode(text, ReportFile, where=where)
+    return EvalReport(file.results, file.metadata, file.metrics, file.by_configuration)
 
 
-def _read(text_or_path: str | bytes | os.PathLike[str]) -> tuple[bytes | str, str]:
+def _read_text(text_or_path: str | bytes | os.PathLike[str]) -> tuple[bytes | str, str]:
     if isinstance(text_or_path, bytes):
         return text_or_path, ""
     if isinstance(text_or_path, str) and text_or_path.lstrip().startswith("{"):
@@ -108,7 +108,7 @@ def _read(text_or_path: str | bytes | os.PathLike[str]) -> tuple[bytes | str, st
         raise UsageError(
             f"the report cannot be read: {error.strerror or error}",
             where=str(path),
-            fix="give a file that JSONReporter wrote, or its text",
+            fix="pass a file that JSONReporter wrote, or its text",
         ) from None
 
 
@@ -118,11 +118,11 @@ def _check_version(text: bytes | str, where: str) -> None:
         raise UsageError(
             'this is not a report: it has no "proctor_report"',
             where=where,
-            fix="give a file that JSONReporter wrote",
+            fix="pass a file that JSONReporter wrote",
         )
     if version != SCHEMA_VERSION:
         raise UsageError(
-            f"the report has schema version {version}; this Proctor reads {SCHEMA_VERSION}",
+            f"the report has schema version {version}; this version of Proctor reads {SCHEMA_VERSION}",
             where=where,
             fix="update Proctor to the version that wrote the report",
         )

@@ -1,4 +1,4 @@
-"""Lists for the terminal: runs in a history, results of a run, evaluators in a catalogue."""
+"""Tables for the terminal: runs of a history, baselines, and results of a run."""
 
 from __future__ import annotations
 
@@ -9,165 +9,165 @@ from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
-from proctor.reports.format import excerpt, line, percent
-from proctor.reports.transcript import transcripts
+from proctor.reports.format import DASH, excerpt, format_percent, line
+from proctor.reports.transcript import render_transcripts
 
-GAP, LEAST, CUT = 2, 8, "…"
+GAP, MIN_WIDTH, ELLIPSIS = 2, 8, "…"
+VALUE_LIMIT = 300
 
 
-def in_columns(
-    rows: Sequence[Sequence[str]], width: int, *, right: Collection[int] = (), yielding: Collection[int] = ()
+def align_columns(
+    rows: Sequence[Sequence[str]],
+    width: int,
+    *,
+    right: Collection[int] = (),
+    shrinkable: Collection[int] = (),
 ) -> list[str]:
-    """Rows of cells as lines of one width, the first row being the headings.
+    """Align rows of cells in columns; the first row holds the headings.
 
-    Where there is no room the widest of the `yielding` columns are cut, to no less than eight
-    places; the others never are, though a line may then be longer than the terminal is wide.
+    If `width` is too small, the widest `shrinkable` columns are cut to no less than eight characters. Other
+    columns are never cut, so a line may be longer than `width`.
 
-    >>> for line in in_columns([("id", "name"), ("20260101", "a long name")], 20, yielding=[1]):
-    ...     print(line)
+    >>> for text in align_columns([("id", "name"), ("20260101", "a long name")], 20, shrinkable=[1]):
+    ...     print(text)
     id        name
     20260101  a long na…
     """
     from rich.cells import cell_len, set_cell_size
 
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    least = {place: min(widths[place], LEAST) for place in yielding}
+    minimum = {index: min(widths[index], MIN_WIDTH) for index in shrinkable}
     while sum(widths) + GAP * (len(widths) - 1) > width:
-        wide = [place for place in yielding if widths[place] > least[place]]
+        wide = [index for index in shrinkable if widths[index] > minimum[index]]
         if not wide:
             break
         widths[max(wide, key=widths.__getitem__)] -= 1
 
-    def cell(text: str, place: int) -> str:
-        room = widths[place]
-        if cell_len(text) > room:
-            return set_cell_size(text, room - 1).rstrip() + CUT
-        gap = " " * (room - cell_len(text))
-        return gap + text if place in right else text + gap
+    def cell(text: str, index: int) -> str:
+        if cell_len(text) > widths[index]:
+            return set_cell_size(text, widths[index] - 1).rstrip() + ELLIPSIS
+        padding = " " * (widths[index] - cell_len(text))
+        return padding + text if index in right else text + padding
 
-    lines = ((cell(text, place) for place, text in enumerate(row)) for row in rows)
-    return [(" " * GAP).join(line).rstrip() for line in lines]
-
-
-RESULT_WIDTH = 300
+    return [(" " * GAP).join(cell(text, index) for index, text in enumerate(row)).rstrip() for row in rows]
 
 
 def show_runs(
     runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None
 ) -> None:
-    """One line for each run: id, name, how it stands and came out, which baselines it is, tags.
+    """Print one line for each run: id, name, status, results, pass rate, errors, baselines and tags.
 
-    Where tags have no room beside the rest, they stand below.
+    Tags go on a line below the run if the terminal is too narrow.
     """
     rows: list[tuple[str, ...]] = [("run", "name", "status", "results", "pass rate", "errors")]
     tags = ["tags"]
     for run, report in runs:
-        total = f"{report.total:,}" + (
-            f" of {run.total:,}" if run.total and (run.status != "completed" or run.stopped_early) else ""
+        is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
+        total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
+        names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
+        tags.append(line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
+        rows.append(
+            _cells(
+                run.run_id, run.name, run.status, total, _format_pass_rate(run, report), f"{report.errors:,}"
+            )
         )
-        named = [f"baseline:{n}" for n, its in (baselines or {}).items() if its == run.run_id]
-        own = [*named, *(f"{key}={value}" for key, value in run.tags.items())]
-        tags.append(line(", ".join(own), RESULT_WIDTH))
-        cells = (run.run_id, run.name, run.status, total, _rate(run, report), f"{report.errors:,}")
-        rows.append(tuple(line(cell, RESULT_WIDTH) for cell in cells))
-    _show(rows, right=(3, 4, 5), yielding=(1,), beside=tags)
+    _print_table(rows, right=(3, 4, 5), shrinkable=(1,), last_column=tags)
 
 
-def show_baselines(found: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
-    """One line for each baseline: its name, its run, and how that came out."""
+def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
+    """Print one line for each baseline: its name, its run, and the run's results."""
     rows: list[tuple[str, ...]] = [("baseline", "run", "name", "status", "results", "pass rate")]
-    for name, run, report in found:
-        cells = (name, run.run_id, run.name, run.status, f"{report.total:,}", _rate(run, report))
-        rows.append(tuple(line(cell, RESULT_WIDTH) for cell in cells))
-    # A baseline is called by its name, so that is not cut either.
-    _show(rows, right=(4, 5), yielding=(2,))
+    for name, run, report in baselines:
+        pass_rate = _format_pass_rate(run, report)
+        rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate))
+    _print_table(rows, right=(4, 5), shrinkable=(2,))
 
 
-def _show(
+def _cells(*texts: str) -> tuple[str, ...]:
+    return tuple(line(text, VALUE_LIMIT) for text in texts)
+
+
+def _print_table(
     rows: Sequence[tuple[str, ...]],
     *,
     right: Collection[int],
-    yielding: Collection[int],
-    beside: Sequence[str] = (),
+    shrinkable: Collection[int],
+    last_column: Sequence[str] = (),
 ) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
-    last = beside if any(beside[1:]) else [""] * len(rows)
-    whole = in_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
-    if max(map(cell_len, whole)) <= console.width:
-        told = whole
-    else:
-        lines = in_columns(rows, console.width, right=right, yielding=yielding)
+    last = last_column if any(last_column[1:]) else [""] * len(rows)
+    lines = align_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
+    if max(map(cell_len, lines)) > console.width:
         below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
-        told = [one + more for one, more in zip(lines, below, strict=True)]
-    # Written by ourselves: where the reader has gone, rich would end the program.
+        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable)
+        lines = [text + more for text, more in zip(lines, below, strict=True)]
+    # rich would end the program on a closed pipe, so its output is captured and printed here.
     with console.capture() as captured:
-        for place, text in enumerate(told):
-            console.print(Text(text, style="" if place else "bold"), soft_wrap=True)
+        for number, text in enumerate(lines):
+            console.print(Text(text, style="" if number else "bold"), soft_wrap=True)
     print(captured.get(), end="")
 
 
-def _rate(run: RunMetadata, report: EvalReport) -> str:
-    """A run's pass rate; of several configurations the lowest and the highest."""
+def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
+    """Return the pass rate, or the lowest and highest of several configurations."""
     if len(run.configurations) == 1:
-        return "—" if report.pass_rate is None else percent(report.pass_rate)
-    rates = [table.get("pass_rate") for table in report.by_configuration.values()]
-    known = [rate.value for rate in rates if rate is not None and rate.value is not None]
-    if not known:
-        return "—"
-    low, high = percent(min(known)), percent(max(known))
+        return DASH if report.pass_rate is None else format_percent(report.pass_rate)
+    metrics = [table.get("pass_rate") for table in report.by_configuration.values()]
+    rates = [metric.value for metric in metrics if metric is not None and metric.value is not None]
+    if not rates:
+        return DASH
+    low, high = format_percent(min(rates)), format_percent(max(rates))
     return high if low == high else f"{low.removesuffix(' %')}–{high}"
 
 
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:
-    """Each result in full, long values cut; with what was said to models, if that is wanted."""
-    told = [
-        f"{describe(result)}\n\n{transcripts(result)}" if sessions else describe(result) for result in results
+    """Print each result with long values cut; `sessions` adds the transcripts."""
+    texts = [
+        f"{describe_result(result)}\n\n{render_transcripts(result)}" if sessions else describe_result(result)
+        for result in results
     ]
-    print("\n\n".join(told) or "no such results")
+    print("\n\n".join(texts) or "no such results")
 
 
-def describe(result: EvalResult) -> str:
-    """One result in words."""
+def describe_result(result: EvalResult) -> str:
+    """Return a result as a heading and one line for each fact."""
     trial = result.trial
-    configuration = line(trial.configuration, RESULT_WIDTH)
-    heading = f"{line(result.sample_id, RESULT_WIDTH)}  {result.outcome}  ({configuration}"
-    heading += f", epoch {trial.epoch}" if trial.epoch else ""
-    heading += "" if trial.latency_ms is None else f", {trial.latency_ms:,.1f} ms"
-    heading += f", {trial.attempts} attempts" if trial.attempts > 1 else ""
-    heading += ", cached)" if trial.cached else ")"
-    facts = [
-        ("input", excerpt(trial.sample.input, RESULT_WIDTH)),
-        ("output", excerpt(trial.output, RESULT_WIDTH) if result.success else None),
-        ("expected", _known(trial.sample.expected)),
-        ("error", _known(result.error)),
-        ("where", excerpt(trial.error.traceback.rstrip(), 4 * RESULT_WIDTH) if trial.error else None),
+    heading = [
+        line(trial.configuration, VALUE_LIMIT),
+        f"epoch {trial.epoch}" if trial.epoch else "",
+        "" if trial.latency_ms is None else f"{trial.latency_ms:,.1f} ms",
+        f"{trial.attempts} attempts" if trial.attempts > 1 else "",
+        "cached" if trial.cached else "",
     ]
-    opinions = [(line(name, RESULT_WIDTH), _opinion(score)) for name, score in result.scores.items()]
-    told = [(name, text) for name, text in [*facts, *opinions] if text]
-    width = max(len(name) for name, _ in told)
+    facts = [
+        ("input", excerpt(trial.sample.input, VALUE_LIMIT)),
+        ("output", excerpt(trial.output, VALUE_LIMIT) if result.success else ""),
+        ("expected", "" if trial.sample.expected is None else excerpt(trial.sample.expected, VALUE_LIMIT)),
+        ("error", "" if result.error is None else excerpt(result.error, VALUE_LIMIT)),
+        ("where", excerpt(trial.error.traceback.rstrip(), 4 * VALUE_LIMIT) if trial.error else ""),
+        *((line(name, VALUE_LIMIT), _describe_score(score)) for name, score in result.scores.items()),
+    ]
+    facts = [(name, text) for name, text in facts if text]
+    width = max(len(name) for name, _ in facts)
     indent = "\n" + " " * (width + 4)
-    lines = [f"  {name:<{width}}  {text.replace(chr(10), indent)}" for name, text in told]
-    return "\n".join([heading, *lines])
+    return "\n".join(
+        [
+            f"{line(result.sample_id, VALUE_LIMIT)}  {result.outcome}  ({', '.join(filter(None, heading))})",
+            *(f"  {name:<{width}}  {text.replace(chr(10), indent)}" for name, text in facts),
+        ]
+    )
 
 
-def _opinion(score: Score) -> str:
+def _describe_score(score: Score) -> str:
     verdict: str = score.status
     if score.value is not None:
-        verdict = f"{_value(score.value, score)} {'passed' if score.passed else 'failed'}"
-    return f"{verdict}  {line(score.reason, RESULT_WIDTH)}".rstrip()
-
-
-def _value(value: float, score: Score) -> str:
-    """A score from 0 to 1, or as the one who gave it said it: 4 of 5."""
-    said, most = score.details.get("score"), score.details.get("max")
-    if is_number(said) and is_number(most):
-        return f"{said:g} of {most:g} ({value:.3g})"
-    return f"{value:.3g}"
-
-
-def _known(value: object) -> str | None:
-    return None if value is None else excerpt(value, RESULT_WIDTH)
+        value = f"{score.value:.3g}"
+        points, maximum = score.details.get("score"), score.details.get("max")
+        if is_number(points) and is_number(maximum):
+            value = f"{points:g} of {maximum:g} ({value})"
+        verdict = f"{value} {'passed' if score.passed else 'failed'}"
+    return f"{verdict}  {line(score.reason, VALUE_LIMIT)}".rstrip()

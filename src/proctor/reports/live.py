@@ -1,4 +1,4 @@
-"""A run while it goes on: a live bar in a terminal, plain lines elsewhere."""
+"""Progress of a run: a live bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ NOTICE_LIMIT = 500
 BAR_WIDTH = 60
 
 Display = Callable[[RunView], AbstractContextManager[object]]
-Outcomes = Callable[[Mapping[Outcome, int]], list[str]]
+DescribeOutcomes = Callable[[Mapping[Outcome, int]], list[str]]
 
 
 def live_display(
-    wanted: bool | None = None, stream: TextIO | None = None, *, outcomes: Outcomes | None = None
+    wanted: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
 ) -> Display | None:
-    """How a run shows its progress: True always, None only in a terminal, False not at all.
+    """Return the progress display of a run: always for True, only in a terminal for None, none for False.
 
-    `outcomes` says how it goes, in words; by default how many passed and how many failed.
+    `outcomes` describes the results so far; by default it counts passed, failed and errors.
     """
-    tell = functools.partial(summary, told=outcomes or _judged)
+    describe = functools.partial(describe_progress, outcomes=outcomes or _count_verdicts)
     stream = stream or sys.stderr
-    terminal = stream.isatty()
-    if wanted is False or (wanted is None and not terminal):
+    is_terminal = stream.isatty()
+    if wanted is False or (wanted is None and not is_terminal):
         return None
-    if terminal:
-        return lambda view: _bar(view, stream, tell)
-    return lambda view: _lines(view, stream, tell)
+    display = _show_bar if is_terminal else _print_lines
+    return lambda view: display(view, stream, describe)
 
 
-def _judged(outcomes: Mapping[Outcome, int]) -> list[str]:
+def _count_verdicts(outcomes: Mapping[Outcome, int]) -> list[str]:
     return [
         f"{outcomes['passed']} passed",
         f"{outcomes['failed']} failed",
@@ -52,33 +51,34 @@ def _judged(outcomes: Mapping[Outcome, int]) -> list[str]:
     ]
 
 
-def summary(view: RunView, told: Outcomes = _judged) -> str:
-    """One line: how far, how it goes, how fast, how long still."""
-    outcomes = view.outcomes
+def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdicts) -> str:
+    """Return one line: results so far, their outcomes, speed, and time left."""
     share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
-    parts = [f"{view.done}{share}", *told(outcomes)]
-    if outcomes["skipped"]:
-        parts.append(f"{outcomes['skipped']} skipped")
+    facts = [f"{view.done}{share}", *outcomes(view.outcomes)]
+    if view.outcomes["skipped"]:
+        facts.append(f"{view.outcomes['skipped']} skipped")
     if view.rate is not None:
-        parts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
+        facts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
     if view.seconds_left is not None and view.total and view.done < view.total:
-        parts.append(f"{_duration(view.seconds_left)} left")
+        facts.append(f"{_format_seconds(view.seconds_left)} left")
     if view.resumed:
-        parts.append(f"{view.resumed} from before")
-    return ", ".join(parts)
+        facts.append(f"{view.resumed} from an earlier session")
+    return ", ".join(facts)
 
 
-def notes(view: RunView) -> Iterator[str]:
-    """What else is worth saying: that it is stopping, and which samples take long."""
+def progress_notes(view: RunView) -> Iterator[str]:
+    """Yield notices: that the run is stopping, and which samples are slow."""
     running = view.running()
     if view.notice:
         yield line(view.notice, NOTICE_LIMIT)
     if getattr(view, "dropping", False):
-        yield "stopping: samples in flight are dropped; a resumed run begins them again"
+        yield "stopping: dropping the samples in progress; a resumed run starts them again"
     elif view.stopping and running:
-        yield f"stopping: {len(running)} in flight are finished first; Ctrl-C again drops them"
+        yield f"stopping: finishing {count(len(running), 'sample')} in progress; Ctrl-C again drops them"
     slow = [
-        f"{line(name, NAME_LIMIT)} ({_duration(age)})" for name, age in running if age > SLOW_AFTER_SECONDS
+        f"{line(name, NAME_LIMIT)} ({_format_seconds(age)})"
+        for name, age in running
+        if age > SLOW_AFTER_SECONDS
     ]
     if slow:
         more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
@@ -86,65 +86,65 @@ def notes(view: RunView) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _bar(view: RunView, stream: TextIO, tell: Callable[[RunView], str]) -> Iterator[None]:
+def _show_bar(view: RunView, stream: TextIO, describe: Callable[[RunView], str]) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=stream)
     with Live(
-        get_renderable=lambda: _picture(view, tell(view)),
+        get_renderable=lambda: _render_bar(view, describe(view)),
         console=console,
         refresh_per_second=8,
         transient=True,
     ):
         yield
-    console.print(tell(view), highlight=False, markup=False)
+    console.print(describe(view), highlight=False, markup=False)
 
 
-def _picture(view: RunView, told: str) -> RenderableType:
+def _render_bar(view: RunView, description: str) -> RenderableType:
     from rich.text import Text
 
-    lines = [Text(told, no_wrap=True, overflow="ellipsis")]
+    lines = [Text(description, no_wrap=True, overflow="ellipsis")]
     if view.total:
         full = min(BAR_WIDTH, BAR_WIDTH * view.done // view.total)
         bar = Text("━" * full, style="green").append("─" * (BAR_WIDTH - full), style="dim")
         lines.insert(0, bar)
-    lines += [Text(note, style="yellow") for note in notes(view)]
+    lines += [Text(note, style="yellow") for note in progress_notes(view)]
     return Text("\n").join(lines)
 
 
 @contextlib.contextmanager
-def _lines(view: RunView, stream: TextIO, tell: Callable[[RunView], str]) -> Iterator[None]:
+def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], str]) -> Iterator[None]:
     ended = threading.Event()
 
-    def say() -> None:
-        # A run goes on although nobody reads any more how far it is (`2>&1 | head`).
+    def print_line() -> None:
+        # The run continues when the reader closes the pipe (`2>&1 | head`).
         with contextlib.suppress(BrokenPipeError):
-            print("; ".join([tell(view), *notes(view)]), file=stream, flush=True)
+            print("; ".join([describe(view), *progress_notes(view)]), file=stream, flush=True)
 
-    def work() -> None:
+    def print_regularly() -> None:
         while not ended.wait(LINE_EVERY_SECONDS):
-            say()
+            print_line()
 
-    thread = threading.Thread(target=work, name="proctor-progress", daemon=True)
+    thread = threading.Thread(target=print_regularly, name="proctor-progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        say()
+        print_line()
 
 
-def _duration(seconds: float) -> str:
-    """Seconds as people say them.
+def _format_seconds(seconds: float) -> str:
+    """Format a number of seconds.
 
-    >>> _duration(7), _duration(61), _duration(3700)
+    >>> _format_seconds(7), _format_seconds(61), _format_seconds(3700)
     ('7 s', '1 min 1 s', '1 h 1 min')
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"

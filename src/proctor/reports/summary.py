@@ -1,4 +1,4 @@
-"""What every report says first, whoever reads it: the verdict, the failures, the errors."""
+"""Facts that every report shows: headlines, run status, worst results, errors, and metrics to display."""
 
 from __future__ import annotations
 
@@ -9,47 +9,46 @@ from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE, columns_in
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.format import count, interval, percent
+from proctor.reports.format import count, format_interval, format_percent
 
-EXAMPLES_LOOKED_AT = 200
+ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
 def headlines(report: EvalReport) -> list[str]:
-    """The run in one sentence, or one for each configuration: they are not to be mixed.
+    """Summarize the run in one sentence, or in one sentence for each configuration.
 
     >>> headlines(EvalReport([]))
     ['No results']
     """
     tables = report.by_configuration
     if len(tables) < 2:
-        return [*_by_rubrics(report), headline(report)]
-    parts = {name: EvalReport(report.results.only(name), None, tables[name]) for name in tables}
-    return [f"{name}: {headline(part)}" for name, part in parts.items()]
+        return [*_rubric_headline(report), headline(report)]
+    reports = {name: EvalReport(report.results.only(name), None, tables[name]) for name in tables}
+    return [f"{name}: {headline(configuration)}" for name, configuration in reports.items()]
 
 
-def _by_rubrics(report: EvalReport) -> list[str]:
-    """What sessions came to that were scored by rubrics: nobody asked whether they pass."""
+def _rubric_headline(report: EvalReport) -> list[str]:
     columns, total = columns_in(report.metadata), report.metrics.get(TOTAL_SCORE)
     if not columns.columns or total is None or total.value is None:
         return []
-    span = f" (95 % interval {interval(total)})" if total.interval else ""
-    over = count(total.n, "session")
-    lack = f"; {partial(total)}" if total.partial else ""
-    return [f"Scored {total.value:.2f} of {columns.scale[1]:g} on average over {over}{span}{lack}"]
+    interval = f" (95 % interval {format_interval(total)})" if total.interval else ""
+    sessions = count(total.n, "session")
+    partial = f"; {describe_partial(total)}" if total.partial else ""
+    return [f"Average score {total.value:.2f} of {columns.scale[1]:g} over {sessions}{interval}{partial}"]
 
 
-def partial(metric: MetricValue) -> str:
-    """How many of a metric's values lack a part, in words.
+def describe_partial(metric: MetricValue) -> str:
+    """Say how many totals were computed without all rubrics.
 
-    >>> partial(MetricValue(4.5, 80, partial=36))
-    '36 of 80 totals lack a rubric without a score'
+    >>> describe_partial(MetricValue(4.5, 80, partial=36))
+    '36 of 80 totals lack the score of a rubric'
     """
-    return f"{metric.partial:,} of {metric.n:,} totals lack a rubric without a score"
+    return f"{metric.partial:,} of {count(metric.n, 'total')} lack the score of a rubric"
 
 
 def headline(report: EvalReport) -> str:
-    """The run in one sentence, errors and skips always beside the pass rate.
+    """Summarize the run in one sentence: pass rate, errors and skipped results.
 
     >>> headline(EvalReport([]))
     'No results'
@@ -57,116 +56,114 @@ def headline(report: EvalReport) -> str:
     counts, rate = report.counts, report.pass_rate
     if not counts.total:
         return "No results"
-    parts = ["No result has a verdict"]
+    facts = ["No result has a verdict"]
     if rate is not None:
         metric = report.metrics.get("pass_rate")
-        known = metric is not None and metric.interval is not None
-        span = f", 95 % interval {interval(metric).removesuffix(' %')}" if metric and known else ""
+        interval = ""
+        if metric is not None and metric.interval is not None:
+            interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
         judged = counts.passed + counts.failed
-        # The denominator is named where it is not all results.
-        of = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
-        parts = [f"{counts.passed:,} of {of} passed ({percent(rate)}{span})"]
+        denominator = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
+        facts = [f"{counts.passed:,} of {denominator} passed ({format_percent(rate)}{interval})"]
     if report.errors:
-        parts.append(count(report.errors, "error"))
+        facts.append(count(report.errors, "error"))
     if counts.skipped:
-        parts.append(f"{counts.skipped:,} skipped")
-    return ", ".join(parts)
+        facts.append(f"{counts.skipped:,} skipped")
+    return ", ".join(facts)
 
 
 def status(report: EvalReport, run: RunMetadata) -> str:
-    """How a run stands that did not come to its end; empty if it did."""
+    """Describe the status of a run that is not completed; empty for a completed one."""
     if run.status == "completed":
         return ""
-    if run.total:
-        return f"{run.status}, with {report.total:,} of {run.total:,} results"
-    return f"{run.status}, with {count(report.total, 'result')}"
+    total = f"{report.total:,} of {run.total:,} results" if run.total else count(report.total, "result")
+    return f"{run.status}, with {total}"
 
 
-def early(run: RunMetadata) -> str:
-    """After how many trials a run was settled, and how; empty if it was not stopped early."""
+def describe_early_stop(run: RunMetadata) -> str:
+    """Say after how many trials a run stopped early, and why; empty if it did not."""
     if (stopped := run.stopped_early) is None:
         return ""
-    whole = "" if stopped.of is None else f" of {stopped.of:,}"
-    return f"stopped early after {stopped.after:,}{whole}: {stopped.reason}"
+    total = "" if stopped.of is None else f" of {stopped.of:,}"
+    return f"stopped early after {stopped.after:,}{total}: {stopped.reason}"
 
 
-def samples(run: RunMetadata) -> str:
-    """How many samples the run is about, and of how many if it was limited."""
-    whole = count(run.dataset.length or 0, "sample")
+def describe_samples(run: RunMetadata) -> str:
+    """Say how many samples the run uses, and which ones if it was limited."""
+    total = count(run.dataset.length or 0, "sample")
     limit = run.options.limit
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
-        return whole
+        return total
     if run.options.shuffle is not None:
-        return f"{limit:,} of {whole}, drawn with seed {run.options.shuffle}"
-    return f"the first {limit:,} of {whole}"
+        return f"{limit:,} of {total}, drawn with seed {run.options.shuffle}"
+    return f"the first {limit:,} of {total}"
 
 
-def failures(report: EvalReport, limit: int) -> list[EvalResult]:
-    """The worst results: those that failed, lowest score first; then, if there is room, errors.
+def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
+    """Return the worst results: failures with the lowest score first, then errors.
 
-    Failures come first because errors are told by kind elsewhere, and a hundred time-outs would
-    hide the answers that were wrong.
+    Failures come first, because errors are counted by type elsewhere and many timeouts would hide wrong
+    answers.
     """
-    found = list(report.results.page(outcome="failed", limit=limit)) if limit else []
-    if len(found) < limit:
-        found += report.results.page(outcome="unscored", limit=limit - len(found))
-    if len(found) < limit:
-        found += report.results.page(outcome="error", limit=limit - len(found))
-    return found
+    results: list[EvalResult] = []
+    for outcome in ("failed", "unscored", "error"):
+        if len(results) < limit:
+            results += report.results.page(outcome=outcome, limit=limit - len(results))
+    return results
 
 
-def error_kinds(report: EvalReport) -> dict[str, int]:
-    """How often each kind of error happened, evaluators that failed included."""
-    kinds = report.results.error_kinds()
+def count_errors_by_type(report: EvalReport) -> dict[str, int]:
+    """Count errors by type, failed evaluations included."""
+    counts = report.results.error_kinds()
     unscored = report.counts.unscored
-    return {**kinds, EVALUATION_FAILED: unscored} if unscored else kinds
+    return {**counts, EVALUATION_FAILED: unscored} if unscored else counts
 
 
-def error_examples(report: EvalReport) -> dict[str, str]:
-    """One example of each kind of error: which sample, and what was said."""
-    found: dict[str, str] = {}
+def find_error_examples(report: EvalReport) -> dict[str, str]:
+    """Return one example for each error type: the sample and the message."""
+    examples: dict[str, str] = {}
     for outcome in ("error", "unscored"):
-        for result in report.results.page(outcome=outcome, limit=EXAMPLES_LOOKED_AT):
+        for result in report.results.page(outcome=outcome, limit=ERRORS_SEARCHED):
             failure = result.trial.error
-            kind = EVALUATION_FAILED if failure is None else failure.kind
-            said = result.score.reason if failure is None else failure.message
-            found.setdefault(kind, f"{result.sample_id}: {said}")
-    return found
+            error_type = EVALUATION_FAILED if failure is None else failure.kind
+            message = result.score.reason if failure is None else failure.message
+            examples.setdefault(error_type, f"{result.sample_id}: {message}")
+    return examples
 
 
-def label(result: EvalResult, several: bool) -> str:
-    """What to call a result: its sample, and configuration and epoch where there are several."""
+def label_result(result: EvalResult, several: bool) -> str:
+    """Name a result by its sample, and by configuration and epoch if the run has several."""
     trial = result.trial
-    parts = [result.sample_id]
+    labels = [result.sample_id]
     if several:
-        parts.append(f"configuration {trial.configuration}")
+        labels.append(f"configuration {trial.configuration}")
     if trial.epoch:
-        parts.append(f"repeat {trial.epoch + 1}")
-    return ", ".join(parts)
+        labels.append(f"repeat {trial.epoch + 1}")
+    return ", ".join(labels)
 
 
-def verdict(result: EvalResult) -> str:
-    """The score of a result, or that there is none."""
+def describe_verdict(result: EvalResult) -> str:
+    """Return the score of a result, or its outcome if it has no score."""
     outcome, value = result.verdict()
     return outcome if value is None else f"score {value:.2f}"
 
 
-def distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[str, MetricValue]]:
-    """The percentiles of scores by evaluator, taken from their flattened names.
+def score_distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[str, MetricValue]]:
+    """Group the score percentiles by evaluator.
 
-    >>> distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value
+    >>> score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value
     1.0
     """
-    found: dict[str, dict[str, MetricValue]] = {}
+    distributions: dict[str, dict[str, MetricValue]] = {}
     for name, metric in metrics.items():
         if is_distribution(metric):
             evaluator, _, percentile = name.rpartition(".")
-            found.setdefault(evaluator, {})[percentile] = metric
-    return found
+            distributions.setdefault(evaluator, {})[percentile] = metric
+    return distributions
 
 
 def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
-    """The metrics that a table shows: not the percentiles of scores, nor what nobody measured."""
+    """Return the metrics that a table shows: without score percentiles and unmeasured quantities."""
     return {
         name: metric
         for name, metric in metrics.items()
@@ -174,56 +171,57 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     }
 
 
-def essential(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:
-    """Metrics by configuration without those that only repeat another one.
+def drop_redundant_metrics(
+    tables: Mapping[str, Mapping[str, MetricValue]],
+) -> dict[str, dict[str, MetricValue]]:
+    """Drop metrics that repeat another one in every configuration.
 
-    The mean of yes-or-no scores is their pass rate, the strict pass rate is the pass rate where
-    nothing failed, and a success rate of 100 % goes without saying.
+    The mean of yes-or-no scores equals their pass rate, the strict pass rate equals the pass rate if
+    nothing failed to run, and a success rate of 100 % adds nothing.
     """
     names = {name for metrics in tables.values() for name in metrics}
-    needless = {name for name in names if all(_repeats(name, m) for m in tables.values())}
+    redundant = {name for name in names if all(_is_redundant(name, m) for m in tables.values())}
     return {
-        configuration: {name: m for name, m in metrics.items() if name not in needless}
+        configuration: {name: m for name, m in metrics.items() if name not in redundant}
         for configuration, metrics in tables.items()
     }
 
 
-def _repeats(name: str, metrics: Mapping[str, MetricValue]) -> bool:
+def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
     metric = metrics.get(name)
     if metric is None or name == "latency_ms.max":
         return True
     if name == "success_rate":
         return metric.value == 1.0
     stem, _, last = name.rpartition(".")
-    twin = {"strict_pass_rate": "pass_rate", "mean_score": "pass_rate"}.get(name)
+    twin = {"strict_pass_rate": "pass_rate", "mean_score": "pass_rate"}.get(name, "")
     if last in ("mean", "score"):
         twin = f"{stem}.pass_rate"
     elif f"{stem}.score" in metrics and last != "pass_rate":
-        # A field with one evaluator has its score.
+        # A field with one evaluator has the evaluator's score.
         twin = f"{stem}.score"
-    other = metrics.get(twin or "")
+    other = metrics.get(twin)
     return other is not None and (other.value, other.n) == (metric.value, metric.n)
 
 
-def notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
-    """What is noted of metrics, each note once, with the names of the metrics it is about.
+def collect_notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
+    """Return each note once, with the names of its metrics.
 
-    >>> notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)})
+    >>> collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)})
     {'clustered': 'a'}
     """
-    found: dict[str, list[str]] = {}
+    names_by_note: dict[str, list[str]] = {}
     for name, metric in metrics.items():
-        if metric.note:
-            found.setdefault(metric.note, []).append(name)
-        if metric.partial:
-            found.setdefault(partial(metric), []).append(name)
-    everything = sum(metric.interval is not None for metric in metrics.values())
+        for note in (metric.note, describe_partial(metric) if metric.partial else ""):
+            if note:
+                names_by_note.setdefault(note, []).append(name)
+    intervals = sum(metric.interval is not None for metric in metrics.values())
     return {
-        note: "all intervals" if 1 < len(names) >= everything else ", ".join(names)
-        for note, names in found.items()
+        note: "all intervals" if 1 < len(names) >= intervals else ", ".join(names)
+        for note, names in names_by_note.items()
     }
 
 
 def is_distribution(metric: MetricValue) -> bool:
-    """True of a percentile of scores."""
+    """Tell whether a metric is a percentile of scores."""
     return metric.kind == "quantile" and not metric.unit

@@ -1,4 +1,4 @@
-"""A session as a transcript: who said what, which tools ran, what the models used."""
+"""A session as a transcript: messages, tool calls, and model usage."""
 
 from __future__ import annotations
 
@@ -7,146 +7,135 @@ from typing import Any
 
 from proctor.records import codec
 from proctor.records.model import in_text, in_words, text_of
-from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 from proctor.records.trial import EvalResult
-from proctor.reports.format import excerpt, line
+from proctor.reports.format import excerpt, format_cost, line
 
-TEXT_WIDTH = 4_000
-RESULT_WIDTH = 1_000
-VALUE_WIDTH = 300
-# What stands in a log beside what took place: enough to recognise it; the record has it whole.
-BESIDE_WIDTH = 60
+TEXT_LIMIT = 4_000
+RESULT_LIMIT = 1_000
+VALUE_LIMIT = 300
+# Other events are shown only far enough to be recognized.
+OTHER_EVENT_LIMIT = 60
 THOUGHTS = ("thinking", "reasoning", "thought")
-_THOUGHT_IN = ("thinking", "text", "content", "description", "summary")
+_THOUGHT_KEYS = ("thinking", "text", "content", "description", "summary")
 INDENT = "    "
 
 
-def transcripts(result: EvalResult) -> str:
-    """What was said while a result came about: the target's session, then each evaluator's."""
-    told = {"target": result.trial.session, **result.sessions}
-    parts = [
-        f"── {line(name, VALUE_WIDTH)} ──\n{transcript(session)}"
-        for name, session in told.items()
+def render_transcripts(result: EvalResult) -> str:
+    """Return the transcripts of a result: the target's session, then each evaluator's."""
+    sessions = {"target": result.trial.session, **result.sessions}
+    blocks = [
+        f"── {line(name, VALUE_LIMIT)} ──\n{transcript(session)}"
+        for name, session in sessions.items()
         if session is not None and len(session)
     ]
-    return "\n\n".join(parts) or "no model or tool was called"
+    return "\n\n".join(blocks) or "no model or tool was called"
 
 
 def transcript(session: Session) -> str:
-    """One session as text, event by event.
+    """Return one session as text, event by event.
 
     >>> print(transcript(Session([Message("user", "Capital of France?")])))
     user:
         Capital of France?
     """
-    told, callers = Told(session), Callers()
-    return "\n".join(part for event in session if (part := _lines(event, told, callers)))
+    seen, callers = Told(session), Callers()
+    return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
 
 
-def _lines(event: Event, told: Told, callers: Callers) -> str:
+def _render_event(event: Event, seen: Told, callers: Callers) -> str:
     if isinstance(event, Message):
         callers.hear(event)
-        return "" if told.repeats(event) else _message(event, told)
+        return "" if seen.repeats(event) else _render_message(event, seen)
     if isinstance(event, ToolCall):
-        return f"tool {_called(event)}{_by(event, callers)}\n{_outcome(event)}"
+        result = f"failed: {event.error}" if event.error is not None else _as_text(event.result)
+        return _render_tool_call(event, callers, excerpt(result, RESULT_LIMIT).strip("\n"))
     if isinstance(event, ModelCall):
-        return f"[{', '.join(_facts(event))}]"
-    return _other(event, callers)
+        return f"[{', '.join(_model_call_facts(event))}]"
+    return _render_custom_event(event, callers)
 
 
-def _other(event: CustomEvent, callers: Callers) -> str:
-    found = meaning(event)
-    if isinstance(found, Unanswered):
-        said = f"{INDENT}no answer is recorded"
-        return f"tool {_called(found.call)}{_by(found.call, callers)}\n{said}"
-    if isinstance(found, Unasked):
-        name = f" {line(found.name, VALUE_WIDTH)}" if found.name else ""
-        failed = "" if found.error is None else f"failed: {found.error}\n"
-        said = f"{failed}{excerpt(_said(found.content), RESULT_WIDTH)}"
-        return f"tool result{name}, whose call is not recorded\n{_indented(said)}"
-    if isinstance(found, Stranger):
-        said = excerpt(_said(found.content), TEXT_WIDTH)
-        return f"{line(found.role, VALUE_WIDTH)}:\n{_indented(said)}"
-    if event.kind in THOUGHTS and (thought := _thought(event.data)):
-        return f"{event.kind}:\n{_indented(excerpt(thought, RESULT_WIDTH))}"
-    return f"{line(event.kind, VALUE_WIDTH)}: {line(event.data, BESIDE_WIDTH)}"
+def _render_custom_event(event: CustomEvent, callers: Callers) -> str:
+    match meaning(event):
+        case Unanswered() as unanswered:
+            return _render_tool_call(unanswered.call, callers, "no result is recorded")
+        case Unasked() as unasked:
+            name = f" {line(unasked.name, VALUE_LIMIT)}" if unasked.name else ""
+            error = "" if unasked.error is None else f"failed: {unasked.error}\n"
+            content = f"{error}{excerpt(_as_text(unasked.content), RESULT_LIMIT)}"
+            return f"tool result{name}, whose call is not recorded\n{_indent(content)}"
+        case Stranger() as stranger:
+            content = excerpt(_as_text(stranger.content), TEXT_LIMIT)
+            return f"{line(stranger.role, VALUE_LIMIT)}:\n{_indent(content)}"
+    if event.kind in THOUGHTS and (thought := _find_thought(event.data)):
+        return f"{event.kind}:\n{_indent(excerpt(thought, RESULT_LIMIT))}"
+    return f"{line(event.kind, VALUE_LIMIT)}: {line(event.data, OTHER_EVENT_LIMIT)}"
 
 
-def _thought(data: Any) -> str:
-    """What a model thought, without the signatures and times around it."""
+def _find_thought(data: Any) -> str:
+    """Return the text of a thought without its signature and timestamps."""
     if isinstance(data, str):
         return data
     if isinstance(data, list):
-        return "\n".join(filter(None, map(_thought, data)))
+        return "\n".join(filter(None, map(_find_thought, data)))
     if not isinstance(data, dict):
         return ""
-    return next((said for key in _THOUGHT_IN if (said := _thought(data.get(key)))), "")
+    return next((thought for key in _THOUGHT_KEYS if (thought := _find_thought(data.get(key)))), "")
 
 
-def _by(call: ToolCall, callers: Callers) -> str:
+def _render_tool_call(call: ToolCall, callers: Callers, result: str) -> str:
     name = callers.of(call)
-    return f" ({line(name, VALUE_WIDTH)})" if name else ""
+    caller = f" ({line(name, VALUE_LIMIT)})" if name else ""
+    return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
 
-def _message(message: Message, told: Told) -> str:
-    """What was said; a message that only asks for calls which are told next needs no line."""
-    asked = [f"{INDENT}→ {_called(call)}" for call in told.only_asked(message)]
-    silent = message.content in (None, "", [])
-    if silent and not asked and message.tool_calls:
+def _render_message(message: Message, seen: Told) -> str:
+    calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.only_asked(message)]
+    is_empty = message.content in (None, "", [])
+    if is_empty and not calls and message.tool_calls:
+        # The tool calls follow as events.
         return ""
-    speaker = message.role + (f" ({line(message.name, VALUE_WIDTH)})" if message.name else "")
-    said = [] if silent else [_indented(excerpt(_said(message.content), TEXT_WIDTH).strip("\n"))]
-    return "\n".join([f"{speaker}:", *said, *asked])
+    speaker = message.role + (f" ({line(message.name, VALUE_LIMIT)})" if message.name else "")
+    text = [] if is_empty else [_indent(excerpt(_as_text(message.content), TEXT_LIMIT).strip("\n"))]
+    return "\n".join([f"{speaker}:", *text, *calls])
 
 
-def _said(content: Any) -> str:
-    """What was said, or what a tool gave, as text; images and the like in a few words."""
+def _as_text(content: Any) -> str:
+    """Return content as text, with images and other media in a few words."""
     if isinstance(content, str):
         return in_words(content)
-    is_parts = isinstance(content, list) and any(
-        isinstance(part, dict) and "type" in part for part in content
-    )
-    return text_of(content, codec.in_text) if is_parts else in_text(content, codec.in_text)
+    has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)
+    return text_of(content, codec.in_text) if has_typed_parts else in_text(content, codec.in_text)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return INDENT + text.replace("\n", "\n" + INDENT)
 
 
-def _called(call: ToolCall) -> str:
-    arguments = ", ".join(_given(name, value) for name, value in call.arguments.items())
-    return f"{line(call.name, VALUE_WIDTH)}({arguments})"
+def _format_call(call: ToolCall) -> str:
+    arguments = ", ".join(_format_argument(name, value) for name, value in call.arguments.items())
+    return f"{line(call.name, VALUE_LIMIT)}({arguments})"
 
 
-def _given(name: str, value: Any) -> str:
-    """An argument; what was given without names stands alone, and broken JSON is called so."""
-    told = line(_said(value), VALUE_WIDTH)
+def _format_argument(name: str, value: Any) -> str:
+    text = line(_as_text(value), VALUE_LIMIT)
     if name:
-        return f"{line(name, VALUE_WIDTH)}={told}"
+        return f"{line(name, VALUE_LIMIT)}={text}"
     is_broken = isinstance(value, str) and value.lstrip().startswith(("{", "["))
-    return f"arguments that cannot be read: {told}" if is_broken else told
+    return f"unreadable arguments: {text}" if is_broken else text
 
 
-def _outcome(call: ToolCall) -> str:
-    if call.error is not None:
-        return _indented(excerpt(f"failed: {call.error}", RESULT_WIDTH))
-    return _indented(excerpt(_said(call.result), RESULT_WIDTH).strip("\n"))
-
-
-def _facts(call: ModelCall) -> Iterator[str]:
-    yield line(call.model, VALUE_WIDTH)
-    yield from _used(call.usage)
+def _model_call_facts(call: ModelCall) -> Iterator[str]:
+    yield line(call.model, VALUE_LIMIT)
+    usage = call.usage
+    if usage.total_tokens is not None:
+        yield f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
+    if usage.cost is not None:
+        yield format_cost(usage.cost)
     if call.latency_ms is not None:
         yield f"{call.latency_ms:,.0f} ms"
     if call.finish_reason not in (None, "stop"):
         yield f"ended by {call.finish_reason}"
     for name, value in call.details.items():
-        yield name if value is True else f"{name}: {line(value, VALUE_WIDTH)}"
-
-
-def _used(usage: Usage) -> Iterator[str]:
-    if usage.total_tokens is not None:
-        yield f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
-    if usage.cost is not None:
-        yield f"{usage.cost:.6g} USD"
+        yield name if value is True else f"{name}: {line(value, VALUE_LIMIT)}"
