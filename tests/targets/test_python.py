@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from proctor.core.callables import is_async_callable
 from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
-from proctor.targets.python import from_function, is_async
+from proctor.targets.python import from_function
 
 SAMPLE: Sample[str, str] = Sample("1", "hello", "never shown to the target")
 
@@ -138,5 +139,5 @@ def test_closing_and_showing_need_nothing() -> None:
     target = from_function(shout, "shout")
     asyncio.run(target.close())
     assert repr(target) == "function target 'shout'"
-    assert is_async(whisper)
-    assert not is_async(shout)
+    assert is_async_callable(whisper)
+    assert not is_async_callable(shout)

@@ -125,7 +125,7 @@ def connect(
             where=address,
             fix=f"set {problems[0]}=1 or more, or leave it out",
         )
-    return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout, max_tokens)
+    return LocalAdapter(address, LocalServer(file.resolve(), context, parallel), timeout, max_tokens)
 
 
 class LocalAdapter:
@@ -133,7 +133,7 @@ class LocalAdapter:
 
     fits_schema = True
 
-    def __init__(self, address: str, served: Served, timeout: float | None, max_tokens: int) -> None:
+    def __init__(self, address: str, served: LocalServer, timeout: float | None, max_tokens: int) -> None:
         self.model = address
         # An answer that is cut off earlier is another answer.
         self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
@@ -188,11 +188,11 @@ class LocalAdapter:
             name=self.model,
         )
         # More would wait in the server, where waiting counts as time of the model.
-        adapter.hold_to(self._served.parallel)
+        adapter.limit_concurrency(self._served.parallel)
         return adapter
 
 
-class Served:
+class LocalServer:
     """A file of weights and the process that serves it, one in each process for each file."""
 
     def __init__(self, file: Path, context: int, parallel: int) -> None:

@@ -50,12 +50,12 @@ class Lexical:
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """One vector for each text, in order."""
         if sum(map(len, texts)) < SMALL:
-            return list(map(vector, texts))
-        found: list[Sequence[float]] = await in_thread(lambda: list(map(vector, texts)))
+            return list(map(letter_vector, texts))
+        found: list[Sequence[float]] = await in_thread(lambda: list(map(letter_vector, texts)))
         return found
 
 
-def vector(text: str) -> list[float]:
+def letter_vector(text: str) -> list[float]:
     """A text's runs of letters as a vector of length 1, or of zeros for an empty text."""
     counts: Counter[int] = Counter()
     for word in text.casefold().split():

@@ -27,7 +27,7 @@ class _Tensor(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-def read(path: Path, np: Any) -> Mapping[str, Any]:
+def read_tensors(path: Path, np: Any) -> Mapping[str, Any]:
     """The tensors of 32-bit numbers in a file, by name, without reading them from disk yet.
 
     `np` is numpy, which only whoever uses this has imported.
@@ -319,7 +319,7 @@ def _times(state: Any, matrix: tuple[Any, Any]) -> Any:
 
 
 NAME = "minilm"
-MOST_PIECES = 256
+MAX_PIECES = 256
 # So many pieces go through the model at a time: enough for the processor, little for the memory.
 PIECES_AT_ONCE = 2048
 
@@ -370,7 +370,7 @@ class MiniLM:
         """One vector of length 1 for each text, in order."""
         with self._lock:
             tokenizer, model = self._parts()
-            pieces = [tokenizer.numbers(text, MOST_PIECES) for text in texts]
+            pieces = [tokenizer.numbers(text, MAX_PIECES) for text in texts]
             # Texts of about the same length go together, so that little is padded.
             order = sorted(range(len(texts)), key=lambda place: -len(pieces[place]))
             found: list[Sequence[float]] = [()] * len(texts)
@@ -386,5 +386,5 @@ class MiniLM:
         if self._loaded is None:
             np = extras.require("numpy", extra="local", why="the local embedder")
             tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
-            self._loaded = tokenizer, Bert(read(self._path, np), np)
+            self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
         return self._loaded

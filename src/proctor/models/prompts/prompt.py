@@ -7,7 +7,14 @@ from itertools import groupby
 from typing import Any, Generic
 
 from proctor.errors import ModelError, Problem, nearest
-from proctor.models.prompts.template import MarkdownSection, OutputT, PromptTemplate, fits, named, values_of
+from proctor.models.prompts.template import (
+    MarkdownSection,
+    OutputT,
+    PromptTemplate,
+    is_of_type,
+    type_name,
+    values_of,
+)
 from proctor.records.session import Message
 
 
@@ -48,9 +55,9 @@ class Prompt(Generic[OutputT]):
             if name not in known
         ]
         problems += [
-            Problem(name, f"expected {named(known[name])}, got {value!r}")
+            Problem(name, f"expected {type_name(known[name])}, got {value!r}")
             for name, value in bound.items()
-            if name in known and not fits(value, known[name])
+            if name in known and not is_of_type(value, known[name])
         ]
         if problems:
             raise ModelError(

@@ -73,7 +73,7 @@ def values_of(params: Any) -> dict[str, Any]:
     )
 
 
-def fits(value: Any, kind: Any) -> bool:
+def is_of_type(value: Any, kind: Any) -> bool:
     """True if a value is of a type; None stands for a parameter that is not there.
 
     >>> fits(3, float), fits(True, int), fits(["a"], list[str]), fits([1], list[str])
@@ -93,7 +93,7 @@ def fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def named(kind: Any) -> str:
+def type_name(kind: Any) -> str:
     """A type as an error message shows it.
 
     >>> named(str), named(list[int])
@@ -102,7 +102,7 @@ def named(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def written(value: Any) -> str:
+def render_value(value: Any) -> str:
     """A value as it stands in a prompt: text as it is, everything else as JSON.
 
     >>> written("as it is"), written({"a": True})
@@ -137,7 +137,7 @@ class PromptFile(NamedTuple):
     parts: tuple[Part, ...]
 
 
-def read(path: Path) -> str:
+def read_prompt_file(path: Path) -> str:
     """The text of a prompt file."""
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -281,7 +281,7 @@ class MarkdownSection(Generic[ParamsT]):
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
         """
-        filled = "".join(text + (written(values[name]) if name else "") for text, name in self._pieces)
+        filled = "".join(text + (render_value(values[name]) if name else "") for text, name in self._pieces)
         return f"# {self.title}\n\n{filled}" if self.title else filled
 
     def filled(self, values: Mapping[str, Any]) -> MarkdownSection[Any]:
@@ -295,7 +295,7 @@ class MarkdownSection(Generic[ParamsT]):
         for text, name in self._pieces:
             literal += text
             if name in values:
-                literal += written(values[name])
+                literal += render_value(values[name])
             else:
                 pieces.append((literal, name))
                 literal = ""
@@ -393,7 +393,7 @@ class PromptTemplate(Generic[OutputT]):
         and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->` begin
         what is said in that role, `<!-- user if expected -->` a part that may be left out.
         """
-        return cls.parse(read(Path(path)), where=str(path))
+        return cls.parse(read_prompt_file(Path(path)), where=str(path))
 
     @classmethod
     def parse(cls, text: str, *, where: str = "prompt") -> PromptTemplate[Any]:
@@ -454,9 +454,9 @@ def _faults_of_types(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
         fields = fields_of(kind)
         for section in sections:
             if section.params_type is kind:
-                faults += _unknown(section, fields, f"a field of {named(kind)}")
+                faults += _unknown(section, fields, f"a field of {type_name(kind)}")
         faults += [
-            Problem(f"{named(kind)}.{name}", "this field has no place in the text")
+            Problem(f"{type_name(kind)}.{name}", "this field has no place in the text")
             for name in fields
             if name not in used
         ]
@@ -488,4 +488,6 @@ def _clashes(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
     for fields in known:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
-                yield Problem(name, f"it is {named(first[name])} in one type, {named(kind)} in another")
+                yield Problem(
+                    name, f"it is {type_name(first[name])} in one type, {type_name(kind)} in another"
+                )
