@@ -159,8 +159,8 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
     over.set()
     assert time.perf_counter() - began < 20
     assert (told.value.limit, told.value.usage) == ("time", Usage(10, 2))
-    assert [call.error for call in session[ToolCall]] == [None, "given up before it had answered"]
-    assert str(ended[0].error).startswith("LoopStopped: its time is over")
+    assert [call.error for call in session[ToolCall]] == [None, "cancelled before it answered"]
+    assert str(ended[0].error).startswith("LoopStopped: the deadline has passed")
 
 
 def test_the_deadline_ends_a_call_of_the_model(server: ModelServer) -> None:
@@ -180,7 +180,7 @@ def test_a_deadline_that_is_over_asks_nothing(server: ModelServer) -> None:
     """Neither the model nor `initialize` is troubled."""
     loop = QALoop(adapter=WIRES["openai"](server))
     for past in (0, -1.0, datetime.now(UTC) - timedelta(seconds=1)):
-        with pytest.raises(LoopStopped, match="before it began"):
+        with pytest.raises(LoopStopped, match="before the execution began"):
             loop.execute("?", deadline=past)
     assert server.calls == []
 
@@ -199,7 +199,7 @@ def test_a_deadline_is_a_time_or_seconds_from_now() -> None:
 @pytest.mark.parametrize("deadline", [datetime(2026, 1, 1), True, float("nan"), "soon"])  # noqa: DTZ001
 def test_what_is_no_deadline_is_refused(deadline: Any) -> None:
     """A time without a zone, a yes, no number, a word."""
-    with pytest.raises(TargetError, match=r"time zone|is no deadline"):
+    with pytest.raises(TargetError, match=r"time zone|is not a deadline"):
         QALoop(adapter=lambda prompt: "x").execute("?", deadline=deadline)
 
 
@@ -231,7 +231,7 @@ def test_the_end_of_the_run_in_a_tool_ends_the_loop(server: ModelServer) -> None
             QALoop(adapter=WIRES["openai"](server), tools=[slow, spends]).execute("?")
     finally:
         sessions.current.reset(before)
-    assert [call.error for call in session[ToolCall]] == ["given up before it had answered"] * 2
+    assert [call.error for call in session[ToolCall]] == ["cancelled before it answered"] * 2
 
 
 def test_a_cancelled_execution_says_so_and_keeps_what_happened(server: ModelServer) -> None:

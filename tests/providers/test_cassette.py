@@ -320,7 +320,7 @@ def test_a_file_without_a_line_end_at_its_end_is_read_whole(tmp_path: Path) -> N
         ("", "not a cassette"),
         ('{"id": 1}\n', "not a cassette"),
         ('{"proctor_cassette":9,"written_by":"x"}\n', "schema version 9"),
-        ('{"proctor_cassette":1,"written_by":"x"}\n', "holds no calls"),
+        ('{"proctor_cassette":1,"written_by":"x"}\n', "has no calls"),
         (
             '{"proctor_cassette":1,"written_by":"x"}\n{"model":"m","request":{"messages":[]}}\n',
             "a response or an error",

@@ -14,13 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.core.retry_policy import (
-    MAX_BACKOFF_SECONDS,
-    RetryPolicy,
-    backoff_seconds,
-    is_retryable_status,
-    make_retry_policy,
-)
+from proctor.core.retry_policy import MAX_BACKOFF_SECONDS, RetryPolicy, backoff_seconds, make_retry_policy
 from proctor.errors import CallFailed, ModelError
 from proctor.models.http import endpoint as transport
 from proctor.models.http.access import ApiKey
@@ -400,13 +394,6 @@ def test_elsewhere_certificates_are_checked() -> None:
         await opened.close()
 
     asyncio.run(main())
-
-
-def test_which_statuses_may_pass() -> None:
-    """Those of overload, locks and hiccups; not those that will be the same tomorrow."""
-    passing = [status for status in range(300, 600) if is_retryable_status(status)]
-    lasting = {501, 505}
-    assert passing == [408, 409, 425, 429, *(s for s in range(500, 600) if s not in lasting)]
 
 
 def test_pauses_do_not_grow_for_ever() -> None:

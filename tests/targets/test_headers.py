@@ -39,7 +39,7 @@ the headers cannot be used
   - headers.X Space: this is not a header name
   - headers.X-Number: the value is not a string
   - headers.X-Price: a $ is not followed by a variable's name; write $$ for a dollar sign
-  - headers.X-Break: the value has characters that a header cannot hold\
+  - headers.X-Break: the value has characters that a header cannot contain\
 """)
     with pytest.raises(TargetError, match="expected a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]

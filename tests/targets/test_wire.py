@@ -46,9 +46,9 @@ def test_usage_and_session_come_along() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"  \n", "it answered nothing; expected JSON with an 'output'"),
-        (b"{}", "it answered without an 'output': {}"),
-        (b'{"error": ""}', 'it answered without an \'output\': {"error": ""}'),
+        (b"  \n", "it sent an empty response; expected JSON with an 'output'"),
+        (b"{}", "it sent a response without an 'output': {}"),
+        (b'{"error": ""}', 'it sent a response without an \'output\': {"error": ""}'),
         (b'{"error": "too tired"}', "too tired"),
         (b'{"error": {"code": 7}, "output": 1}', '{"code":7}'),
     ],
@@ -66,7 +66,7 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 )
 def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
     """Text, other JSON and unknown kinds of usage are not read as an output."""
-    with pytest.raises(CallFailed, match="it did not answer in JSON as expected"):
+    with pytest.raises(CallFailed, match="it sent (invalid JSON|an invalid usage)"):
         parse_reply(answer, "it")
 
 

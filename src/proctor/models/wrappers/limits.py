@@ -58,7 +58,7 @@ def connect(address: str, *, of: Any) -> Paced:
     """
     match = _RATE.fullmatch(address.partition(":")[2].strip())
     if match is None:
-        raise ModelError("the rate is missing", where=address, fix="write paced:5/s or paced:300/min")
+        raise ModelError("the pace is missing", where=address, fix="write paced:5/s or paced:300/min")
     number = float(match[1])
     return Paced(of, per_second=number) if match[2] == "s" else Paced(of, per_minute=number)
 
@@ -84,7 +84,7 @@ class Paced:
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
             raise ModelError(
-                "the rate must be one number above 0", fix="set per_second= or per_minute=, not both"
+                "the pace must be one number above 0", fix="set per_second= or per_minute=, not both"
             )
         self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()
