@@ -66,7 +66,7 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 )
 def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
     """Text, other JSON and unknown kinds of usage are not read as an output."""
-    with pytest.raises(CallFailed, match="it sent (invalid JSON|an invalid usage)"):
+    with pytest.raises(CallFailed, match=r"it sent (invalid JSON|an invalid usage)"):
         parse_reply(answer, "it")
 
 

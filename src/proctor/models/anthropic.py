@@ -21,7 +21,8 @@ from proctor.models.wire.openai import read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://api.anthropic.com"
-ANTHROPIC = Provider("anthropic", BASE_URL, "ANTHROPIC_BASE_URL", ("ANTHROPIC_API_KEY",), "/v1")
+KEY = "ANTHROPIC_API_KEY"
+ANTHROPIC = Provider("anthropic", BASE_URL, "ANTHROPIC_BASE_URL", (KEY,), "/v1")
 VERSION = "2023-06-01"
 
 

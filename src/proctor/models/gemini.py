@@ -29,13 +29,8 @@ from proctor.records.session import Message, Usage
 from proctor.sessions.current import checked_usage
 
 VERSION = "/v1beta"
-GEMINI = Provider(
-    "gemini",
-    "https://generativelanguage.googleapis.com",
-    "GEMINI_BASE_URL",
-    ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    VERSION,
-)
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+GEMINI = Provider("gemini", "https://generativelanguage.googleapis.com", "GEMINI_BASE_URL", KEYS, VERSION)
 # A guard against a list of models that never ends.
 MAX_PAGES = 20
 _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -84,8 +79,9 @@ class GeminiWire:
         common = {"model": decoded.model or "", "usage": _read_usage(decoded.usage), "raw": raw}
         block_reason = decoded.feedback and decoded.feedback.block_reason
         if block_reason:
-            refusal = f"the prompt was blocked: {block_reason}"
-            return ModelResponse(finish_reason="refusal", refusal=refusal, **common)
+            return ModelResponse(
+                finish_reason="refusal", refusal=f"the prompt was blocked: {block_reason}", **common
+            )
         if not decoded.candidates:
             raise UnexpectedBody("`candidates` is missing or empty")
         candidate = decoded.candidates[0]

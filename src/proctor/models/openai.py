@@ -22,7 +22,8 @@ from proctor.models.wire.openai import OpenAIWire, read_models
 from proctor.records.model import ModelRequest, ModelResponse
 
 BASE_URL = "https://api.openai.com/v1"
-OPENAI = Provider("openai", BASE_URL, "OPENAI_BASE_URL", ("OPENAI_API_KEY",))
+KEY = "OPENAI_API_KEY"
+OPENAI = Provider("openai", BASE_URL, "OPENAI_BASE_URL", (KEY,))
 
 
 class OpenAIOptions(ModelOptions, total=False):

@@ -304,7 +304,7 @@ class Endpoint:
     def _raise_if_key_blocked(self, call: HttpCall) -> None:
         rejection = self._rejections.find(call.url)
         if rejection is not None:
-            what = f"was not called again: {rejection.count} times in a row it {rejection.what}"
+            what = f"was not called again: {rejection.times} times in a row it {rejection.what}"
             raise _FinalError(HTTPStatus.UNAUTHORIZED, what, rejection.error)
 
     def _status_error(

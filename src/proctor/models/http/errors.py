@@ -89,7 +89,7 @@ class KeyRejection(NamedTuple):
 
     what: str
     error: ErrorBody
-    count: int
+    times: int
     until: float
 
 
@@ -100,7 +100,7 @@ class KeyRejections:
     >>> rejections = KeyRejections(SystemClock())
     >>> for _ in range(MAX_REJECTIONS):
     ...     rejections.add("/v1/models", "answered 401", ErrorBody())
-    >>> rejections.find("/v1/models").count, rejections.find("/v1/chat/completions")
+    >>> rejections.find("/v1/models").times, rejections.find("/v1/chat/completions")
     (3, None)
     """
 
@@ -111,8 +111,8 @@ class KeyRejections:
     def add(self, url: str, what: str, error: ErrorBody) -> None:
         """Count one rejection."""
         previous = self._by_url.get(url)
-        count = 1 if previous is None else previous.count + 1
-        self._by_url[url] = KeyRejection(what, error, count, self._clock.monotonic() + BLOCK_SECONDS)
+        times = 1 if previous is None else previous.times + 1
+        self._by_url[url] = KeyRejection(what, error, times, self._clock.monotonic() + BLOCK_SECONDS)
 
     def clear(self, url: str) -> None:
         """Forget the rejections of a URL that has accepted the key."""
@@ -121,6 +121,6 @@ class KeyRejections:
     def find(self, url: str) -> KeyRejection | None:
         """Return the rejection that blocks a URL now, or None."""
         rejection = self._by_url.get(url)
-        if rejection is None or rejection.count < MAX_REJECTIONS:
+        if rejection is None or rejection.times < MAX_REJECTIONS:
             return None
         return rejection if self._clock.monotonic() < rejection.until else None
