@@ -73,7 +73,7 @@ def test_without_marks_all_is_said_by_the_user() -> None:
 
 def test_a_mark_at_the_very_end_is_a_mark() -> None:
     """An empty part is a fault, not a comment that is sent."""
-    assert "part-2: a section without title and text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
+    assert "part-2: a section needs a title or a text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
 
 
 @pytest.mark.parametrize(
