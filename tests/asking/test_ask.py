@@ -77,14 +77,14 @@ def test_a_text_a_prompt_and_messages_can_be_asked() -> None:
 @pytest.mark.parametrize("question", [42, [42], [{"role": "king", "content": "x"}], [{"a": 1}]])
 def test_what_cannot_be_asked_is_refused(question: Any) -> None:
     """With what can."""
-    with pytest.raises(ModelError, match="that cannot be asked") as caught:
+    with pytest.raises(ModelError, match="the prompt is not valid") as caught:
         ask(Scripted(), question)
     assert "a role and a content" in str(caught.value)
 
 
 def test_nothing_cannot_be_asked() -> None:
     """No message, no question."""
-    with pytest.raises(ModelError, match="nothing to ask"):
+    with pytest.raises(ModelError, match="the prompt has no messages"):
         ask(Scripted(), [])
 
 
@@ -108,7 +108,7 @@ def test_settings_reach_the_model() -> None:
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any]) -> None:
     """Before anybody is asked."""
     model = Scripted()
-    with pytest.raises(ModelError, match="cannot be asked like that"):
+    with pytest.raises(ModelError, match="the request is not valid"):
         ask(model, "x", **options)
     assert model.requests == []
 
@@ -253,7 +253,7 @@ def test_instructions_stand_alone_after_what_is_no_text_of_the_user() -> None:
 
 def test_a_type_that_json_has_no_schema_for_is_refused() -> None:
     """With the type's name."""
-    with pytest.raises(ModelError, match="cannot be of the type"):
+    with pytest.raises(ModelError, match="cannot have the type"):
         ask(Scripted(), "x", threading.Lock)
 
 
@@ -302,7 +302,7 @@ def test_a_call_that_is_given_up_is_in_the_session(session: Session) -> None:
 
     asyncio.run(main())
     (call,) = session[ModelCall]
-    assert call.details == {"error": "given up before it was answered"}
+    assert call.details == {"error": "cancelled before it answered"}
 
 
 def test_latency_is_measured_where_the_model_does_not_tell() -> None:
@@ -376,5 +376,5 @@ def test_failures_are_not_kept(under: Any) -> None:
 def test_an_unknown_usage_ends_a_budget_in_tokens(under: Any) -> None:
     """It is said, not guessed."""
     under(Spending(Budget(tokens=100)))
-    with pytest.raises(StopRun, match="does not tell what it used"):
+    with pytest.raises(StopRun, match="does not report its usage"):
         ask(says(ModelResponse("x")), "x")

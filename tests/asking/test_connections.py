@@ -20,7 +20,7 @@ def test_a_model_that_is_ready_is_taken_as_it_is() -> None:
     model = Scripted()
     assert provider(model) is model
     assert provider({"model": model}) is model
-    with pytest.raises(ModelError, match="options for a model that is ready: retries"):
+    with pytest.raises(ModelError, match="a model that is already connected takes no options: retries"):
         provider(model, retries=3)
 
 
@@ -28,7 +28,7 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
     """Options of the call go over those of the mapping."""
     adapter = provider({"model": "http://127.0.0.1:1/v1#m", "retries": 0}, retries=1)
     assert adapter.model == "http://127.0.0.1:1/v1#m"
-    with pytest.raises(ModelError, match="the model is not named"):
+    with pytest.raises(ModelError, match="the model is missing"):
         provider({"retries": 0})
 
 
@@ -37,8 +37,8 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
     [
         ("gpt-4o", "not the address of a model", "anthropic, cached, gemini"),
         ("opnai:gpt-4o", "no provider 'opnai'", "did you mean 'openai'"),
-        ("json:nothing_here", "no attribute 'nothing_here'", "mend the address"),
-        ("python:json:nothing_here", "no attribute", "mend"),
+        ("json:nothing_here", "no attribute 'nothing_here'", "correct the address"),
+        ("python:json:nothing_here", "no attribute", "correct"),
     ],
 )
 def test_an_address_that_leads_nowhere_says_so(address: str, words: str, fix: str) -> None:
@@ -73,7 +73,7 @@ def test_module_and_attribute_lead_to_what_the_user_holds(
         assert model.model == "python:answer"
         assert asyncio.run(model.complete(asked())).text == "Paris"
     assert provider("held_models:options").model == "python:oracle"
-    with pytest.raises(ModelError, match="names itself"):
+    with pytest.raises(ModelError, match="refers to itself"):
         provider("held_models:itself")
 
 

@@ -34,7 +34,7 @@ def openai(tokens: Any) -> Usage:
         "choices": [{"message": {"role": "assistant", "content": "hi"}}],
         "usage": {"prompt_tokens": tokens, "completion_tokens": 5},
     }
-    return OpenAIWire(official=True).read(msgspec.json.encode(answer), HELLO).usage
+    return OpenAIWire(is_official=True).read(msgspec.json.encode(answer), HELLO).usage
 
 
 def anthropic(tokens: Any) -> Usage:
@@ -55,7 +55,7 @@ def gemini(tokens: Any) -> Usage:
 
 def endpoint(tokens: Any) -> Usage:
     answer = {"output": "hi", "usage": {"input_tokens": 7, "output_tokens": tokens}}
-    return wire.reply_from(msgspec.json.encode(answer), "the endpoint").usage or Usage()
+    return wire.parse_reply(msgspec.json.encode(answer), "the endpoint").usage or Usage()
 
 
 @pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
@@ -77,7 +77,7 @@ def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: A
 def test_a_usage_of_another_shape_is_unknown(usage: Any) -> None:
     """An answer is not refused because of what it says of its usage."""
     answer = {"choices": [{"message": {"content": "hi"}}], "usage": usage}
-    read = OpenAIWire(official=True).read(msgspec.json.encode(answer), HELLO)
+    read = OpenAIWire(is_official=True).read(msgspec.json.encode(answer), HELLO)
     assert (read.text, read.usage) == ("hi", Usage())
 
 
@@ -119,7 +119,7 @@ def test_a_budget_is_not_undone_by_a_negative_count() -> None:
     spending.begin()
     spending.end("a model", Usage(60, 30))
     spending.begin()
-    with pytest.raises(StopRun, match="does not tell what it used"):
+    with pytest.raises(StopRun, match="does not report its usage"):
         spending.end("a model", Usage(-(10**9), 30))
     assert spending.so_far.tokens == 90
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.identity import identity_of
-from proctor.models.asking import key_of, read, recall, remember
+from proctor.models.asking import call_key, read, recall, remember
 from proctor.models.clients.python import FunctionAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
@@ -63,7 +63,7 @@ def test_an_answer_is_found_by_its_own_question_only(
 def test_keys_do_not_depend_on_the_order_of_a_schema() -> None:
     """The same schema written in another order is the same question."""
     one, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
-    assert key_of(Scripted(), asked(schema=one)) == key_of(Scripted(), asked(schema=two))
+    assert call_key(Scripted(), asked(schema=one)) == call_key(Scripted(), asked(schema=two))
 
 
 def test_what_was_read_into_an_answer_is_not_kept() -> None:

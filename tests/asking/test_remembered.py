@@ -57,7 +57,7 @@ def run(work: Any) -> Any:
 def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[str]]) -> None:
     """Whoever asks, at once or one after the other, with repeats or without."""
     inner = Lengths()
-    embedder = Remembered(inner, batch=4)
+    embedder = Remembered(inner, batch_size=4)
 
     async def main() -> None:
         for texts, vectors in zip(asked, await asyncio.gather(*map(embedder.embed, asked)), strict=True):
@@ -112,7 +112,7 @@ def test_texts_that_come_while_a_batch_is_under_way_wait_together() -> None:
 def test_no_more_batches_are_under_way_than_allowed(parallel: int) -> None:
     """And as many as that, if there is enough to do."""
     inner = Lengths(seconds=0.01)
-    embedder = Remembered(inner, batch=2, parallel=parallel)
+    embedder = Remembered(inner, batch_size=2, concurrency=parallel)
 
     async def main() -> None:
         await asyncio.gather(*(embedder.embed([f"text {n}"]) for n in range(20)))
@@ -196,7 +196,7 @@ def test_several_threads_may_use_it() -> None:
 def test_the_least_recently_used_are_forgotten_first() -> None:
     """With room for two vectors of two numbers."""
     inner = Lengths()
-    embedder = Remembered(inner, most_numbers=4)
+    embedder = Remembered(inner, max_numbers=4)
     for text in ("a", "b", "a", "c", "a", "b"):
         run(embedder.embed([text]))
     assert inner.batches == [["a"], ["b"], ["c"], ["b"]]
@@ -205,13 +205,13 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ([], "gave 0 vectors for 1 texts"),
-        ([[1.0], [1.0]], "gave 2 vectors for 1 texts"),
-        ([["x"]], "gave something that is not a list of numbers"),
-        ([None], "gave something that is not a list of numbers"),
-        ([[float("nan")]], "gave a vector that is empty or not finite"),
-        ([[1e300]], "gave a vector that is empty or not finite"),
-        ([[]], "gave a vector that is empty or not finite"),
+        ([], "returned 0 vectors for 1 texts"),
+        ([[1.0], [1.0]], "returned 2 vectors for 1 texts"),
+        ([["x"]], "returned something that is not a list of numbers"),
+        ([None], "returned something that is not a list of numbers"),
+        ([[float("nan")]], "returned a vector that is empty or not finite"),
+        ([[1e300]], "returned a vector that is empty or not finite"),
+        ([[]], "returned a vector that is empty or not finite"),
     ],
 )
 def test_answers_that_are_no_vectors_are_errors(answer: Any, told: str) -> None:
@@ -226,7 +226,7 @@ def test_all_vectors_of_an_embedder_have_one_length() -> None:
     embedder = Remembered(inner)
     run(embedder.embed(["a"]))
     inner.answer = [[1.0]]
-    with pytest.raises(CallFailed, match="gave vectors of different lengths"):
+    with pytest.raises(CallFailed, match="returned vectors of different lengths"):
         run(embedder.embed(["b"]))
 
 

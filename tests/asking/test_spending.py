@@ -72,8 +72,8 @@ def test_a_call_that_was_none_is_given_back() -> None:
 @pytest.mark.parametrize(
     ("budget", "usage", "words"),
     [
-        (Budget(cost=1.0), Usage(1, 1), "the price of m is not known"),
-        (Budget(tokens=9), Usage(cost=0.1), "m does not tell what it used"),
+        (Budget(cost=1.0), Usage(1, 1), "the price of m is unknown"),
+        (Budget(tokens=9), Usage(cost=0.1), "m does not report its usage"),
     ],
 )
 def test_what_is_not_known_is_said(budget: Budget, usage: Usage, words: str) -> None:
@@ -93,9 +93,9 @@ def test_without_limits_everything_may_be_spent() -> None:
 
 def test_a_budget_made_by_hand_is_held_to_its_types() -> None:
     """Python takes Budget(cost="5"); it is refused where it is used first."""
-    with pytest.raises(ModelError, match="that is no budget"):
+    with pytest.raises(ModelError, match="the budget is not valid"):
         Spending(Budget(cost="5"))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="that is no budget"):
+    with pytest.raises(ModelError, match="the budget is not valid"):
         Spending({"calls": 0})
 
 
@@ -103,7 +103,7 @@ def test_a_price_that_is_not_known_says_what_to_write_and_where() -> None:
     """The key of the table, the variable that names the file, and the currency."""
     spending = Spending(Budget(cost=1.0))
     spending.begin()
-    with pytest.raises(StopRun, match="the price of http://h/v1#m is not known") as caught:
+    with pytest.raises(StopRun, match="the price of http://h/v1#m is unknown") as caught:
         spending.end("http://h/v1#m", Usage(1, 1))
     assert '"http://h/v1#m": {input: …, output: …}, in USD per million tokens' in caught.value.fix
     assert "PROCTOR_PRICES" in caught.value.fix

@@ -98,7 +98,7 @@ def test_an_endpoint_that_is_not_there_is_trouble(project: Project, monkeypatch:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     told = project.proctor("models", "--check")
     assert told.code == 3
-    assert "error: anthropic could not be asked" in told.out
+    assert "error: anthropic could not be reached" in told.out
     assert "exit 3" in " ".join(project.proctor("models", "--help").out.split())
 
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from proctor.errors import ModelError
 from proctor.models import connect as connections
-from proctor.models.embedders.lexical import BUCKETS, vector
+from proctor.models.embedders.lexical import BUCKETS, letter_vector
 
 
 def similarity(left: str, right: str) -> float:
-    return sum(a * b for a, b in zip(vector(left), vector(right), strict=True))
+    return sum(a * b for a, b in zip(letter_vector(left), letter_vector(right), strict=True))
 
 
 @given(st.text())
 def test_vectors_are_of_one_length_and_size(text: str) -> None:
     """1 for a text, 0 for one of nothing but blanks; no number is negative."""
-    found = vector(text)
+    found = letter_vector(text)
     assert len(found) == BUCKETS
     assert min(found) >= 0.0
     size = math.sqrt(sum(x * x for x in found))
@@ -38,7 +38,7 @@ def test_similarity_is_symmetric_and_greatest_with_itself(left: str, right: str)
 
 def test_a_vector_worked_out_by_hand() -> None:
     """ " ab " has three runs of 2, two of 3 and one of 4: six, each once."""
-    found = sorted((x for x in vector("AB") if x), reverse=True)
+    found = sorted((x for x in letter_vector("AB") if x), reverse=True)
     assert found == pytest.approx([1 / math.sqrt(6)] * 6)
 
 

@@ -13,7 +13,7 @@ import pytest
 from proctor.errors import MissingExtra, ModelError
 from proctor.models import connect as connections
 from proctor.models.embedders import minilm as module
-from proctor.models.embedders.minilm import MOST_PIECES, MiniLM
+from proctor.models.embedders.minilm import MAX_PIECES, MiniLM
 
 
 def cosine(left: Any, right: Any) -> float:
@@ -78,7 +78,7 @@ def test_case_and_accents_mean_nothing_to_it_and_order_does(minilm: MiniLM) -> N
 
 def test_of_a_long_text_the_start_counts(minilm: MiniLM) -> None:
     """After 256 pieces it makes no difference what follows."""
-    start = "word " * (MOST_PIECES - 2)
+    start = "word " * (MAX_PIECES - 2)
     same, other = similarities(minilm, start, start + "and more", "more " + start)
     assert same == pytest.approx(1.0, abs=1e-6)
     assert other < 1.0 - 1e-5

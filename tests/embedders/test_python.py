@@ -150,7 +150,7 @@ def test_a_function_of_one_text_without_annotation_is_told_what_to_do() -> None:
 @pytest.mark.parametrize("thing", [3, object(), str, OnlySync])
 def test_what_cannot_embed_is_refused(thing: Any) -> None:
     """Classes too: make an object first."""
-    with pytest.raises(ModelError, match="cannot embed"):
+    with pytest.raises(ModelError, match="is not an embedder"):
         connections.embedder(thing)
 
 

@@ -34,7 +34,7 @@ def test_tensors_are_read_by_name(tmp_path: Path) -> None:
         "number": tensor([], 32, 36),
     }
     body = struct.pack("<q6ff", 7, 1, 2, 3, 4, 5, 6, 0.5)
-    found = safetensors.read(write(tmp_path / "a", head, body), np)
+    found = safetensors.read_tensors(write(tmp_path / "a", head, body), np)
     assert set(found) == {"matrix", "number"}
     assert found["matrix"].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert found["number"].tolist() == 0.5
@@ -43,21 +43,21 @@ def test_tensors_are_read_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "told"),
     [
-        ({"a": tensor([3], 0, 8)}, "cut off, or its head is wrong"),
-        ({"a": tensor([2], 4, 12)}, "cut off, or its head is wrong"),
-        ({"a": tensor([2], -8, 0)}, "cut off, or its head is wrong"),
-        ({"a": {"dtype": "F32"}}, "its head cannot be read"),
-        (b"no json", "its head cannot be read"),
+        ({"a": tensor([3], 0, 8)}, "cut off, or its header is wrong"),
+        ({"a": tensor([2], 4, 12)}, "cut off, or its header is wrong"),
+        ({"a": tensor([2], -8, 0)}, "cut off, or its header is wrong"),
+        ({"a": {"dtype": "F32"}}, "its header cannot be read"),
+        (b"no json", "its header cannot be read"),
     ],
 )
 def test_a_head_that_lies_is_refused(tmp_path: Path, head: Any, told: str) -> None:
     """Rather than numbers from the wrong place."""
     with pytest.raises(ModelError, match=told):
-        safetensors.read(write(tmp_path / "a", head, b"\0" * 8), np)
+        safetensors.read_tensors(write(tmp_path / "a", head, b"\0" * 8), np)
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     """By the length that it would have."""
     (tmp_path / "a").write_bytes(b"GGUF and so on, and so on")
-    with pytest.raises(ModelError, match="it is not a file of tensors"):
-        safetensors.read(tmp_path / "a", np)
+    with pytest.raises(ModelError, match="it is not a safetensors file"):
+        safetensors.read_tensors(tmp_path / "a", np)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import ModelError
-from proctor.models.embedders.minilm import LONGEST_WORD, WordPiece
+from proctor.models.embedders.minilm import MAX_WORD_CHARS, WordPiece
 
 MARKS = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}
 PIECES = ["a", "##a", "aa", "##aa", "b", "##b", "hell", "hello", "##o", "world", "!", ",", "東"]
@@ -48,8 +48,8 @@ def test_a_text_becomes_words_and_signs(text: str, words: list[str]) -> None:
         ("aaa", ["aa", "##a"]),
         ("aaaab", ["aa", "##aa", "##b"]),
         ("abz", ["[UNK]"]),
-        ("a" * LONGEST_WORD, ["aa"] + ["##aa"] * (LONGEST_WORD // 2 - 1)),
-        ("a" * (LONGEST_WORD + 1), ["[UNK]"]),
+        ("a" * MAX_WORD_CHARS, ["aa"] + ["##aa"] * (MAX_WORD_CHARS // 2 - 1)),
+        ("a" * (MAX_WORD_CHARS + 1), ["[UNK]"]),
         ("[SEP]", ["[UNK]", "[UNK]", "[UNK]"]),
     ],
 )
@@ -61,7 +61,7 @@ def test_words_are_cut_into_the_longest_pieces(text: str, pieces: list[str]) -> 
 @given(st.text())
 def test_any_text_has_a_begin_and_an_end(text: str) -> None:
     """Whatever is in it; only marks of ours stand at the ends, and never more than asked for."""
-    numbers = TOKENIZER.numbers(text, most=8)
+    numbers = TOKENIZER.token_ids(text, max_tokens=8)
     assert (numbers[0], numbers[-1]) == (1, 2)
     assert len(numbers) == min(8, len(TOKENIZER.pieces(text)) + 2)
     assert not {1, 2} & set(numbers[1:-1])
@@ -89,8 +89,8 @@ def test_more_words_than_are_remembered_are_cut_up_all_the_same() -> None:
 
     tokenizer = WordPiece(MARKS | {"w": 3} | {f"##{digit}": 4 + digit for digit in range(10)})
     first = tokenizer.pieces("w1")
-    tokenizer.pieces(" ".join(f"w{number}" for number in range(module.MOST_WORDS + 1)))
-    assert len(tokenizer._words) <= module.MOST_WORDS
+    tokenizer.pieces(" ".join(f"w{number}" for number in range(module.MAX_CACHED_WORDS + 1)))
+    assert len(tokenizer._cached_words) <= module.MAX_CACHED_WORDS
     assert tokenizer.pieces("w1") == first == ["w", "##1"]
 
 
@@ -105,6 +105,6 @@ def test_a_vocabulary_without_marks_is_refused(tmp_path: Path) -> None:
 def test_the_real_vocabulary_cuts_as_published(minilm_path: Path) -> None:
     """Numbers that the reference tokenizer gives for these texts."""
     tokenizer = WordPiece.load(minilm_path.with_name("vocab.txt"))
-    assert tokenizer.numbers("Hello, world!", 256) == [101, 7592, 1010, 2088, 999, 102]
+    assert tokenizer.token_ids("Hello, world!", 256) == [101, 7592, 1010, 2088, 999, 102]
     told = " ".join(tokenizer.pieces("Unaffable embeddings"))
     assert told == "una ##ffa ##ble em ##bed ##ding ##s"

@@ -126,7 +126,7 @@ def test_a_price_that_is_not_known_ends_a_run_with_a_budget_in_money(tmp_path: P
     async def asks(text: str) -> str:
         return (await aask(unpriced, text)).text
 
-    with pytest.raises(RunStopped, match="the price of test:new is not known") as caught:
+    with pytest.raises(RunStopped, match="the price of test:new is unknown") as caught:
         run(SQLiteHistory(tmp_path / "h.db"), {"cost": 1.0}, target=asks)
     assert "in tokens or calls" in str(caught.value)
 

@@ -200,4 +200,4 @@ def test_minilm_says_what_it_does_not_know(tmp_path: Path) -> None:
     assert MiniLM.languages == ("en",)
     tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "status": 3, ":": 4})
     assert tokenizer.unknown("Status: ✅") == ("✅",)
-    assert tokenizer.numbers("Status: ✅", 8) == tokenizer.numbers("Status: ❌", 8)
+    assert tokenizer.token_ids("Status: ✅", 8) == tokenizer.token_ids("Status: ❌", 8)

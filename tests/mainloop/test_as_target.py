@@ -148,7 +148,7 @@ def test_a_trial_that_ran_out_of_time_shows_how_far_it_came(server: ModelServer)
     assert trial.error is not None
     assert trial.error.kind == "TimeoutError"
     assert trial.session is not None
-    assert [call.error for call in trial.session[ToolCall]] == ["given up before it had answered"]
+    assert [call.error for call in trial.session[ToolCall]] == ["cancelled before it answered"]
 
 
 def test_threads_use_one_loop_at_the_same_time(server: ModelServer) -> None:

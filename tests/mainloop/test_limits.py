@@ -18,7 +18,7 @@ from proctor.models.spending import Spending
 from proctor.records.run import Spent
 from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded
-from proctor.targets.main_loop.loop import Allowance, seconds_until
+from proctor.targets.main_loop.loop import ExecutionBudget, seconds_to_deadline
 from proctor.targets.main_loop.tools import tool
 from proctor.testing import Fault, ModelServer
 from tests.mainloop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
@@ -82,10 +82,10 @@ def test_an_answer_within_the_budget_is_an_answer() -> None:
 def test_a_budget_that_cannot_be_counted_ends_the_execution_alone() -> None:
     """A price that is not known is not guessed; the run is not stopped for it."""
     loop = QALoop(adapter=lambda messages: ModelResponse("x", usage=Usage(1, 1)))
-    with pytest.raises(LoopStopped, match="a budget in USD cannot be kept") as told:
+    with pytest.raises(LoopStopped, match="a budget in USD cannot be enforced") as told:
         loop.execute("?", budget=Budget(cost=1.0))
     assert told.value.limit == "budget"
-    with pytest.raises(ModelError, match="that is no budget"):
+    with pytest.raises(ModelError, match="the budget is not valid"):
         loop.execute("?", budget={"calls": 0})
 
 
@@ -120,11 +120,11 @@ def test_the_budget_of_the_run_is_kept_as_well() -> None:
     finally:
         conditions.reset(before)
     assert run.so_far == Spent(1, 2, 0.0)
-    allowance = Allowance(Budget(calls=1), Spending(Budget(calls=3)))
+    allowance = ExecutionBudget(Budget(calls=1), Spending(Budget(calls=3)))
     for _ in range(3):
         allowance.begin()
         allowance.take_back()
-    alone = Allowance(Budget(calls=1), None)
+    alone = ExecutionBudget(Budget(calls=1), None)
     alone.begin()
     alone.take_back()
     assert allowance.so_far == alone.so_far == Spent()
@@ -159,8 +159,8 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
     over.set()
     assert time.perf_counter() - began < 20
     assert (told.value.limit, told.value.usage) == ("time", Usage(10, 2))
-    assert [call.error for call in session[ToolCall]] == [None, "given up before it had answered"]
-    assert str(ended[0].error).startswith("LoopStopped: its time is over")
+    assert [call.error for call in session[ToolCall]] == [None, "cancelled before it answered"]
+    assert str(ended[0].error).startswith("LoopStopped: the deadline has passed")
 
 
 def test_the_deadline_ends_a_call_of_the_model(server: ModelServer) -> None:
@@ -180,7 +180,7 @@ def test_a_deadline_that_is_over_asks_nothing(server: ModelServer) -> None:
     """Neither the model nor `initialize` is troubled."""
     loop = QALoop(adapter=WIRES["openai"](server))
     for past in (0, -1.0, datetime.now(UTC) - timedelta(seconds=1)):
-        with pytest.raises(LoopStopped, match="before it began"):
+        with pytest.raises(LoopStopped, match="before the execution began"):
             loop.execute("?", deadline=past)
     assert server.calls == []
 
@@ -188,9 +188,9 @@ def test_a_deadline_that_is_over_asks_nothing(server: ModelServer) -> None:
 def test_a_deadline_is_a_time_or_seconds_from_now() -> None:
     """By the clock that is handed in; infinity is no limit."""
     clock = ManualClock()
-    assert seconds_until(None, clock) is None
-    assert seconds_until(3, clock) == 3.0
-    assert seconds_until(clock.now() + timedelta(minutes=1), clock) == 60.0
+    assert seconds_to_deadline(None, clock) is None
+    assert seconds_to_deadline(3, clock) == 3.0
+    assert seconds_to_deadline(clock.now() + timedelta(minutes=1), clock) == 60.0
     loop = QALoop(adapter=lambda prompt: "x", clock=clock)
     assert loop.execute("?", deadline=clock.now() + timedelta(minutes=1))[0].output == "x"
     assert loop.execute("?", deadline=float("inf"))[0].output == "x"
@@ -199,7 +199,7 @@ def test_a_deadline_is_a_time_or_seconds_from_now() -> None:
 @pytest.mark.parametrize("deadline", [datetime(2026, 1, 1), True, float("nan"), "soon"])  # noqa: DTZ001
 def test_what_is_no_deadline_is_refused(deadline: Any) -> None:
     """A time without a zone, a yes, no number, a word."""
-    with pytest.raises(TargetError, match=r"time zone|is no deadline"):
+    with pytest.raises(TargetError, match=r"time zone|is not a deadline"):
         QALoop(adapter=lambda prompt: "x").execute("?", deadline=deadline)
 
 
@@ -231,7 +231,7 @@ def test_the_end_of_the_run_in_a_tool_ends_the_loop(server: ModelServer) -> None
             QALoop(adapter=WIRES["openai"](server), tools=[slow, spends]).execute("?")
     finally:
         sessions.current.reset(before)
-    assert [call.error for call in session[ToolCall]] == ["given up before it had answered"] * 2
+    assert [call.error for call in session[ToolCall]] == ["cancelled before it answered"] * 2
 
 
 def test_a_cancelled_execution_says_so_and_keeps_what_happened(server: ModelServer) -> None:

@@ -422,5 +422,5 @@ def test_what_initialize_must_give_is_said() -> None:
 @pytest.mark.parametrize("turns", [0, True, 2.5])
 def test_turns_are_counted_from_one(turns: Any) -> None:
     """A loop that may never ask is refused when it is made."""
-    with pytest.raises(TargetError, match="max_turns is a number from 1 on"):
+    with pytest.raises(TargetError, match="max_turns must be 1 or more"):
         QALoop(adapter=lambda prompt: "x", max_turns=turns)

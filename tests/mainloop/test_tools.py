@@ -227,7 +227,7 @@ class Unspeakable(Exception):
     [
         (ValueError("no such page"), "ValueError: no such page"),
         (TimeoutError("of its own"), "TimeoutError: of its own"),
-        (asyncio.CancelledError(), "CancelledError: the tool was cancelled from inside"),
+        (asyncio.CancelledError(), "CancelledError: the tool cancelled itself"),
         (Unspeakable(), "Unspeakable"),
         (SystemExit(0), "SystemExit: 0"),
     ],
@@ -305,11 +305,11 @@ def of_no_schema_either(a: Callable[[], int]) -> None: ...
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (takes_anything, "options: a model cannot be told what it takes"),
-        (by_place, "a: a model gives arguments by name"),
+        (takes_anything, "options: a schema cannot describe it"),
+        (by_place, "a: a model passes arguments by name"),
         (untyped, "a: it has no type"),
-        (of_no_schema, "a model cannot be told what it takes"),
-        (of_no_schema_either, "a model cannot be told what it takes"),
+        (of_no_schema, "a schema cannot describe its parameters"),
+        (of_no_schema_either, "a schema cannot describe its parameters"),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_made(function: Any, why: str) -> None:
@@ -331,9 +331,9 @@ def test_a_type_that_cannot_be_found_is_told() -> None:
 
 def test_names_are_such_that_every_provider_takes_them() -> None:
     """Spaces, and a lambda's name, are refused; two tools of one name too."""
-    with pytest.raises(TargetError, match="'my tool' cannot be the name"):
+    with pytest.raises(TargetError, match="'my tool' is not a valid tool name"):
         Tool("my tool", "", lambda: None)
-    with pytest.raises(TargetError, match="cannot be the name"):
+    with pytest.raises(TargetError, match="is not a valid tool name"):
         tool(lambda: None)
     with pytest.raises(TargetError, match="search: two tools have this name"):
         Toolbox([search, search.handler])
@@ -341,7 +341,7 @@ def test_names_are_such_that_every_provider_takes_them() -> None:
 
 def test_parameters_that_are_no_record_are_refused() -> None:
     """A list has no fields."""
-    with pytest.raises(TargetError, match="cannot be of the type"):
+    with pytest.raises(TargetError, match="cannot have the type"):
         Tool("search", "", lambda query: query, list[int])
 
 

@@ -73,29 +73,29 @@ def test_without_marks_all_is_said_by_the_user() -> None:
 
 def test_a_mark_at_the_very_end_is_a_mark() -> None:
     """An empty part is a fault, not a comment that is sent."""
-    assert "part-2: a section without title and text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
+    assert "part-2: a section needs a title or a text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("Hello", "judge.md: the file has no head"),
-        ("---\nkey: a\nHello", "the file has no head"),
-        ("---\n[unclosed\n---\nHi", "its head cannot be read as YAML"),
-        ("---\n- key\n---\nHi", "its head does not name a key"),
-        ("---\nns: a\n---\nHi", "its head does not name a key"),
-        ("---\nkey: 3\n---\nHi", "key: expected a word, got 3"),
-        ("---\nkey: a\nns:\n---\nHi", "ns: expected a word, got None"),
-        ("---\nkey: a\nversion: [1]\n---\nHi", "version: expected a word or a number"),
-        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: this means nothing; did you mean 'par"),
-        ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters: expected names with types"),
-        ("---\nkey: a\nparameters: {b: sting}\n---\n$b", "parameters.b: 'sting' is no type here"),
-        ("---\nkey: a\nparameters: {b: [str]}\n---\n$b", "parameters.b: ['str'] is no type here"),
+        ("Hello", "judge.md: the file has no front matter"),
+        ("---\nkey: a\nHello", "the file has no front matter"),
+        ("---\n[unclosed\n---\nHi", "its front matter is not YAML"),
+        ("---\n- key\n---\nHi", "its front matter has no key"),
+        ("---\nns: a\n---\nHi", "its front matter has no key"),
+        ("---\nkey: 3\n---\nHi", "key: expected a text, not 3"),
+        ("---\nkey: a\nns:\n---\nHi", "ns: expected a text, not None"),
+        ("---\nkey: a\nversion: [1]\n---\nHi", "version: expected a text or a number"),
+        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: this key is unknown; did you mean 'par"),
+        ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters: expected a mapping of names to types"),
+        ("---\nkey: a\nparameters: {b: sting}\n---\n$b", "parameters.b: 'sting' is not a type"),
+        ("---\nkey: a\nparameters: {b: [str]}\n---\n$b", "parameters.b: ['str'] is not a type"),
         ("---\nkey: a\nparameters: {b: str}\n---\n$c", "part-1: $c is not a parameter"),
-        ("---\nkey: a\nparameters: {b: str}\n---\nHi", "b: this parameter has no place"),
+        ("---\nkey: a\nparameters: {b: str}\n---\nHi", "b: the text does not use this parameter"),
         ("---\nkey: a\n---\n<!-- asistant -->\nHi", "<!-- asistant -->: there is no such role"),
         ("---\nkey: a\n---\n<!-- user -->\ncosts $5", "judge.md, part-1: a $ is not followed"),
-        ("---\nkey: a\n---\n", "a prompt without sections says nothing"),
+        ("---\nkey: a\n---\n", "a prompt needs at least one section"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_name(text: str, told: str) -> None:

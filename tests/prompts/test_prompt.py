@@ -119,7 +119,7 @@ def test_a_pydantic_model_binds_its_fields() -> None:
 def test_what_is_no_parameters_object_is_refused() -> None:
     """A bare value has no names; a class is not an object of it."""
     for thing in ("text", Scale, JudgeParams):
-        with pytest.raises(ModelError, match="parameters come as"):
+        with pytest.raises(ModelError, match="parameters must be a"):
             prompt("$low").bind(thing)
 
 
@@ -130,8 +130,8 @@ def test_names_and_types_that_do_not_fit_are_told_together() -> None:
         template.bind(low=True, high="5", nam="x")
     assert [str(problem) for problem in caught.value.problems] == [
         "nam: there is no such parameter; did you mean 'name'?",
-        "low: expected int, got True",
-        "high: expected int, got '5'",
+        "low: expected int, not True",
+        "high: expected int, not '5'",
     ]
 
 
@@ -198,5 +198,5 @@ def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None
 def test_a_prompt_of_which_nothing_is_left_is_an_error() -> None:
     """Rather than an empty question."""
     only = PromptTemplate[Any]("ns", "key", [MarkdownSection[Any]("", "$a", "task", only_if="a")])
-    with pytest.raises(ModelError, match="nothing is left to ask"):
+    with pytest.raises(ModelError, match="the prompt is empty"):
         Prompt(only).messages()

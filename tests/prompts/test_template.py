@@ -64,8 +64,8 @@ def test_placeholders_that_are_no_field_are_refused_with_the_nearest() -> None:
     assert faults(wrong) == [
         "task: $qestion is not a field of DataParams; did you mean 'question'?",
         "task: $other is not a field of DataParams; known: limit, question",
-        "DataParams.question: this field has no place in the text",
-        "DataParams.limit: this field has no place in the text",
+        "DataParams.question: the text does not use this field",
+        "DataParams.limit: the text does not use this field",
     ]
 
 
@@ -85,7 +85,7 @@ def test_one_name_cannot_be_of_two_types() -> None:
 
     one = MarkdownSection[DataParams]("", "$question $limit", "one")
     two = MarkdownSection[Other]("", "$question", "two")
-    assert faults(one, two) == ["question: it is str in one type, int in another"]
+    assert faults(one, two) == ["question: it is str in one type, but int in another"]
 
 
 def test_declared_parameters_are_held_to_the_text() -> None:
@@ -93,8 +93,8 @@ def test_declared_parameters_are_held_to_the_text() -> None:
     assert faults(section("$question", only_if="hint"), parameters={"quest": str, "limit": int}) == [
         "task: $question is not a parameter; did you mean 'quest'?",
         "task: $hint is not a parameter; known: limit, quest",
-        "quest: this parameter has no place in the text",
-        "limit: this parameter has no place in the text",
+        "quest: the text does not use this parameter",
+        "limit: the text does not use this parameter",
     ]
 
 
@@ -119,10 +119,10 @@ def test_a_type_without_fields_is_refused() -> None:
 
 def test_a_prompt_says_something_and_each_section_has_its_key() -> None:
     """No sections, an empty one, and two of one key are faults."""
-    assert faults() == ["sections: a prompt without sections says nothing"]
+    assert faults() == ["sections: a prompt needs at least one section"]
     assert faults(section("a"), section(" ")) == [
         "task: two sections have this key",
-        "task: a section without title and text says nothing",
+        "task: a section needs a title or a text",
     ]
 
 

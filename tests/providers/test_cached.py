@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed, ModelError
-from proctor.models.asking import key_of
+from proctor.models.asking import call_key
 from proctor.models.clients.python import FunctionAdapter
 from proctor.models.connect import provider
 from proctor.models.wrappers.cached import Cached, DiskKept
@@ -228,7 +228,7 @@ def test_who_waits_for_another_may_give_up_too() -> None:
     assert isinstance(second, asyncio.CancelledError)
     assert isinstance(third, CallFailed)
     assert third.retryable
-    assert "no answer within" in str(third)
+    assert "did not finish within" in str(third)
     assert len(model.requests) == 1
 
 
@@ -256,16 +256,16 @@ def test_explain_says_that_an_answer_is_kept(tmp_path: Path) -> None:
     """Nothing to explain."""
     cached = Cached(Scripted(), DiskKept(tmp_path))
     ask(cached, asked())
-    assert cached.explain(asked()) == "the answer is kept"
+    assert cached.explain(asked()) == "the response is cached"
 
 
 def test_explain_says_that_nothing_is_kept_for_the_model(tmp_path: Path) -> None:
     """Whose answers are kept is named."""
     kept = DiskKept(tmp_path)
     cached = Cached(Scripted(model="test:new"), kept)
-    assert cached.explain(asked()) == "nothing is kept for test:new; kept: nothing at all"
+    assert cached.explain(asked()) == "nothing is cached for test:new; cached: nothing at all"
     ask(Cached(Scripted(model="test:old"), kept), asked())
-    assert cached.explain(asked()) == "nothing is kept for test:new; kept: test:old"
+    assert cached.explain(asked()) == "nothing is cached for test:new; cached: test:old"
 
 
 def test_explain_names_the_nearest_question_and_the_first_difference(tmp_path: Path) -> None:
@@ -273,10 +273,10 @@ def test_explain_names_the_nearest_question_and_the_first_difference(tmp_path: P
     cached = Cached(Scripted(), DiskKept(tmp_path))
     ask(cached, asked(temperature=0.5), asked("Who wrote Faust?"), asked("Something else", seed=1))
     assert cached.explain(asked(temperature=0.7)) == (
-        "3 kept for test:scripted; the nearest differs in temperature: asked 0.7, kept 0.5"
+        "3 cached for test:scripted; the nearest differs in temperature: asked 0.7, cached 0.5"
     )
     told = cached.explain(asked("Who wrote Fausto?"))
-    assert "messages.0.content: asked 'Who wrote Fausto?', kept 'Who wrote Faust?'" in told
+    assert "messages.0.content: asked 'Who wrote Fausto?', cached 'Who wrote Faust?'" in told
 
 
 def test_explain_notices_changed_code(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_the_store_gives_back_what_was_kept(
 def test_a_damaged_file_counts_as_not_kept(tmp_path: Path) -> None:
     """Bytes that are no call are asked for again and put right."""
     model, kept = Scripted(), DiskKept(tmp_path)
-    kept.keep(key_of(model, asked()), b"{ half a rec")
+    kept.keep(call_key(model, asked()), b"{ half a rec")
     ask(Cached(model, kept), asked(), asked())
     assert len(model.requests) == 1
 
@@ -329,7 +329,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="file") as caught:
         DiskKept(tmp_path / "file").keep("abcd", b"x")
-    assert "can be written to" in str(caught.value)
+    assert "can write to" in str(caught.value)
 
 
 def test_questions_that_json_cannot_hold_are_not_kept() -> None:
@@ -346,5 +346,5 @@ def test_an_address_names_the_folder(tmp_path: Path) -> None:
     cached = provider({"model": f"cached:{tmp_path}", "of": model})
     ask(cached, asked(), asked())
     assert (cached.model, len(model.requests)) == ("test:scripted", 1)
-    with pytest.raises(ModelError, match="names no folder"):
+    with pytest.raises(ModelError, match="the folder is missing"):
         provider("cached:", of=model)

@@ -14,7 +14,7 @@ import pytest
 
 from proctor.errors import CallFailed, ModelError
 from proctor.models.connect import provider
-from proctor.models.wrappers.cassette import HINTS, Recorded, Replay
+from proctor.models.wrappers.cassette import MAX_HINTS, Recorded, Replay
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import Scripted, asked
@@ -206,7 +206,7 @@ def test_a_miss_names_the_nearest_recording_and_the_field(tmp_path: Path) -> Non
         ask(Replay(path), asked(temperature=0.7))
     assert not caught.value.retryable
     assert str(caught.value) == (
-        f"{path} holds no recording of this call of test:scripted; the nearest is on line 3 and "
+        f"{path} has no recording of this call of test:scripted; the nearest is on line 3 and "
         "differs in temperature: asked 0.7, recorded 0.5"
     )
 
@@ -242,11 +242,11 @@ def test_the_first_misses_say_how_they_differ_and_the_others_that_they_do(tmp_pa
     recorded(path, asked())
     replay = Replay(path)
     told = []
-    for number in range(HINTS + 2):
-        with pytest.raises(CallFailed, match="holds no recording") as caught:
+    for number in range(MAX_HINTS + 2):
+        with pytest.raises(CallFailed, match="has no recording") as caught:
             ask(replay, asked(seed=number))
         told.append("the nearest is on line 2 and differs in seed" in str(caught.value))
-    assert told == [True] * HINTS + [False] * 2
+    assert told == [True] * MAX_HINTS + [False] * 2
 
 
 def test_the_marks_of_fences_are_no_difference(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(CallFailed, match="line 2"):
         ask(replay, asked("b"))
     recorded(path, asked("c"))
-    with pytest.raises(ModelError, match="this line is no recorded call") as caught:
+    with pytest.raises(ModelError, match="this line is not a recorded call") as caught:
         Replay(path)
     assert f"{path}:3" in str(caught.value)
     assert len(path.read_text().splitlines()) == 4
@@ -320,7 +320,7 @@ def test_a_file_without_a_line_end_at_its_end_is_read_whole(tmp_path: Path) -> N
         ("", "not a cassette"),
         ('{"id": 1}\n', "not a cassette"),
         ('{"proctor_cassette":9,"written_by":"x"}\n', "schema version 9"),
-        ('{"proctor_cassette":1,"written_by":"x"}\n', "holds no calls"),
+        ('{"proctor_cassette":1,"written_by":"x"}\n', "has no calls"),
         (
             '{"proctor_cassette":1,"written_by":"x"}\n{"model":"m","request":{"messages":[]}}\n',
             "a response or an error",
@@ -363,7 +363,7 @@ def test_addresses_record_and_replay(tmp_path: Path) -> None:
     assert first == again
     assert len(model.requests) == 1
     for empty in ("replay:", "record:"):
-        with pytest.raises(ModelError, match="names no file"):
+        with pytest.raises(ModelError, match="the file is missing"):
             provider(empty, **({"of": model} if empty == "record:" else {}))
 
 

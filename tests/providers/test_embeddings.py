@@ -102,10 +102,10 @@ def test_in_the_end_it_gives_up(server: ModelServer) -> None:
     [
         (Fault.status(400), "answered 400"),
         (Fault.status(401), "answered 401"),
-        (Fault.body(b'{"data": [{"index": 0, "embedding": "AAAA"}]}'), "not what it should be"),
-        (Fault.body(b'{"choices": []}'), "not what it should be"),
+        (Fault.body(b'{"data": [{"index": 0, "embedding": "AAAA"}]}'), "unexpected format"),
+        (Fault.body(b'{"choices": []}'), "unexpected format"),
         (Fault.body(b'{"data": []}'), "has 0 vectors for 1 texts"),
-        (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "numbers them wrong"),
+        (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "or wrong indexes"),
     ],
 )
 def test_what_will_not_pass_is_not_tried_again(server: ModelServer, fault: Fault, told: str) -> None:
@@ -141,13 +141,13 @@ def test_chats_and_embeddings_share_one_limiter(server: ModelServer) -> None:
     """A pause that one of them is told of holds for both: the account is the same."""
     chat = OpenAIAdapter("any", base_url=f"{server.url}/v1")
     embedder = EndpointEmbedder("small", base_url=f"{server.url}/v1")
-    assert embedder._endpoint is chat._line.endpoint
+    assert embedder._endpoint is chat._client.endpoint
 
 
 def test_nobody_there_is_told() -> None:
     """As something that may pass."""
     embedder = EndpointEmbedder("m", base_url="http://127.0.0.1:9/v1", retries=0)
-    with pytest.raises(CallFailed, match=r"#m could not be asked: ConnectError") as caught:
+    with pytest.raises(CallFailed, match=r"#m could not be reached: ConnectError") as caught:
         embed(embedder, "abc")
     assert caught.value.retryable
 
@@ -189,16 +189,16 @@ def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
         ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
         ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
         ("openai:small", {"api_key": "schlüssel"}, "has characters that no key has"),
-        ("openai:", {"api_key": KEY}, "the model is not named"),
+        ("openai:", {"api_key": KEY}, "the model name is missing"),
         ("http://127.0.0.1/v1", {}, "the address does not name a model"),
         ("http:/nothing#m", {}, "not an http or https URL"),
         ("http://[::1#m", {}, "not an http or https URL"),
         ("openai:m", {"base_url": "ftp://x/v1"}, "not an http or https URL"),
-        ("http://me:pw@host/v1#m", {}, "holds a password or a query"),
-        ("http://host/v1#m", {"base_url": "http://other"}, "it is a base URL already"),
+        ("http://me:pw@host/v1#m", {}, "contains a password or a query"),
+        ("http://host/v1#m", {"base_url": "http://other"}, "already a base URL"),
         ("http://host/v1#m", {"retries": "many"}, "retries"),
         ("http://host/v1#m", {"retires": 3}, "retires"),
-        ("http://host/v1#m", {"dimensions": "few"}, "dimensions is a whole number"),
+        ("http://host/v1#m", {"dimensions": "few"}, "dimensions must be a whole number"),
     ],
 )
 def test_what_is_wrong_is_told_when_it_is_connected(address: str, options: dict[str, Any], told: str) -> None:

@@ -137,7 +137,7 @@ def test_an_answer_of_another_shape_is_no_answer(wire: str, body: str) -> None:
     with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
         error = failed_once(adapter_for(wire, server.url), QUESTION)
         assert not error.retryable
-        assert "answer" in str(error)
+        assert "response" in str(error)
         assert len(server.calls) == 1
 
 

@@ -82,7 +82,7 @@ def test_a_judge_that_cannot_be_asked_gives_no_number(wire: str, fault: Fault) -
         score = judged(wire, server, timeout=0.2)
     assert (score.status, score.value, score.passed) == ("error", None, None)
     assert "model-x" in score.reason
-    assert score.details["judge"]["error"] in ("CallFailed", "Refused")
+    assert score.details["judge"]["error"] in ("CallFailed", "RequestRejected")
 
 
 UNREADABLE: dict[str, Callable[[Asked], str | Said]] = {

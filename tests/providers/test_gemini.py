@@ -14,9 +14,9 @@ import pytest
 from proctor.errors import CallFailed, ModelError
 from proctor.models import connect as connections
 from proctor.models import gemini
-from proctor.models.asking import key_of
+from proctor.models.asking import call_key
 from proctor.models.gemini import GeminiAdapter, GeminiWire, connect
-from proctor.models.http.endpoint import Misfit
+from proctor.models.http.endpoint import UnexpectedBody
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said
@@ -271,7 +271,7 @@ def test_chances_are_read() -> None:
 @pytest.mark.parametrize("answer", [{}, {"candidates": []}, {"candidates": [7]}, []])
 def test_what_is_no_answer_is_an_error(answer: Any) -> None:
     """An answer of another shape is an error, never an empty text."""
-    with pytest.raises(Misfit):
+    with pytest.raises(UnexpectedBody):
         read(answer)
 
 
@@ -309,7 +309,7 @@ def test_a_server_that_the_caller_names_is_another_model_and_never_gets_the_key(
     other = connect("gemini:gemini-2.5-flash", base_url=server.url)
     assert (official.model, official.identity) == ("gemini:gemini-2.5-flash", "")
     assert (other.model, other.identity) == ("gemini:gemini-2.5-flash", server.url)
-    assert key_of(official, HELLO) != key_of(other, HELLO)
+    assert call_key(official, HELLO) != call_key(other, HELLO)
     asyncio.run(other.complete(HELLO, timeout=9.0))
     monkeypatch.setenv("PROCTOR_API_KEY", "sk-for-others")
     asyncio.run(connect("gemini:gemini-2.5-flash", base_url=server.url).complete(HELLO, timeout=9.0))

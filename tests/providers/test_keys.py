@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from proctor.core.identity import identity_of
 from proctor.errors import ModelError
-from proctor.models.http import keys
-from proctor.models.http.keys import Key
+from proctor.models.http import access as keys
+from proctor.models.http.access import ApiKey
 from proctor.models.openai import OpenAIAdapter
 
 SECRET = "sk-test-0123456789abcdef"
@@ -21,16 +21,16 @@ SECRET = "sk-test-0123456789abcdef"
 def test_the_callers_key_comes_before_the_environments() -> None:
     """`api_key`, then the variable that is named, then the provider's own ones in order."""
     environ = {"A": "from-a", "B": "from-b", "C": "from-c"}
-    found = keys.find(["A", "B"], api_key="mine", where="x", environ=environ)
-    assert (found.source, found.sent_as("{}")) == ("api_key", "mine")
-    assert keys.find(["A"], api_key_env="C", where="x", environ=environ).sent_as("{}") == "from-c"
-    assert keys.find(["Z", "B"], where="x", environ=environ).source == "B"
+    found = keys.find_key(["A", "B"], api_key="mine", where="x", environ=environ)
+    assert (found.source, found.format_header("{}")) == ("api_key", "mine")
+    assert keys.find_key(["A"], api_key_env="C", where="x", environ=environ).format_header("{}") == "from-c"
+    assert keys.find_key(["Z", "B"], where="x", environ=environ).source == "B"
 
 
 def test_a_missing_key_names_every_variable_that_would_do() -> None:
     """The error says which variables were looked for and how to set one."""
     with pytest.raises(ModelError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set") as caught:
-        keys.find(["GEMINI_API_KEY", "GOOGLE_API_KEY"], where="gemini:x", environ={})
+        keys.find_key(["GEMINI_API_KEY", "GOOGLE_API_KEY"], where="gemini:x", environ={})
     assert caught.value.where == "gemini:x"
     assert "export GEMINI_API_KEY=" in caught.value.fix
 
@@ -38,37 +38,37 @@ def test_a_missing_key_names_every_variable_that_would_do() -> None:
 def test_a_variable_that_is_named_must_be_set() -> None:
     """Who names a variable wants its key, also where a key is not needed."""
     with pytest.raises(ModelError, match="MY_KEY is not set"):
-        keys.find(["A"], api_key_env="MY_KEY", needed=False, where="x", environ={"A": "a"})
+        keys.find_key(["A"], api_key_env="MY_KEY", is_required=False, where="x", environ={"A": "a"})
 
 
 def test_without_a_need_there_may_be_no_key() -> None:
     """A server of one's own is asked without a key."""
-    found = keys.find(["PROCTOR_API_KEY"], needed=False, where="x", environ={})
+    found = keys.find_key(["PROCTOR_API_KEY"], is_required=False, where="x", environ={})
     assert not found
 
 
 @pytest.mark.parametrize("bad", ["", "  ", "two words", "line\nend", "schlüssel", 7])
 def test_a_key_that_cannot_be_sent_is_refused_without_telling_it(bad: object) -> None:
     """The error names the place, never the value."""
-    with pytest.raises(ModelError, match="the key in api_key has characters") as caught:
-        keys.find(["A"], api_key=bad, where="x", environ={})
+    with pytest.raises(ModelError, match="the key in api_key is empty or has characters") as caught:
+        keys.find_key(["A"], api_key=bad, where="x", environ={})
     told = str(bad).strip()
     assert not told or told not in str(caught.value)
 
 
 def test_line_ends_around_a_key_are_taken_off() -> None:
     """A file read into a variable ends in a line end that is not part of the key."""
-    assert keys.find(["A"], where="x", environ={"A": "abc\n"}).sent_as("{}") == "abc"
+    assert keys.find_key(["A"], where="x", environ={"A": "abc\n"}).format_header("{}") == "abc"
 
 
 def test_a_key_is_not_shown_copied_or_pickled() -> None:
     """Neither its own words nor those of an adapter, nor a copy, hold the secret."""
     adapter = OpenAIAdapter("gpt-4o-mini", api_key=SECRET, base_url="https://example.com/v1")
-    for shown in (repr(Key(SECRET)), repr(adapter), str(vars(adapter)), adapter.model):
+    for shown in (repr(ApiKey(SECRET)), repr(adapter), str(vars(adapter)), adapter.model):
         assert SECRET not in shown
     for take in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="not copied or pickled"):
-            take(Key(SECRET))
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            take(ApiKey(SECRET))
     with pytest.raises(TypeError):
         pickle.dumps(adapter)
 
@@ -82,29 +82,29 @@ def test_two_keys_make_no_two_models() -> None:
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4), st.text(), st.text())
 def test_what_is_hidden_is_gone(secret: str, before: str, after: str) -> None:
     """Whatever stands around it, the secret is not in what is shown."""
-    shown = Key(secret).hide(before + secret + after)
+    shown = ApiKey(secret).hide(before + secret + after)
     assert secret not in shown or secret in "[hidden]"
 
 
 def test_a_key_in_a_url_is_hidden_too() -> None:
     """Servers quote addresses, in which the key is written with percent signs."""
-    assert Key("a/b+c=d").hide("see ?key=a%2Fb%2Bc%3Dd") == "see ?key=[hidden]"
+    assert ApiKey("a/b+c=d").hide("see ?key=a%2Fb%2Bc%3Dd") == "see ?key=[hidden]"
 
 
 def test_a_short_key_garbles_nothing() -> None:
     """A key such as `abc` is no secret worth a message that cannot be read."""
-    assert Key("abc").hide("abc is not a key") == "abc is not a key"
-    assert Key("sk-short-key").hide_in_answer(b"sk-short-key") == b"sk-short-key"
+    assert ApiKey("abc").hide("abc is not a key") == "abc is not a key"
+    assert ApiKey("sk-short-key").hide_in_response(b"sk-short-key") == b"sk-short-key"
 
 
 def test_the_digest_tells_endpoints_apart() -> None:
     """Another origin, another key, another header: another endpoint; and no secret in it."""
     headers = {"Authorization": f"Bearer {SECRET}"}
     found = {
-        keys.digest("https://a", headers),
-        keys.digest("https://b", headers),
-        keys.digest("https://a", {}),
-        keys.digest("https://a", {"Authorization": "", "X": f"Bearer {SECRET}"}),
+        keys.endpoint_digest("https://a", headers),
+        keys.endpoint_digest("https://b", headers),
+        keys.endpoint_digest("https://a", {}),
+        keys.endpoint_digest("https://a", {"Authorization": "", "X": f"Bearer {SECRET}"}),
     }
     assert len(found) == 4
     assert not any(SECRET in each for each in found)

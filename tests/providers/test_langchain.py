@@ -128,7 +128,7 @@ def test_tools_are_bound_for_the_call() -> None:
 
 def test_a_model_without_tools_says_so() -> None:
     """Tools are never silently left out."""
-    with pytest.raises(CallFailed, match="takes no tools"):
+    with pytest.raises(CallFailed, match="does not support tools"):
         complete(FakeListChatModel(responses=["x"]), asked(tools=(ToolSpec("search"),)))
 
 
@@ -179,7 +179,7 @@ def test_other_runnables_may_answer_too() -> None:
         return str(messages[-1].content).upper()
 
     assert complete(RunnableLambda(shout), asked("hi")).text == "HI"
-    with pytest.raises(CallFailed, match="gave 'int'"):
+    with pytest.raises(CallFailed, match="returned 'int'"):
         complete(RunnableLambda(lambda messages: 4), asked())
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.models.http.rate_limits import LONGEST_SPREAD, Limiter, PauseTooLong
+from proctor.models.http.rate_limits import MAX_SPREAD_SECONDS, Limiter, PauseTooLong
 from tests.surroundings import ManualClock
 
 
 def enter(limiter: Limiter, **options: Any) -> int:
-    return asyncio.run(limiter.enter(**options))
+    return asyncio.run(limiter.acquire(**options))
 
 
 def test_places_are_given_in_the_order_in_which_they_are_asked_for() -> None:
@@ -26,10 +26,10 @@ def test_places_are_given_in_the_order_in_which_they_are_asked_for() -> None:
         limiter, order = Limiter(window=1), []
 
         async def call(number: int) -> None:
-            await limiter.enter()
+            await limiter.acquire()
             order.append(number)
             await asyncio.sleep(0)
-            limiter.leave()
+            limiter.release()
 
         await asyncio.gather(*(call(number) for number in range(10)))
         assert (limiter.in_flight, limiter.waiting) == (0, 0)
@@ -43,17 +43,17 @@ def test_a_call_that_had_a_place_before_comes_first() -> None:
 
     async def main() -> list[str]:
         limiter, order = Limiter(window=1), []
-        await limiter.enter()
+        await limiter.acquire()
 
         async def call(name: str, first: bool) -> None:
-            await limiter.enter(first=first)
+            await limiter.acquire(at_front=first)
             order.append(name)
-            limiter.leave()
+            limiter.release()
 
         calls = [asyncio.create_task(call("new", False)), asyncio.create_task(call("again", True))]
         await asyncio.sleep(0)
         assert limiter.waiting == 2
-        limiter.leave()
+        limiter.release()
         await asyncio.gather(*calls)
         return order
 
@@ -65,12 +65,12 @@ def test_a_burst_of_refusals_halves_the_window_once() -> None:
 
     async def main() -> list[int]:
         limiter, seen = Limiter(window=16), []
-        generations = [await limiter.enter() for _ in range(16)]
+        generations = [await limiter.acquire() for _ in range(16)]
         for generation in generations:
-            limiter.too_much(generation)
-            limiter.leave()
+            limiter.record_overload(generation)
+            limiter.release()
         seen.append(limiter.window)
-        limiter.too_much(await limiter.enter())
+        limiter.record_overload(await limiter.acquire())
         seen.append(limiter.window)
         return seen
 
@@ -81,18 +81,18 @@ def test_the_window_never_falls_below_one() -> None:
     """However often the endpoint refuses, one call at a time may still be made."""
     limiter = Limiter(window=3)
     for _ in range(5):
-        limiter.too_much(enter(limiter))
-        limiter.leave()
+        limiter.record_overload(enter(limiter))
+        limiter.release()
     assert limiter.window == 1
 
 
 def test_a_windows_worth_of_successes_makes_room_for_one_more() -> None:
     """From 2: two successes give 3, three more give 4, and `most` is the end of it."""
-    limiter, seen = Limiter(window=2, most=4), []
+    limiter, seen = Limiter(window=2, max_window=4), []
     enter(limiter)
     enter(limiter)
     for _ in range(12):
-        limiter.went_well()
+        limiter.record_success()
         seen.append(limiter.window)
     assert seen == [2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]
 
@@ -102,8 +102,8 @@ def test_successes_in_a_window_that_is_hardly_used_prove_nothing() -> None:
     limiter = Limiter(window=8)
     for _ in range(100):
         enter(limiter)
-        limiter.went_well()
-        limiter.leave()
+        limiter.record_success()
+        limiter.release()
     assert limiter.window == 8
 
 
@@ -112,10 +112,10 @@ def test_a_place_can_be_given_back_from_a_thread_without_a_loop() -> None:
 
     async def main() -> int:
         limiter = Limiter(window=1)
-        await limiter.enter()
-        waiting = asyncio.create_task(limiter.enter())
+        await limiter.acquire()
+        waiting = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(0)
-        await asyncio.to_thread(limiter.leave)
+        await asyncio.to_thread(limiter.release)
         await asyncio.wait_for(waiting, 1)
         return limiter.in_flight
 
@@ -127,10 +127,10 @@ def test_more_room_lets_somebody_in_who_waits() -> None:
 
     async def main() -> int:
         limiter = Limiter(window=1)
-        await limiter.enter()
-        waiting = asyncio.create_task(limiter.enter())
+        await limiter.acquire()
+        waiting = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(0)
-        limiter.went_well()
+        limiter.record_success()
         await asyncio.wait_for(waiting, 1)
         return limiter.in_flight
 
@@ -142,10 +142,10 @@ def test_nobody_sends_before_a_pause_is_over() -> None:
     clock = ManualClock()
     limiter = Limiter(clock=clock, chance=random.Random(7))
     limiter.pause(10)
-    assert limiter.pause_left() == 10
+    assert limiter.remaining_pause() == 10
     enter(limiter)
     assert 10 <= clock.seconds <= 11
-    assert limiter.pause_left() == 0
+    assert limiter.remaining_pause() == 0
 
 
 def test_calls_start_again_at_different_moments() -> None:
@@ -157,7 +157,7 @@ def test_calls_start_again_at_different_moments() -> None:
         limiter.pause(600)
         enter(limiter)
         moments.add(clock.seconds)
-        assert 600 <= clock.seconds <= 600 + LONGEST_SPREAD
+        assert 600 <= clock.seconds <= 600 + MAX_SPREAD_SECONDS
     assert len(moments) == 20
 
 
@@ -167,7 +167,7 @@ def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
     limiter = Limiter(clock=clock)
     limiter.pause(10)
     limiter.pause(1)
-    assert limiter.pause_left() == 10
+    assert limiter.remaining_pause() == 10
 
 
 def test_a_pause_longer_than_the_callers_patience_is_told_at_once() -> None:
@@ -176,7 +176,7 @@ def test_a_pause_longer_than_the_callers_patience_is_told_at_once() -> None:
     limiter = Limiter(clock=clock)
     limiter.pause(30)
     with pytest.raises(PauseTooLong, match="30 s") as caught:
-        enter(limiter, patience=5)
+        enter(limiter, max_pause=5)
     assert (caught.value.seconds, clock.slept, limiter.in_flight) == (30, [], 0)
 
 
@@ -185,11 +185,11 @@ def test_a_pause_that_begins_while_somebody_waits_for_a_place_is_told_too() -> N
 
     async def main() -> tuple[int, int]:
         limiter = Limiter(window=1, clock=ManualClock())
-        await limiter.enter()
-        waiting = asyncio.create_task(limiter.enter(patience=5))
+        await limiter.acquire()
+        waiting = asyncio.create_task(limiter.acquire(max_pause=5))
         await asyncio.sleep(0)
         limiter.pause(30)
-        limiter.leave()
+        limiter.release()
         with pytest.raises(PauseTooLong):
             await waiting
         return limiter.in_flight, limiter.waiting
@@ -202,15 +202,15 @@ def test_cancelling_somebody_who_has_just_been_given_a_place_passes_it_on() -> N
 
     async def main() -> int:
         limiter = Limiter(window=1)
-        await limiter.enter()
-        first = asyncio.create_task(limiter.enter())
-        second = asyncio.create_task(limiter.enter())
+        await limiter.acquire()
+        first = asyncio.create_task(limiter.acquire())
+        second = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(0)
-        limiter.leave()
+        limiter.release()
         first.cancel()
         await asyncio.wait_for(second, 1)
         assert first.cancelled()
-        limiter.leave()
+        limiter.release()
         return limiter.in_flight
 
     assert asyncio.run(main()) == 0
@@ -222,7 +222,7 @@ def test_places_of_those_whose_loop_is_gone_are_passed_on() -> None:
     enter(limiter)
     loop = asyncio.new_event_loop()
     for _ in range(2000):
-        task = loop.create_task(limiter.enter())
+        task = loop.create_task(limiter.acquire())
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     loop.run_until_complete(asyncio.sleep(0))
     # Kept alive, so that nothing but the closed loop tells that nobody is there.
@@ -231,9 +231,9 @@ def test_places_of_those_whose_loop_is_gone_are_passed_on() -> None:
     assert limiter.waiting == 2000
 
     async def main() -> None:
-        living = asyncio.create_task(limiter.enter())
+        living = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(0)
-        limiter.leave()
+        limiter.release()
         await asyncio.wait_for(living, 1)
 
     asyncio.run(main())
@@ -247,7 +247,7 @@ def test_one_limiter_holds_across_threads_and_loops() -> None:
 
     async def call() -> None:
         nonlocal under_way, most, done
-        await limiter.enter()
+        await limiter.acquire()
         with lock:
             under_way += 1
             most = max(most, under_way)
@@ -255,7 +255,7 @@ def test_one_limiter_holds_across_threads_and_loops() -> None:
         with lock:
             under_way -= 1
             done += 1
-        limiter.leave()
+        limiter.release()
 
     async def main() -> None:
         async with asyncio.timeout(10):
@@ -278,7 +278,7 @@ class Schedule:
         self.left: set[asyncio.Task[int]] = set()
 
     def enter(self, number: int) -> None:
-        self.calls.append(asyncio.create_task(self.limiter.enter(first=number % 2 == 0)))
+        self.calls.append(asyncio.create_task(self.limiter.acquire(at_front=number % 2 == 0)))
 
     def cancel(self, number: int) -> None:
         waiting = [call for call in self.calls if not call.done()]
@@ -291,14 +291,14 @@ class Schedule:
         ]
         if inside:
             self.left.add(inside[number % len(inside)])
-            self.limiter.leave()
+            self.limiter.release()
 
     def too_much(self, number: int) -> None:
-        self.limiter.too_much(number)
+        self.limiter.record_overload(number)
 
     def went_well(self, number: int) -> None:
         for _ in range(number):
-            self.limiter.went_well()
+            self.limiter.record_success()
 
     def pause(self, number: int) -> None:
         self.limiter.pause(number)
@@ -340,4 +340,4 @@ def test_no_pause_is_longer_than_an_hour() -> None:
     """One odd header must not end an endpoint for days."""
     limiter = Limiter(clock=ManualClock())
     limiter.pause(1e9)
-    assert limiter.pause_left() == 3600.0
+    assert limiter.remaining_pause() == 3600.0

@@ -114,8 +114,8 @@ def test_requests_do_not_share_the_processor_by_default() -> None:
 
     async def main() -> int:
         await aask(model, "Say a.", max_tokens=1, timeout=120)
-        assert model._talk is not None
-        limiter = model._talk[1]._line.endpoint.limiter
+        assert model._connection is not None
+        limiter = model._connection[1]._client.endpoint.limiter
         calls = [asyncio.create_task(aask(model, f"Say {i}.", max_tokens=1, timeout=120)) for i in range(5)]
         most = 0
         while not all(call.done() for call in calls):
@@ -130,7 +130,7 @@ def test_requests_do_not_share_the_processor_by_default() -> None:
 def _process_of(model: LocalAdapter) -> subprocess.Popen[bytes]:
     from proctor.models.local import _SERVERS
 
-    return _SERVERS[model._served._key].process
+    return _SERVERS[model._server._key].process
 
 
 def test_a_server_that_died_is_started_again() -> None:
@@ -175,7 +175,7 @@ from proctor.models.asking import ask
 from proctor.models.connect import provider
 model = provider("local:smollm2")
 ask(model, "Say a.", max_tokens=2, timeout=120)
-print(model._served.running(), flush=True)
+print(model._server.find_url(), flush=True)
 if sys.argv[1] == "stay":
     time.sleep(60)
 """

@@ -12,8 +12,8 @@ import pytest
 from proctor.errors import CallFailed, ModelError
 from proctor.models import connect as connections
 from proctor.models import openai
-from proctor.models.http.endpoint import Misfit
-from proctor.models.http.errors import Complaint
+from proctor.models.http.endpoint import UnexpectedBody
+from proctor.models.http.errors import ErrorBody
 from proctor.models.openai import OpenAIAdapter, connect
 from proctor.models.wire.openai import UNLIKELY, OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
@@ -47,11 +47,11 @@ def ask(model: OpenAIAdapter, request: ModelRequest = HELLO) -> ModelResponse:
 
 
 def body(request: ModelRequest, *, official: bool = True, without: frozenset[str] = NOTHING) -> Any:
-    return msgspec.json.decode(OpenAIWire(official=official).write("m", request, without))
+    return msgspec.json.decode(OpenAIWire(is_official=official).write("m", request, without))
 
 
 def read(answer: Any, request: ModelRequest = HELLO) -> ModelResponse:
-    return OpenAIWire(official=True).read(msgspec.json.encode(answer), request)
+    return OpenAIWire(is_official=True).read(msgspec.json.encode(answer), request)
 
 
 def said(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
@@ -134,14 +134,14 @@ def test_an_address_that_is_no_url_is_told_without_quoting_it(url: str) -> None:
 def test_passwords_in_addresses_are_refused() -> None:
     """Addresses are stored with the results; keys are not."""
     for url in ("https://me:secret@host/v1", "https://host/v1?key=secret"):
-        with pytest.raises(ModelError, match="holds a password or a query") as caught:
+        with pytest.raises(ModelError, match="contains a password or a query") as caught:
             connect(f"{url}#m")
         assert "secret" not in str(caught.value)
 
 
 def test_a_model_must_be_named() -> None:
     """`openai:` alone is no model."""
-    with pytest.raises(ModelError, match="the model is not named"):
+    with pytest.raises(ModelError, match="the model name is missing"):
         connect("openai: ", api_key=KEY)
 
 
@@ -149,7 +149,7 @@ def test_options_that_are_not_there_are_told(server: ModelServer) -> None:
     """A misspelt option is an error, not silence."""
     with pytest.raises(ModelError, match="its options do not fit"):
         connections.provider(server.url + "/v1#m", retry=3)
-    with pytest.raises(ModelError, match="it is a base URL already"):
+    with pytest.raises(ModelError, match="already a base URL"):
         connections.provider(server.url + "/v1#m", base_url="http://other/v1")
 
 
@@ -175,7 +175,7 @@ def test_without_a_name_the_only_model_is_asked(server: ModelServer) -> None:
 def test_of_several_models_one_must_be_named() -> None:
     """The error names them all and shows how."""
     with ModelServer(models=["a", "b"]) as server:
-        with pytest.raises(ModelError, match="not have one model but 2: a, b") as caught:
+        with pytest.raises(ModelError, match="has 2 models, not one: a, b") as caught:
             ask(connect(server.url + "/v1"))
         assert f"{server.url}/v1#a" in caught.value.fix
 
@@ -365,7 +365,7 @@ def test_chances_are_read() -> None:
 )
 def test_what_is_no_completion_is_no_answer(answer: Any) -> None:
     """An answer of another shape is an error, never an empty text."""
-    with pytest.raises(Misfit):
+    with pytest.raises(UnexpectedBody):
         read(answer)
 
 
@@ -404,14 +404,14 @@ def test_a_refusal_that_goes_on_is_told(server: ModelServer) -> None:
 
 def test_only_a_setting_that_was_sent_can_be_left_out() -> None:
     """Other complaints are the caller's: wrong values, other parameters, what was never sent."""
-    wire = OpenAIWire(official=True)
+    wire = OpenAIWire(is_official=True)
     request = ModelRequest(HELLO.messages, temperature=3.0)
     for complaint in (
-        Complaint(code="decimal_above_max_value", parameter="temperature"),
-        Complaint(code="unsupported_value", parameter="messages"),
-        Complaint(code="unsupported_value", parameter="seed"),
+        ErrorBody(code="decimal_above_max_value", parameter="temperature"),
+        ErrorBody(code="unsupported_value", parameter="messages"),
+        ErrorBody(code="unsupported_value", parameter="seed"),
     ):
-        assert wire.objection(complaint, request) is None
+        assert wire.rejected_field(complaint, request) is None
 
 
 def test_the_second_try_has_only_the_time_that_is_left(server: ModelServer) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor.core import resources
 from proctor.errors import ModelError
-from proctor.models.prices import Price, Prices, prices_from
+from proctor.models.prices import Price, Prices, load_prices
 from proctor.records.session import Usage
 
 USED = Usage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
@@ -83,13 +83,13 @@ def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
     own = tmp_path / "own.json"
     own.write_text('{"house": {"input": 3, "output": 4}}')
     table = Prices({})
-    assert prices_from(table) is table
-    assert prices_from(str(own)).find("house") == Price(3, 4)
-    assert prices_from({"house": {"input": 5, "output": 6}}).find("house") == Price(5, 6)
-    assert prices_from({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(7, 8)
-    assert prices_from(None).find("gpt-4o") is not None
+    assert load_prices(table) is table
+    assert load_prices(str(own)).find("house") == Price(3, 4)
+    assert load_prices({"house": {"input": 5, "output": 6}}).find("house") == Price(5, 6)
+    assert load_prices({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(7, 8)
+    assert load_prices(None).find("gpt-4o") is not None
     with pytest.raises(ModelError, match="prices cannot be a int"):
-        prices_from(3)
+        load_prices(3)
 
 
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path) -> None:
@@ -130,6 +130,6 @@ def test_a_table_that_is_not_there_is_said(tmp_path: Path) -> None:
 @given(st.integers(0, 10**7), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_a_cost_is_never_negative(tokens: int, output: int, cached: int) -> None:
     """Also where a provider counts more from its cache than went in."""
-    cost = MINI.of(Usage(tokens, output, cached))
+    cost = MINI.cost(Usage(tokens, output, cached))
     assert cost is not None
     assert cost >= 0

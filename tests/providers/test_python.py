@@ -219,7 +219,7 @@ def test_a_function_that_takes_too_long_is_given_up(waits: bool) -> None:
         return "late"
 
     began = time.perf_counter()
-    with pytest.raises(CallFailed, match=r"no answer within 0\.05 s") as caught:
+    with pytest.raises(CallFailed, match=r"did not answer within 0\.05 s") as caught:
         complete(FunctionAdapter(waiting if waits else blocking), timeout=0.05)
     release.set()
     assert caught.value.retryable

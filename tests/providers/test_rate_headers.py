@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.http_status import seconds_until
-from proctor.models.http.rate_limits import Said
+from proctor.models.http.rate_limits import RateHeaders
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def said(**headers: str) -> Said:
+def said(**headers: str) -> RateHeaders:
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Said(named, NOON)
+    return RateHeaders(named, NOON)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from proctor.core.retry_policy import RetryPolicy
 from proctor.errors import CallFailed
-from proctor.models.http.errors import IN_A_ROW, SECONDS
+from proctor.models.http.errors import BLOCK_SECONDS, MAX_REJECTIONS
 from proctor.models.http.rate_limits import Limiter
-from proctor.models.http.retries import Patience
 from proctor.testing import Fault, ModelServer
-from tests.providers.test_transport import QUICK, ask, errand, made, read, server
+from tests.providers.test_transport import QUICK, ask, http_call, made, read, server
 from tests.surroundings import ManualClock
 
 __all__ = ["server"]
@@ -21,8 +21,8 @@ def test_too_early_is_tried_again_until_the_deadline(server: ModelServer) -> Non
     """429 says nothing against the request; with a deadline the time ends it, not the retries."""
     server.misbehave = lambda asked: Fault.status(429)
     clock = ManualClock()
-    with pytest.raises(CallFailed, match="no time was left to ask again") as caught:
-        ask(server, made(server, clock), Patience(retries=2), timeout=60.0)
+    with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
+        ask(server, made(server, clock), RetryPolicy(retries=2), timeout=60.0)
     assert 30 < clock.seconds < 60
     assert len(server.calls) > 6
     assert f"({len(server.calls)} attempts)" in str(caught.value)
@@ -31,10 +31,10 @@ def test_too_early_is_tried_again_until_the_deadline(server: ModelServer) -> Non
 def test_too_early_without_a_deadline_is_tried_as_often_as_retries_say(server: ModelServer) -> None:
     """Somewhere it must end, and the number is named."""
     server.misbehave = lambda asked: Fault.status(429)
-    with pytest.raises(CallFailed, match=r"without a time-out, retries=2 are all there are \(3 a"):
+    with pytest.raises(CallFailed, match=r"without a timeout, retries=2 is the limit \(3 a"):
         ask(server, made(server))
     with pytest.raises(CallFailed, match=r"answered 429 Too Many Requests"):
-        ask(server, made(server), Patience(retries=0), timeout=60.0)
+        ask(server, made(server), RetryPolicy(retries=0), timeout=60.0)
     assert len(server.calls) == 4
 
 
@@ -44,14 +44,14 @@ def test_a_key_that_is_refused_is_not_sent_again_and_again(server: ModelServer) 
     clock = ManualClock()
     at = made(server, clock)
     for _ in range(50):
-        with pytest.raises(CallFailed, match="look at the key in MY_KEY") as caught:
+        with pytest.raises(CallFailed, match="check the key in MY_KEY") as caught:
             ask(server, at)
-    assert len(server.calls) == IN_A_ROW
-    assert "was not asked again: 3 times in a row it answered 401 Unauthorized" in str(caught.value)
+    assert len(server.calls) == MAX_REJECTIONS
+    assert "was not called again: 3 times in a row it answered 401 Unauthorized" in str(caught.value)
     server.misbehave = lambda asked: None
     with pytest.raises(CallFailed, match="answered 400"):
         ask(server, at, path="/v1/embeddings")
-    clock.seconds += SECONDS
+    clock.seconds += BLOCK_SECONDS
     assert ask(server, at).attempts == 1
     server.faults.append(Fault.status(401))
     with pytest.raises(CallFailed):
@@ -65,8 +65,8 @@ def test_calls_that_wait_for_a_place_do_not_send_a_refused_key_either(server: Mo
     at = made(server, limiter=Limiter(window=2))
 
     async def main() -> list[object]:
-        asked = (at.ask(errand(server), read, QUICK) for _ in range(1000))
+        asked = (at.send(http_call(server), read, QUICK) for _ in range(1000))
         return list(await asyncio.gather(*asked, return_exceptions=True))
 
     assert all(isinstance(one, CallFailed) for one in asyncio.run(main()))
-    assert len(server.calls) <= IN_A_ROW + 1
+    assert len(server.calls) <= MAX_REJECTIONS + 1

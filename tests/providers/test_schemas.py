@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.models.answer_forms import JsonForm
 from proctor.models.wire import schemas
-from proctor.models.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fitted, unwrapped, wrapped
+from proctor.models.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fit_schema, unwrap_answer, wrap_schema
 
 
 class Inner(msgspec.Struct):
@@ -45,7 +45,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", [Verdict, Tree])
 def test_openai_gets_closed_objects_with_all_fields(kind: type) -> None:
     """Strict mode wants every object closed and every property required."""
-    found = fitted(JsonForm(kind).schema, OPENAI)
+    found = fit_schema(JsonForm(kind).schema, OPENAI)
     assert found is not None
     assert objects(found)
     for each in objects(found):
@@ -66,7 +66,7 @@ def test_bounds_go_only_to_those_who_know_them() -> None:
     }
     bounded = {"type": "number", "minimum": 0, "maximum": 1}
     day = {"type": "string", "format": "date", "description": "a day"}
-    openai, anthropic, gemini = (fitted(schema, each) for each in (OPENAI, ANTHROPIC, GEMINI))
+    openai, anthropic, gemini = (fit_schema(schema, each) for each in (OPENAI, ANTHROPIC, GEMINI))
     assert openai is not None
     assert openai["properties"] == {"n": bounded, "s": {"type": "string"}, "d": day}
     assert anthropic == {
@@ -96,8 +96,8 @@ def test_bounds_go_only_to_those_who_know_them() -> None:
 )
 def test_what_cannot_be_held_to_is_said(schema: dict[str, Any]) -> None:
     """Free mappings, anything at all, tuples: the closed dialects know none of these."""
-    assert fitted(schema, OPENAI) is None
-    assert fitted(schema, ANTHROPIC) is None
+    assert fit_schema(schema, OPENAI) is None
+    assert fit_schema(schema, ANTHROPIC) is None
 
 
 def test_gemini_takes_open_objects_and_tuples() -> None:
@@ -107,7 +107,7 @@ def test_gemini_takes_open_objects_and_tuples() -> None:
         "additionalProperties": {"const": "x", "title": "X"},
         "properties": {"t": {"type": "array", "prefixItems": [{"const": 1}]}},
     }
-    assert fitted(schema, GEMINI) == {
+    assert fit_schema(schema, GEMINI) == {
         "type": "object",
         "additionalProperties": {"enum": ["x"], "title": "X"},
         "properties": {"t": {"type": "array", "prefixItems": [{"enum": [1]}]}},
@@ -124,7 +124,7 @@ def test_nothing_stands_beside_a_reference() -> None:
         },
         "$defs": {"A": {"type": "object", "properties": {"x": {"const": 1}}}},
     }
-    found = fitted(schema, OPENAI)
+    found = fit_schema(schema, OPENAI)
     assert found is not None
     assert found["properties"] == {
         "a": {"$ref": "#/$defs/A"},
@@ -138,42 +138,42 @@ def test_the_schema_that_was_given_is_not_changed() -> None:
     schema = JsonForm(Tree).schema
     before = msgspec.json.encode(schema)
     for dialect in (OPENAI, ANTHROPIC, GEMINI):
-        fitted(schema, dialect)
-    wrapped({"type": "array", "$defs": {}})
+        fit_schema(schema, dialect)
+    wrap_schema({"type": "array", "$defs": {}})
     assert msgspec.json.encode(schema) == before
 
 
 def test_what_is_no_object_is_put_into_one() -> None:
     """The definitions stay at the root, where references look for them."""
     schema = {"type": "array", "items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "string"}}}
-    assert wrapped(schema) == {
+    assert wrap_schema(schema) == {
         "type": "object",
         "properties": {"value": {"type": "array", "items": {"$ref": "#/$defs/A"}}},
         "required": ["value"],
         "$defs": {"A": {"type": "string"}},
     }
     plain = {"type": "object", "properties": {}}
-    assert wrapped(plain) is plain
+    assert wrap_schema(plain) is plain
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
 def test_what_was_put_in_comes_out(value: Any) -> None:
     """Whatever the answer, reading it out of the object gives the same JSON."""
     text = msgspec.json.encode({"value": value}).decode()
-    assert msgspec.json.decode(unwrapped(text, {"type": "array"})) == value
+    assert msgspec.json.decode(unwrap_answer(text, {"type": "array"})) == value
 
 
 @pytest.mark.parametrize("text", ["[1]", "no JSON", '{"value": 1, "more": 2}', '{"other": 1}', ""])
 def test_an_answer_that_is_not_so_stays_as_it_is(text: str) -> None:
     """Nothing is guessed: the reader will say what is wrong with it."""
-    assert unwrapped(text, {"type": "array"}) == text
+    assert unwrap_answer(text, {"type": "array"}) == text
 
 
 def test_answers_that_are_objects_are_not_looked_into() -> None:
     """Also if they happen to have a field `value`."""
     text = '{"value": 1}'
-    assert unwrapped(text, {"type": "object"}) == text
-    assert unwrapped(text, None) == text
+    assert unwrap_answer(text, {"type": "object"}) == text
+    assert unwrap_answer(text, None) == text
 
 
 def test_many_schemas_are_not_remembered_for_ever() -> None:
@@ -184,10 +184,10 @@ def test_many_schemas_are_not_remembered_for_ever() -> None:
         made.append(schema)
         return schema
 
-    written = schemas.Written(make)
-    for number in range(schemas.MOST_REMEMBERED + 1):
-        written.of({"const": number})
-        written.of({"const": number})
-    assert len(made) == schemas.MOST_REMEMBERED + 1
-    written.of({"const": 0})
-    assert len(made) == schemas.MOST_REMEMBERED + 2
+    written = schemas.SchemaCache(make)
+    for number in range(schemas.MAX_CACHED_SCHEMAS + 1):
+        written.get({"const": number})
+        written.get({"const": number})
+    assert len(made) == schemas.MAX_CACHED_SCHEMAS + 1
+    written.get({"const": 0})
+    assert len(made) == schemas.MAX_CACHED_SCHEMAS + 2

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from proctor.errors import CallFailed, ModelError
-from proctor.models.clients.sdk import LONGEST_MESSAGE, ClientAdapter
+from proctor.models.clients.sdk import MAX_MESSAGE_CHARS, ClientAdapter
 from proctor.models.connect import provider
 from proctor.models.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
@@ -226,7 +226,7 @@ def test_addresses_are_those_of_our_own_adapters(server: ModelServer) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_models_name_must_be_given(kind: str, server: ModelServer) -> None:
     """A client does not know which model is meant."""
-    with pytest.raises(ModelError, match="which model") as caught:
+    with pytest.raises(ModelError, match="the model name") as caught:
         provider(_client(kind, server))
     assert "name" in str(caught.value)
 
@@ -248,7 +248,7 @@ def test_a_client_of_ones_own_is_called_by_name() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(kind: str, server: ModelServer) -> None:
     """Wherever the cut falls in it, no part of it is told."""
-    for before in range(LONGEST_MESSAGE - 80, LONGEST_MESSAGE, 16):
+    for before in range(MAX_MESSAGE_CHARS - 80, MAX_MESSAGE_CHARS, 16):
         quoted = b'{"error": {"message": "' + b"x" * before + SECRET.encode() + b'"}}'
         server.faults.append(Fault.status(400, body=quoted))
         with pytest.raises(CallFailed) as caught:

@@ -14,17 +14,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from proctor.core.retry_policy import MAX_BACKOFF_SECONDS, RetryPolicy, backoff_seconds, make_retry_policy
 from proctor.errors import CallFailed, ModelError
-from proctor.models.http import endpoint as lanes
-from proctor.models.http.endpoint import Answer, Endpoint, Errand, decoded, endpoint
-from proctor.models.http.errors import LONGEST_QUOTE, complaint_in
-from proctor.models.http.keys import Key
+from proctor.models.http import endpoint as transport
+from proctor.models.http.access import ApiKey
+from proctor.models.http.endpoint import Endpoint, HttpCall, HttpResult, decode_body, shared_endpoint
+from proctor.models.http.errors import MAX_QUOTE, read_error_body
 from proctor.models.http.rate_limits import Limiter
-from proctor.models.http.retries import LONGEST_PAUSE, Patience, is_passing, patience, pause_before
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
 
-QUICK = Patience(retries=2, retry_delay=0.01, timeout=5.0)
+QUICK = RetryPolicy(retries=2, retry_delay=0.01, timeout=5.0)
 SECRET = "sk-test-0123456789abcdef"
 BODY = msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
 
@@ -37,27 +37,27 @@ def server() -> Iterator[ModelServer]:
 
 def made(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
     """An endpoint of its own: nobody else's refusals change its window."""
-    return Endpoint(server.url, Key(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
+    return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
 
 
-def errand(server: ModelServer, path: str = "/v1/chat/completions") -> Errand:
-    return Errand("the model", server.url + path, BODY, "m")
+def http_call(server: ModelServer, path: str = "/v1/chat/completions") -> HttpCall:
+    return HttpCall("the model", server.url + path, BODY, "m")
 
 
 def read(body: bytes) -> Any:
-    return decoded(dict, body)[0]
+    return decode_body(dict, body)[0]
 
 
 def ask(
     server: ModelServer,
     at: Endpoint,
-    manners: Patience = QUICK,
+    policy: RetryPolicy = QUICK,
     timeout: float | None = None,
     path: str = "/v1/chat/completions",
-) -> Answer[Any]:
-    async def main() -> Answer[Any]:
+) -> HttpResult[Any]:
+    async def main() -> HttpResult[Any]:
         async with asyncio.timeout(10):
-            return await at.ask(errand(server, path), read, manners, timeout)
+            return await at.send(http_call(server, path), read, policy, timeout)
 
     return asyncio.run(main())
 
@@ -75,7 +75,7 @@ def test_a_named_wait_is_obeyed_to_the_second(server: ModelServer) -> None:
     """Retry-After: 7 is waited for, plus at most a tenth of it; nothing is sent before."""
     server.faults.append(Fault.status(429, retry_after=7))
     clock = ManualClock()
-    assert ask(server, made(server, clock), Patience()).attempts == 2
+    assert ask(server, made(server, clock), RetryPolicy()).attempts == 2
     assert len(clock.slept) == 1
     assert 7 <= clock.slept[0] <= 7.7
 
@@ -85,7 +85,7 @@ def test_a_wait_in_the_body_is_obeyed(server: ModelServer) -> None:
     told = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
     server.faults.append(Fault.status(429, body=msgspec.json.encode(told)))
     clock = ManualClock()
-    ask(server, made(server, clock), Patience())
+    ask(server, made(server, clock), RetryPolicy())
     assert 12 <= clock.slept[0] <= 13.2
 
 
@@ -95,9 +95,9 @@ def test_a_limit_that_an_answer_used_up_holds_the_next_call_back(server: ModelSe
     server.faults.append(Fault(headers=left))
     clock = ManualClock()
     at = made(server, clock)
-    assert ask(server, at, Patience()).attempts == 1
+    assert ask(server, at, RetryPolicy()).attempts == 1
     assert clock.slept == []
-    assert ask(server, at, Patience()).attempts == 1
+    assert ask(server, at, RetryPolicy()).attempts == 1
     assert 20 <= clock.slept[0] <= 22
 
 
@@ -105,7 +105,7 @@ def test_without_a_named_wait_the_pauses_double_with_jitter(server: ModelServer)
     """0.5, 1, 2, 4 seconds at most, and never less than half of that."""
     server.faults.extend([Fault.status(500)] * 4)
     clock = ManualClock()
-    assert ask(server, made(server, clock), Patience()).attempts == 5
+    assert ask(server, made(server, clock), RetryPolicy()).attempts == 5
     longest = [0.5, 1.0, 2.0, 4.0]
     assert all(most / 2 <= slept <= most for slept, most in zip(clock.slept, longest, strict=True))
 
@@ -125,7 +125,7 @@ def test_a_wait_longer_than_the_call_can_wait_fails_at_once(server: ModelServer)
     """Retry-After: 30 with 10 s left is told as it is, without waiting, and may be tried later."""
     server.faults.append(Fault.status(429, retry_after=30))
     began = time.perf_counter()
-    with pytest.raises(CallFailed, match=r"wants no request for 30 s, which is longer") as caught:
+    with pytest.raises(CallFailed, match=r"asks for a pause of 30 s, which is longer") as caught:
         ask(server, made(server), timeout=10.0)
     assert time.perf_counter() - began < 5
     assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
@@ -136,8 +136,8 @@ def test_others_do_not_wait_for_a_pause_that_is_too_long_either(server: ModelSer
     """A call that begins during such a pause sends nothing and says why."""
     at = made(server)
     at.limiter.pause(60)
-    with pytest.raises(CallFailed, match=r"the model wants no request for 60 s") as caught:
-        ask(server, at, Patience(timeout=1.0))
+    with pytest.raises(CallFailed, match=r"the model asks for a pause of 60 s") as caught:
+        ask(server, at, RetryPolicy(timeout=1.0))
     assert caught.value.retryable
     assert caught.value.retry_after == pytest.approx(60, abs=1)
     assert server.calls == []
@@ -150,11 +150,11 @@ def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
 
     async def main() -> tuple[float, str]:
         async with asyncio.timeout(10):
-            slow = asyncio.create_task(at.ask(errand(server), read, QUICK))
+            slow = asyncio.create_task(at.send(http_call(server), read, QUICK))
             await asyncio.sleep(0.1)
             began = time.perf_counter()
             with pytest.raises(CallFailed) as caught:
-                await at.ask(errand(server), read, QUICK, 0.2)
+                await at.send(http_call(server), read, QUICK, 0.2)
             took = time.perf_counter() - began
             assert not slow.done()
             await slow
@@ -171,7 +171,7 @@ def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> Non
     server.misbehave = lambda asked: Fault.hang(20)
     began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
-        ask(server, made(server), Patience(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
+        ask(server, made(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
     assert 0.45 <= time.perf_counter() - began < 10
     assert caught.value.retryable
 
@@ -195,8 +195,8 @@ def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) 
     """With five seconds left, a pause of half a minute is not begun."""
     server.faults.append(Fault.status(500))
     began = time.perf_counter()
-    with pytest.raises(CallFailed, match="no time was left to ask again") as caught:
-        ask(server, made(server), Patience(retry_delay=60.0), timeout=5.0)
+    with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
+        ask(server, made(server), RetryPolicy(retry_delay=60.0), timeout=5.0)
     assert time.perf_counter() - began < 4
     assert caught.value.retryable
 
@@ -204,7 +204,7 @@ def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) 
 def test_one_request_that_takes_too_long_is_asked_again(server: ModelServer) -> None:
     """The first request hangs, the second is answered."""
     server.faults.append(Fault.hang(20))
-    answer = ask(server, made(server), Patience(retries=1, retry_delay=0.01, timeout=0.3))
+    answer = ask(server, made(server), RetryPolicy(retries=1, retry_delay=0.01, timeout=0.3))
     assert answer.attempts == 2
 
 
@@ -222,14 +222,14 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
 
     async def main() -> int:
         async with asyncio.timeout(10):
-            call = asyncio.create_task(at.ask(errand(server), read, QUICK))
+            call = asyncio.create_task(at.send(http_call(server), read, QUICK))
             while not server.calls:
                 await asyncio.sleep(0.01)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert at.limiter.in_flight == 0
-            return (await at.ask(errand(server), read, QUICK)).attempts
+            return (await at.send(http_call(server), read, QUICK)).attempts
 
     assert asyncio.run(main()) == 1
 
@@ -238,9 +238,9 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
     ("fault", "told"),
     [
         (Fault.status(400), "answered 400 Bad Request: "),
-        (Fault.status(401), "look at the key in MY_KEY"),
-        (Fault.status(403), "look at the key in MY_KEY"),
-        (Fault.status(404), "is 'm' a model it knows?"),
+        (Fault.status(401), "check the key in MY_KEY"),
+        (Fault.status(403), "check the key in MY_KEY"),
+        (Fault.status(404), "check the model name 'm'"),
         (Fault.status(501), "answered 501 Not Implemented"),
         (Fault.status(505), "answered 505"),
         (Fault.status(307, headers={"location": "/elsewhere"}), "answered 307"),
@@ -249,7 +249,7 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
             Fault.status(429, body=b'{"error":{"code":"insufficient_quota","message":"pay"}}'),
             "answered 429 Too Many Requests: pay",
         ),
-        (Fault.body(b"[1]"), "not what it should be: Expected `object`, got `array`"),
+        (Fault.body(b"[1]"), "unexpected format: Expected `object`, got `array`"),
     ],
 )
 def test_what_will_not_pass_is_told_after_one_request(server: ModelServer, fault: Fault, told: str) -> None:
@@ -285,12 +285,12 @@ def test_a_server_that_is_not_there_is_told(server: ModelServer) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-    nobody = Errand("the model", f"http://127.0.0.1:{port}/v1", BODY)
+    nobody = HttpCall("the model", f"http://127.0.0.1:{port}/v1", BODY)
 
     async def main() -> None:
-        await made(server).ask(nobody, read, QUICK)
+        await made(server).send(nobody, read, QUICK)
 
-    with pytest.raises(CallFailed, match=r"could not be asked: ConnectError.*3 attempts") as caught:
+    with pytest.raises(CallFailed, match=r"could not be reached: ConnectError.*3 attempts") as caught:
         asyncio.run(main())
     assert caught.value.retryable
 
@@ -299,7 +299,7 @@ def test_an_address_that_cannot_be_asked_is_not_asked_again(server: ModelServer)
     """A protocol that nobody speaks is a mistake, not a hiccup."""
 
     async def main() -> None:
-        await made(server).ask(Errand("the model", "gopher://x/", BODY), read, QUICK)
+        await made(server).send(HttpCall("the model", "gopher://x/", BODY), read, QUICK)
 
     with pytest.raises(CallFailed, match="UnsupportedProtocol") as caught:
         asyncio.run(main())
@@ -329,14 +329,14 @@ def test_a_key_that_a_server_quotes_is_hidden(server: ModelServer) -> None:
 def test_all_who_use_a_server_with_a_key_share_its_endpoint() -> None:
     """The same origin and headers are one endpoint, for as long as somebody uses it."""
     headers = {"Authorization": "Bearer x"}
-    first = endpoint("https://a.example", Key("x"), headers)
-    assert endpoint("https://a.example", Key("x"), dict(headers)) is first
-    assert endpoint("https://b.example", Key("x"), headers) is not first
-    assert endpoint("https://a.example", Key("y"), {"Authorization": "Bearer y"}) is not first
+    first = shared_endpoint("https://a.example", ApiKey("x"), headers)
+    assert shared_endpoint("https://a.example", ApiKey("x"), dict(headers)) is first
+    assert shared_endpoint("https://b.example", ApiKey("x"), headers) is not first
+    assert shared_endpoint("https://a.example", ApiKey("y"), {"Authorization": "Bearer y"}) is not first
     first.limiter.pause(1000)
     del first
     gc.collect()
-    assert endpoint("https://a.example", Key("x"), headers).limiter.pause_left() == 0
+    assert shared_endpoint("https://a.example", ApiKey("x"), headers).limiter.remaining_pause() == 0
 
 
 def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServer) -> None:
@@ -346,7 +346,7 @@ def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServe
 
     async def main() -> None:
         async with asyncio.timeout(10):
-            calls = (at.ask(errand(server), read, QUICK) for _ in range(10))
+            calls = (at.send(http_call(server), read, QUICK) for _ in range(10))
             answered.extend(answer.attempts for answer in await asyncio.gather(*calls))
 
     threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
@@ -362,16 +362,16 @@ def test_many_calls_use_several_lanes(server: ModelServer) -> None:
     """Twenty calls at once need three lanes of eight; afterwards all are empty and closed."""
 
     async def main() -> tuple[int, int]:
-        opened = lanes.Lanes(server.url, {})
+        opened = transport.ClientPool(server.url, {})
         taken = []
         for _ in range(20):
-            lane = opened.lane()
-            lane.under_way += 1
-            taken.append(lane)
-        different = len({id(lane) for lane in taken})
-        for lane in taken:
-            lane.under_way -= 1
-        again = opened.lane()
+            pooled = opened.choose()
+            pooled.running += 1
+            taken.append(pooled)
+        different = len({id(pooled) for pooled in taken})
+        for pooled in taken:
+            pooled.running -= 1
+        again = opened.choose()
         await opened.close()
         return different, taken.index(again)
 
@@ -389,31 +389,24 @@ def test_elsewhere_certificates_are_checked() -> None:
     """Only plain HTTP on this machine does without them."""
 
     async def main() -> None:
-        opened = lanes.Lanes("https://model.example", {})
-        assert opened.lane() is opened.lane()
+        opened = transport.ClientPool("https://model.example", {})
+        assert opened.choose() is opened.choose()
         await opened.close()
 
     asyncio.run(main())
 
 
-def test_which_statuses_may_pass() -> None:
-    """Those of overload, locks and hiccups; not those that will be the same tomorrow."""
-    passing = [status for status in range(300, 600) if is_passing(status)]
-    lasting = {501, 505}
-    assert passing == [408, 409, 425, 429, *(s for s in range(500, 600) if s not in lasting)]
-
-
 def test_pauses_do_not_grow_for_ever() -> None:
     """The hundredth pause is no longer than half a minute."""
-    assert pause_before(100, 0.5, random.Random(1)) <= LONGEST_PAUSE
-    assert pause_before(1, 0.0, random.Random(1)) == 0.0
+    assert backoff_seconds(100, 0.5, random.Random(1)) <= MAX_BACKOFF_SECONDS
+    assert backoff_seconds(1, 0.0, random.Random(1)) == 0.0
 
 
 def test_all_faults_of_the_options_are_told_at_once() -> None:
     """Three wrong options are three problems."""
     for wrong in ((-1, -1, 0), (True, True, True), (1.5, "x", float("nan"))):
         with pytest.raises(ModelError) as caught:
-            patience(*wrong, where="openai:x")
+            make_retry_policy(*wrong, where="openai:x")
         names = [problem.where for problem in caught.value.problems]
         assert names == ["retries", "retry_delay", "timeout"]
 
@@ -430,42 +423,42 @@ def test_all_faults_of_the_options_are_told_at_once() -> None:
         (b"7", "7"),
         (b"\xff\xfe", "��"),
         (b"", ""),
-        (b"x" * 1000, "x" * LONGEST_QUOTE + "…"),
+        (b"x" * 1000, "x" * MAX_QUOTE + "…"),
     ],
 )
 def test_an_error_is_read_in_every_shape(body: bytes, message: str) -> None:
     """The provider's words, or the beginning of whatever it is."""
-    assert complaint_in(body).message == message
+    assert read_error_body(body).message == message
 
 
 def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
     """As far as the provider says them."""
-    openai = complaint_in(
+    openai = read_error_body(
         b'{"error":{"message":"m","type":"invalid","param":"seed","code":"unsupported_value"}}'
     )
     assert openai == ("m", "invalid", "unsupported_value", "seed", None)
-    gemini = complaint_in(
+    gemini = read_error_body(
         b'{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",'
         b'"details":[7,{"retryDelay":3},{"retryDelay":"2s"}]}}'
     )
     assert gemini == ("m", "RESOURCE_EXHAUSTED", "429", "", 2.0)
 
 
-@pytest.mark.parametrize("before", range(LONGEST_QUOTE - len(SECRET) - 1, LONGEST_QUOTE + 2))
+@pytest.mark.parametrize("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
 def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(before: int) -> None:
     """It is taken out before the message is shortened: no part of it is told."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
     for quoted in (body, b"x" * before + SECRET.encode(), msgspec.json.encode("x" * before + SECRET)):
-        told = complaint_in(quoted, Key(SECRET).hide).message
+        told = read_error_body(quoted, ApiKey(SECRET).hide).message
         assert SECRET[:4] not in told
-        assert len(told) <= LONGEST_QUOTE + 1
+        assert len(told) <= MAX_QUOTE + 1
 
 
 def test_an_endpoint_hides_its_key_before_it_shortens(server: ModelServer) -> None:
     """End to end: half a key is not in the error either."""
-    quoted = b'{"error": {"message": "' + b"x" * (LONGEST_QUOTE - 9) + SECRET.encode() + b'"}}'
+    quoted = b'{"error": {"message": "' + b"x" * (MAX_QUOTE - 9) + SECRET.encode() + b'"}}'
     server.faults.append(Fault.status(401, body=quoted))
     with pytest.raises(CallFailed) as caught:
-        asyncio.run(made(server).ask(errand(server), read, QUICK, 5.0))
+        asyncio.run(made(server).send(http_call(server), read, QUICK, 5.0))
     assert SECRET[:6] not in str(caught.value)
     assert "[hidden]" in str(caught.value)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from proctor import evaluate, llm_judge
+from proctor.core import retry_policy
+from proctor.core.retry_policy import RetryPolicy
 from proctor.core.stopwatch import Stopwatch, halted
 from proctor.engine.limits import CallWatch, Slot
-from proctor.models.http import retries
-from proctor.models.http.retries import Patience
 from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
@@ -43,9 +43,9 @@ def spoken(output: str) -> bool:
 
 def test_a_request_may_take_as_long_as_the_call_unless_the_model_says_less() -> None:
     """120 seconds are the default only; a time-out of the model's own always holds."""
-    assert Patience().within(600.0) == 600.0
-    assert Patience().within(30.0) == 120.0
-    assert Patience(timeout=45.0).within(600.0) == 45.0
+    assert RetryPolicy().request_timeout(600.0) == 600.0
+    assert RetryPolicy().request_timeout(30.0) == 120.0
+    assert RetryPolicy(timeout=45.0).request_timeout(600.0) == 45.0
 
 
 @pytest.mark.parametrize("timeout", [30.0, None])
@@ -53,7 +53,7 @@ def test_a_longer_timeout_of_a_run_reaches_the_model(
     timeout: float | None, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model slower than the default of a request is waited for, as target and as judge."""
-    monkeypatch.setattr(retries, "REQUEST_SECONDS", SECONDS / 4)
+    monkeypatch.setattr(retry_policy, "REQUEST_SECONDS", SECONDS / 4)
     limits: Any = {"timeout": timeout, "evaluator_timeout": timeout}
     assert run({"model": connected(server)}, 1, spoken, **limits) == ["passed"]
 
@@ -67,14 +67,14 @@ def test_a_timeout_of_the_models_own_still_holds(server: ModelServer) -> None:
 def test_a_call_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
     """One at a time, eight calls take eight times as long as one may: all are answered."""
     model = connected(server)
-    model.hold_to(1)
+    model.limit_concurrency(1)
     assert run({"model": model}, 8, spoken, timeout=4 * SECONDS) == ["passed"] * 8
 
 
 def test_a_judge_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
     """The same for evaluators: the limit of a judge starts when its turn has come."""
     model = connected(server, fits_schema=False)
-    model.hold_to(1)
+    model.limit_concurrency(1)
     judge = llm_judge(model, "Is it polite?")
     dataset = [{"id": str(at), "input": "hi"} for at in range(4)]
     report = evaluate(

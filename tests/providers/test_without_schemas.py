@@ -100,7 +100,7 @@ def test_words_stand_under_the_users_or_alone() -> None:
 
 def test_an_objection_needs_a_schema() -> None:
     """Names alone prove nothing."""
-    assert not schemas.objected("response_format", asked(), ("response_format",))
+    assert not schemas.rejects_schema("response_format", asked(), ("response_format",))
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -91,9 +91,9 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("cat >/dev/null", "sh answered nothing; expected JSON with an 'output'"),
-        ("echo '{}'", "sh answered without an 'output': {}"),
-        ("echo 4", "sh did not answer in JSON as expected"),
+        ("cat >/dev/null", "sh sent an empty response; expected JSON with an 'output'"),
+        ("echo '{}'", "sh sent a response without an 'output': {}"),
+        ("echo 4", "sh sent invalid JSON"),
         ("echo oh dear; echo why >&2", "oh dear; standard error ends with:\nwhy"),
     ],
 )
@@ -104,7 +104,7 @@ def test_an_answer_that_is_none_fails_the_call(script: str, message: str) -> Non
 
 def test_endless_output_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that writes without end is killed when it has written too much."""
-    monkeypatch.setattr(wire, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(wire, "MAX_BYTES", 100_000)
     assert str(failure("yes")) == "sh wrote more than 100,000 bytes and was stopped"
 
 
@@ -237,7 +237,7 @@ def test_everything_wrong_is_told_when_the_target_is_made(tmp_path: Path) -> Non
         CommandTarget(["no-such-program"], name="bot")
     assert str(missing.value) == snapshot("""\
 bot: the command cannot be run
-  - command: there is no program 'no-such-program' that can be run\
+  - command: there is no executable program 'no-such-program'\
 """)
     env: dict[str, str] = {"N": 1}  # type: ignore[dict-item]
     with pytest.raises(TargetError) as caught:

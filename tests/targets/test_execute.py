@@ -11,7 +11,7 @@ import pytest
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.python import from_execute, reply_of
+from proctor.targets.python import execute_reply, from_execute
 
 SAMPLE: Sample[str, str] = Sample("1", "capital of France?")
 
@@ -90,23 +90,23 @@ def test_the_identity_is_that_of_execute() -> None:
 )
 def test_what_execute_gives_becomes_the_output(answer: Any, output: Any) -> None:
     """A pair is taken apart only if it is a response and a session; other values are outputs."""
-    assert reply_of(answer) == Reply(output)
+    assert execute_reply(answer) == Reply(output)
 
 
 def test_a_reply_is_kept_as_it_is() -> None:
     """A loop that knows our reply may return one."""
     reply = Reply("Paris", latency_ms=2.0)
-    assert reply_of(reply) is reply
+    assert execute_reply(reply) is reply
 
 
 def test_usage_is_kept_when_it_is_ours() -> None:
     """`response.usage` is taken if it is a Usage, and nothing is guessed otherwise."""
-    assert reply_of(Response("Paris", Usage(3, 1))).usage == Usage(3, 1)
-    assert reply_of(Response("Paris", {"tokens": 3})).usage is None
+    assert execute_reply(Response("Paris", Usage(3, 1))).usage == Usage(3, 1)
+    assert execute_reply(Response("Paris", {"tokens": 3})).usage is None
 
 
 def test_events_of_another_session_are_carried_over() -> None:
     """An object with events becomes our session: its events in order, foreign ones named."""
     call = ToolCall("search")
-    session = reply_of(("Paris", ForeignSession([call, 7]))).session
+    session = execute_reply(("Paris", ForeignSession([call, 7]))).session
     assert session == Session([call, CustomEvent("int", 7)])

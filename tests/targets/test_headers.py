@@ -18,7 +18,7 @@ def test_variables_are_read_when_they_are_used(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TOKEN", "old")
     headers = Headers({"Authorization": "Bearer $TOKEN", "X-Key": "${TOKEN}", "X-Cost": "$$5"})
     monkeypatch.setenv("TOKEN", "new\n")
-    assert headers.filled() == {"Authorization": "Bearer new", "X-Key": "new", "X-Cost": "$5"}
+    assert headers.resolve() == {"Authorization": "Bearer new", "X-Key": "new", "X-Cost": "$5"}
 
 
 def test_everything_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ the headers cannot be used
   - headers.X Space: this is not a header name
   - headers.X-Number: the value is not a string
   - headers.X-Price: a $ is not followed by a variable's name; write $$ for a dollar sign
-  - headers.X-Break: the value has characters that a header cannot hold\
+  - headers.X-Break: the value has characters that a header cannot contain\
 """)
     with pytest.raises(TargetError, match="expected a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def test_a_variable_that_is_taken_away_fails_the_call(monkeypatch: pytest.Monkey
     headers = Headers({"X-Key": "$TOKEN"})
     monkeypatch.delenv("TOKEN")
     with pytest.raises(CallFailed, match="'TOKEN' is no longer set"):
-        headers.filled()
+        headers.resolve()
 
 
 def test_values_and_variables_are_hidden_in_texts(monkeypatch: pytest.MonkeyPatch) -> None:

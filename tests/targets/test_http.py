@@ -153,7 +153,7 @@ def test_json_goes_by_several_names(server: Server, kind: str | None) -> None:
     ("answer", "message"),
     [
         (Answered(b'{"answer": 1}'), "without an 'output': {\"answer\": 1}"),
-        (Answered(b"4"), "did not answer in JSON as expected"),
+        (Answered(b"4"), "sent invalid JSON"),
         (Answered(b'{"error": "no such model"}'), "no such model"),
         (Answered(b"<html>", kind="text/html"), "answered with 'text/html'; expected JSON"),
         (Answered(b"zip", headers=(("Content-Encoding", "gzip"),)), "DecodingError"),
@@ -217,7 +217,7 @@ def test_a_lost_connection_may_be_tried_again() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         found = failure(HttpTarget(f"http://127.0.0.1:{deaf.getsockname()[1]}", name="it"))
-    assert str(found).startswith("it could not be asked: ConnectError")
+    assert str(found).startswith("it could not be reached: ConnectError")
     assert found.retryable
 
 
@@ -231,7 +231,7 @@ def test_a_time_out_may_be_tried_again(server: Server) -> None:
 
 def test_an_endless_answer_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a small compressed answer unfolds to is counted, too."""
-    monkeypatch.setattr(wire, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(wire, "MAX_BYTES", 100_000)
     bomb = gzip.compress(b" " * 1_000_000)
     server.answer = lambda asked: Answered(bomb, headers=(("Content-Encoding", "gzip"),))
     assert "answered with more than 100,000 bytes" in str(failure(HttpTarget(server.url)))
@@ -360,7 +360,7 @@ def test_what_is_no_address_is_refused(url: Any) -> None:
 
 def test_other_faults_are_told_when_the_target_is_made() -> None:
     """A method without a body and a timeout that is none are usage errors."""
-    with pytest.raises(TargetError, match="'GET' is not a method to ask with") as caught:
+    with pytest.raises(TargetError, match="the method 'GET' is not supported") as caught:
         HttpTarget("https://example.com", method="GET")
     assert caught.value.fix == "known: PATCH, POST, PUT"
     for timeout in (0, -1, True, "5"):

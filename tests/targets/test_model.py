@@ -161,7 +161,7 @@ def test_an_eval_file_writes_it_as_a_mapping() -> None:
     """{model: …, prompt: …} is a target, and so is the bare address of a model."""
     target = as_target({"model": Parrot(), "prompt": "Say $input", "name": "sayer"})
     assert (target.spec.name, target.spec.kind) == ("sayer", "model")
-    with pytest.raises(TargetError, match="some keys mean nothing here"):
+    with pytest.raises(TargetError, match="some keys are unknown"):
         as_target({"model": Parrot(), "promt": "x"})
 
 
@@ -182,13 +182,13 @@ def test_options_of_the_provider_may_stand_beside_the_settings(tmp_path: Path) -
 @pytest.mark.parametrize("prompt", ["no placeholder", "answer.txt"])
 def test_a_prompt_without_a_place_for_the_input_is_refused(prompt: str) -> None:
     """Every sample would be asked the same."""
-    with pytest.raises(TargetError, match="no place for the input"):
+    with pytest.raises(TargetError, match="no placeholder for the input"):
         ModelTarget(Parrot(), prompt=prompt)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("Where?", "the input is no mapping"), ({"question": "Where?"}, "did you mean 'question'?")],
+    [("Where?", "the input is not a mapping"), ({"question": "Where?"}, "did you mean 'question'?")],
 )
 def test_a_placeholder_that_nothing_fills_is_named(given: Any, said: str) -> None:
     """With what the input has instead."""

@@ -27,8 +27,8 @@ def test_every_fault_is_told_at_once() -> None:
     """A misspelt option, a clash with the input and a missing option come in one list."""
     assert parameters_of(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
         "there is no option 'temprature': did you mean 'temperature'?",
-        "the option 'question' clashes with the parameter that takes the input",
-        "the option 'model' is needed and not given",
+        "the option 'question' has the name of the parameter for the input",
+        "the option 'model' is required",
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_function_that_tells_nothing_takes_anything() -> None:
 )
 def test_a_function_without_a_place_for_the_input_is_refused(function: Any) -> None:
     """The input goes by place, so a positional parameter must be there."""
-    with pytest.raises(TargetError, match="nothing takes the input") as caught:
+    with pytest.raises(TargetError, match="no positional parameter for the input") as caught:
         parameters_of(function, "mine")
     assert caught.value.where == "mine"
     assert "def answer(question)" in caught.value.fix
@@ -100,7 +100,7 @@ def test_a_parameter_that_cannot_be_reached_is_refused() -> None:
     def unreachable(question: str, model: str, /) -> str:
         return question + model
 
-    with pytest.raises(TargetError, match="'model' cannot be given"):
+    with pytest.raises(TargetError, match="'model' is positional-only"):
         parameters_of(unreachable, "mine")
 
 

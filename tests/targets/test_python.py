@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from proctor.core.callables import is_async_callable
 from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
-from proctor.targets.python import from_function, is_async
+from proctor.targets.python import from_function
 
 SAMPLE: Sample[str, str] = Sample("1", "hello", "never shown to the target")
 
@@ -98,7 +99,7 @@ def test_a_reply_passes_through() -> None:
 def test_something_to_await_is_never_taken_for_the_output() -> None:
     """A plain function around an async one is told to become async, and is no silent success."""
     for function in (lambda text: whisper(text), lambda text: Waiting()):
-        with pytest.raises(TargetError, match="gave something to await") as caught:
+        with pytest.raises(TargetError, match="returned an awaitable") as caught:
             from_function(function, "it").call(SAMPLE, {})
         assert "async def" in caught.value.fix
 
@@ -119,7 +120,7 @@ async def pieces_later(text: str) -> AsyncIterator[str]:
 @pytest.mark.parametrize("function", [pieces, pieces_later, functools.partial(pieces)])
 def test_generators_are_refused(function: Any) -> None:
     """A target that yields has no single output to score, which is told when it is attached."""
-    with pytest.raises(TargetError, match="piece by piece"):
+    with pytest.raises(TargetError, match="it is a generator"):
         from_function(function, "it")
 
 
@@ -138,5 +139,5 @@ def test_closing_and_showing_need_nothing() -> None:
     target = from_function(shout, "shout")
     asyncio.run(target.close())
     assert repr(target) == "function target 'shout'"
-    assert is_async(whisper)
-    assert not is_async(shout)
+    assert is_async_callable(whisper)
+    assert not is_async_callable(shout)

@@ -147,8 +147,8 @@ def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
         ("no-such-file.jsonl", "the recordings cannot be read: No such file"),
         ([], "there are no recordings"),
         ({}, "there are no recordings"),
-        (7, "int is not something that holds recordings"),
-        (b"1", "bytes is not something that holds recordings"),
+        (7, "int cannot contain recordings"),
+        (b"1", "bytes cannot contain recordings"),
     ],
 )
 def test_recordings_that_are_none_are_refused(outputs: Any, message: str) -> None:
@@ -178,7 +178,7 @@ def test_options_are_checked_against_what_was_recorded() -> None:
     """A configuration that is needed, unknown or misspelt is told before the run."""
     target = RecordedTarget(BY_CONFIGURATION)
     assert target.check_options({"configuration": "a"}) == []
-    assert target.check_options({}) == ["the option 'configuration' is needed to choose recordings: a, b"]
+    assert target.check_options({}) == ["the option 'configuration' is required to select recordings: a, b"]
     assert target.check_options({"configuration": "c", "model": "x", "epoch": 0}) == [
         "there is no option 'model' for recordings: known: configuration",
         "there is no option 'epoch' for recordings: known: configuration",

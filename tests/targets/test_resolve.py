@@ -125,7 +125,7 @@ def test_an_address_may_name_a_ready_target(tmp_path: Path) -> None:
     )
     module = f"{tmp_path}/my_targets_under_test.py"
     assert as_target(f"{module}:march").spec.name == "the march run"
-    with pytest.raises(TargetError, match="holds a string"):
+    with pytest.raises(TargetError, match="it is a string"):
         as_target(f"{module}:words")
 
 
@@ -146,8 +146,8 @@ def test_a_class_is_refused_with_what_to_do() -> None:
     with pytest.raises(TargetError) as caught:
         as_target(Loop)
     assert str(caught.value) == snapshot("""\
-Loop: it is a class, and a target must be ready to be called
-Fix: give an instance, such as Loop(), or a function\
+Loop: it is a class, and a target must be callable
+Fix: pass an instance, such as Loop(), or a function\
 """)
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_called_is_refused() -> None:
         as_target(7)
     assert str(caught.value) == snapshot("""\
 int cannot be a target: it cannot be called
-Fix: give a function, an object with execute or invoke, an address or a mapping\
+Fix: pass a function, an object with execute or invoke, an address or a mapping\
 """)
 
 
@@ -166,7 +166,7 @@ def test_unknown_keys_come_with_the_nearest_known() -> None:
     with pytest.raises(TargetError) as caught:
         as_target({"command": ["cat"], "cdw": ".", "shell": True})
     assert str(caught.value) == snapshot("""\
-target: some keys mean nothing here
+target: some keys are unknown
   - cdw: did you mean 'cwd'?
   - shell: known: command, cwd, env, name, version\
 """)

@@ -13,7 +13,7 @@ from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.wire import beginning, failure_in, question, reply_from
+from proctor.targets.wire import encode_call, excerpt, find_failure, parse_reply
 
 texts = st.text(max_size=20)
 values = st.recursive(
@@ -26,29 +26,29 @@ values = st.recursive(
 @given(values, values)
 def test_what_is_asked_and_answered_is_what_was_meant(asked: Any, answered: Any) -> None:
     """Any JSON value goes out as the input and comes back as the output unchanged."""
-    sent = codec.decode(question(Sample("1", asked), {"a": 1}), dict)
+    sent = codec.decode(encode_call(Sample("1", asked), {"a": 1}), dict)
     assert sent == {"id": "1", "input": asked, "options": {"a": 1}}
-    assert reply_from(codec.encode({"output": answered}), "it") == Reply(answered)
+    assert parse_reply(codec.encode({"output": answered}), "it") == Reply(answered)
 
 
 def test_the_expected_value_is_never_sent() -> None:
     """A program under test must not see what it should answer."""
-    assert b"secret" not in question(Sample("1", "?", "secret", {"note": "secret"}), {})
+    assert b"secret" not in encode_call(Sample("1", "?", "secret", {"note": "secret"}), {})
 
 
 def test_usage_and_session_come_along() -> None:
     """An answer may tell what it cost and what happened; unknown fields are ignored."""
     answer = b"""{"output": null, "usage": {"input_tokens": 2}, "trace": 7,
                   "session": {"events": [{"type": "tool_call", "name": "search"}]}}"""
-    assert reply_from(answer, "it") == Reply(None, Usage(2), Session([ToolCall("search")]))
+    assert parse_reply(answer, "it") == Reply(None, Usage(2), Session([ToolCall("search")]))
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"  \n", "it answered nothing; expected JSON with an 'output'"),
-        (b"{}", "it answered without an 'output': {}"),
-        (b'{"error": ""}', 'it answered without an \'output\': {"error": ""}'),
+        (b"  \n", "it sent an empty response; expected JSON with an 'output'"),
+        (b"{}", "it sent a response without an 'output': {}"),
+        (b'{"error": ""}', 'it sent a response without an \'output\': {"error": ""}'),
         (b'{"error": "too tired"}', "too tired"),
         (b'{"error": {"code": 7}, "output": 1}', '{"code":7}'),
     ],
@@ -56,7 +56,7 @@ def test_usage_and_session_come_along() -> None:
 def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
     """An answer without an output fails with a reason, and an error in it is that reason."""
     with pytest.raises(CallFailed) as caught:
-        reply_from(answer, "it")
+        parse_reply(answer, "it")
     assert str(caught.value) == message
     assert not caught.value.retryable
 
@@ -66,21 +66,21 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 )
 def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
     """Text, other JSON and unknown kinds of usage are not read as an output."""
-    with pytest.raises(CallFailed, match="it did not answer in JSON as expected"):
-        reply_from(answer, "it")
+    with pytest.raises(CallFailed, match=r"it sent (invalid JSON|an invalid usage)"):
+        parse_reply(answer, "it")
 
 
 def test_an_error_may_be_tried_again_if_it_says_so() -> None:
     """A program that knows that its trouble may pass can say so."""
-    failure = failure_in(b'{"error": "busy", "retryable": true}')
+    failure = find_failure(b'{"error": "busy", "retryable": true}')
     assert failure is not None
     assert failure.retryable
-    assert failure_in(b"Traceback") is None
-    assert failure_in(b'{"output": 1}') is None
+    assert find_failure(b"Traceback") is None
+    assert find_failure(b'{"output": 1}') is None
 
 
 def test_secrets_are_hidden_before_a_text_is_cut() -> None:
     """No beginning of a secret is left at the edge of a shortened text."""
     text = ("x" * 5 + "secret").encode()
-    assert beginning(text, lambda said: said.replace("secret", "-"), length=8) == "xxxxx-"
-    assert beginning(text, length=8) == "xxxxxsec…"
+    assert excerpt(text, lambda said: said.replace("secret", "-"), length=8) == "xxxxx-"
+    assert excerpt(text, length=8) == "xxxxxsec…"

@@ -1,4 +1,4 @@
-"""The form of an answer: a type of the user's, as JSON Schema and as a strict reader of JSON."""
+"""The format of an answer: a user's type as JSON Schema, and a strict JSON reader for it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from proctor.core import optional as extras
 from proctor.errors import ModelError
 from proctor.records import codec
 
-# The last block counts: what comes before it may be thinking aloud.
-_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+# The last block counts: earlier blocks may belong to the model's reasoning.
+_CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
 class JsonForm:
-    """Answers that are JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
+    """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
-    A model that is not held to the schema may put the JSON into a code block; nothing else is
-    taken, and nothing is repaired by guessing.
+    A model without structured outputs may put the JSON into a code block. Any other text is an
+    error; nothing is repaired by guessing.
 
     >>> JsonForm(list[int]).read("[1, 2]", structured=True)
     [1, 2]
@@ -27,40 +27,37 @@ class JsonForm:
 
     def __init__(self, output_type: Any) -> None:
         self._type = output_type
-        self._pydantic = extras.is_pydantic_model(output_type)
-        self.schema = self._schema()
-
-    def _schema(self) -> dict[str, Any]:
-        if self._pydantic:
-            return dict(self._type.model_json_schema())
+        self._is_pydantic = extras.is_pydantic_model(output_type)
+        if self._is_pydantic:
+            self.schema = dict(output_type.model_json_schema())
+            return
         try:
-            found = msgspec.json.schema(self._type)
+            self.schema = inline_root(msgspec.json.schema(output_type))
         except TypeError as error:
-            raise ModelError(f"an answer cannot be of the type {self._type!r}: {error}") from None
-        return inlined(found)
+            raise ModelError(f"an answer cannot have the type {output_type!r}: {error}") from None
 
     @property
     def instructions(self) -> str:
-        """What a model without schemas is told."""
-        return in_words(self.schema)
+        """The instructions for a model without structured outputs."""
+        return schema_instructions(self.schema)
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """The answer in its type."""
-        found = text.strip()
-        if not structured and (blocks := _BLOCK.findall(found)):
-            found = blocks[-1].strip()
-        if not found:
+        """Parse the answer."""
+        text = text.strip()
+        if not structured and (blocks := _CODE_BLOCK.findall(text)):
+            text = blocks[-1].strip()
+        if not text:
             raise ValueError("it is empty")
-        if self._pydantic:
-            return self._type.model_validate_json(found)
+        if self._is_pydantic:
+            return self._type.model_validate_json(text)
         try:
-            return msgspec.json.decode(found, type=self._type)
+            return msgspec.json.decode(text, type=self._type)
         except msgspec.DecodeError as error:
             raise ValueError(str(error)) from None
 
 
 def is_json(text: str) -> bool:
-    """True if a text is JSON of whatever kind.
+    """Return True if a text is JSON of any type.
 
     >>> is_json('{"a": 1}'), is_json("So: 4")
     (True, False)
@@ -72,20 +69,20 @@ def is_json(text: str) -> bool:
     return True
 
 
-def in_words(schema: dict[str, Any]) -> str:
-    """How to answer, for a model that is not held to a schema by its provider."""
+def schema_instructions(schema: dict[str, Any]) -> str:
+    """Return the instructions that replace a schema for a model without structured outputs."""
     return (
         "Answer with JSON alone, nothing before or after it. It must fit this JSON Schema:\n"
         f"{codec.encode(schema).decode()}"
     )
 
 
-def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with a type at its root, where msgspec puts a reference."""
+def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """Replace the reference that msgspec puts at the root of a schema with its type."""
     reference = schema.get("$ref")
     if reference is None:
         return schema
     definitions = schema["$defs"]
     root = definitions[reference.rpartition("/")[2]]
-    alone = len(definitions) == 1 and reference not in str(root)
-    return root if alone else {**root, "$defs": definitions}
+    is_only_definition = len(definitions) == 1 and reference not in str(root)
+    return root if is_only_definition else {**root, "$defs": definitions}

@@ -1,7 +1,7 @@
-"""Ask a model: the one way that targets, judges and users' own code take.
+"""Ask a model: the one entry point for targets, judges and user code.
 
-Whatever goes through here is written into the session of the trial or of the evaluator, counts
-against the run's budget, and has its answer read strictly, with one reminder if it cannot be read.
+Every call is recorded in the session of the trial or the evaluator and counts against the run's
+budget. Answers are parsed strictly, with one reminder if that fails.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import msgspec
 
 from proctor.core import bridge, lifetimes
 from proctor.errors import CallFailed, ModelError, Unreadable
-from proctor.models.answer_forms import JsonForm, in_words, is_json
+from proctor.models.answer_forms import JsonForm, is_json, schema_instructions
 from proctor.models.connect import provider
+from proctor.models.http.errors import shorten
 from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
 from proctor.ports import Kept, ProviderAdapter
@@ -27,15 +28,17 @@ from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
 from proctor.sessions import current as sessions
 
+MAX_QUOTE = 300
+
 
 def _never() -> bool:
     return False
 
 
 class Conditions(NamedTuple):
-    """A run's budget, where the answers that its judges get are kept, and whether it is stopping.
+    """The run around a call: its budget, the store of its judges' answers, and whether it stops.
 
-    Calls that only wait for their turn are not begun once it is.
+    A run that stops does not start the calls that still wait.
     """
 
     spending: Spending | None = None
@@ -46,79 +49,75 @@ class Conditions(NamedTuple):
 conditions: ContextVar[Conditions] = ContextVar("proctor_conditions", default=Conditions())  # noqa: B039 - a tuple
 
 
-class Recalled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call as it is kept: who was asked, what, and the answer."""
+class StoredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call in a store: the model, the request and the response."""
 
     model: str
     request: ModelRequest
     response: ModelResponse
 
 
-def key_of(adapter: ProviderAdapter, request: ModelRequest) -> str:
-    """What tells one call from another: the model and every field of the request.
+def call_key(adapter: ProviderAdapter, request: ModelRequest) -> str:
+    """Return a digest of the model and every field of the request.
 
-    An adapter whose address does not say all (a function, whose code may change) has an `identity`
-    beside it.
+    An adapter whose address is not enough (a function, whose code may change) has an `identity`.
 
     >>> from types import SimpleNamespace as Adapter
     >>> from proctor.records.session import Message
-    >>> asked = ModelRequest((Message("user", "2 + 2?"),))
-    >>> one, other = Adapter(model="openai:gpt-4o-mini"), Adapter(model="openai:gpt-4o")
-    >>> key_of(one, asked) == key_of(other, asked)
+    >>> request = ModelRequest((Message("user", "2 + 2?"),))
+    >>> small, large = Adapter(model="openai:gpt-4o-mini"), Adapter(model="openai:gpt-4o")
+    >>> call_key(small, request) == call_key(large, request)
     False
     """
     return codec.digest("model call", adapter.model, getattr(adapter, "identity", ""), request)
 
 
-def recall(kept: Kept, adapter: ProviderAdapter, request: ModelRequest) -> ModelResponse | None:
-    """The answer to the same call, if it is kept; something unreadable counts as not kept."""
-    data = kept.find(key_of(adapter, request))
-    found = None if data is None else read(data)
-    return None if found is None else msgspec.structs.replace(found.response, cached=True)
+def recall(store: Kept, adapter: ProviderAdapter, request: ModelRequest) -> ModelResponse | None:
+    """Return the stored response to the same call; unreadable data counts as missing."""
+    data = store.find(call_key(adapter, request))
+    call = None if data is None else read(data)
+    return None if call is None else msgspec.structs.replace(call.response, cached=True)
 
 
-def read(data: bytes) -> Recalled | None:
-    """A call as it was kept, or None where the bytes are something else."""
+def read(data: bytes) -> StoredCall | None:
+    """Read a stored call; return None for other data."""
     with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(data, type=Recalled)
+        return msgspec.json.decode(data, type=StoredCall)
     return None
 
 
-def remember(kept: Kept, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
-    """Keep an answer; one that JSON cannot hold, as question or answer, is not kept."""
+def remember(store: Kept, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
+    """Store a response, unless JSON cannot represent the request or the response."""
     with contextlib.suppress(*codec.UNWRITABLE):
         plain = msgspec.structs.replace(response, output=None)
-        data = codec.encode(Recalled(adapter.model, request, plain))
+        data = codec.encode(StoredCall(adapter.model, request, plain))
         if b'"$repr"' not in data:
-            kept.keep(key_of(adapter, request), data)
-
-
-LONGEST_QUOTE = 300
+            store.keep(call_key(adapter, request), data)
 
 
 class Form(Protocol):
-    """What an answer must look like, and how it is read."""
+    """The format of an answer, and its parser."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """For models that are held to a JSON Schema by their provider."""
+        """The JSON Schema, for models with structured outputs."""
         ...
 
     @property
     def instructions(self) -> str:
-        """For all other models: how to answer, in words."""
+        """The instructions, for all other models."""
         ...
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """The answer, or a ValueError that says what is wrong with it."""
+        """Parse the answer, or raise a ValueError that says what is wrong with it."""
         ...
 
 
 class AskOptions(TypedDict, total=False):
-    """How a model is asked; see `ModelRequest`. `timeout` is for the whole call, in seconds.
+    """The options of a call; see `ModelRequest`. `timeout` covers the whole call, in seconds.
 
-    `known` says how many messages, from the first on, the session has already. `remind=False` does
-    not repeat the request when the answer cannot be read.
+    `known` is the number of messages, from the first on, that the session already has.
+    `remind=False` does not repeat the request when the answer cannot be parsed.
     """
 
     tools: Sequence[ToolSpec]
@@ -138,59 +137,59 @@ async def aask(
     output: Any = None,
     **options: Unpack[AskOptions],
 ) -> ModelResponse:
-    """Ask a model, by its address or as an adapter, and wait for its answer.
+    """Ask a model, named by its address or given as an adapter, and wait for its answer.
 
     With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `Form`, the
-    answer is read into `response.output`; one that cannot be read is asked for once more. An
-    answer that calls `tools` is no answer yet, and given as it is.
+    answer is parsed into `response.output`; if that fails, the model gets one reminder. A
+    response that calls `tools` is returned without parsing.
     """
     adapter = provider(model)
     if output is None and isinstance(prompt, Prompt):
         output = prompt.output_type
-    form = None if output in (None, str) else _form(output)
+    form = None if output in (None, str) else _to_form(output)
     timeout = options.pop("timeout", None)
-    until = None if timeout is None else time.perf_counter() + timeout
+    deadline = None if timeout is None else time.perf_counter() + timeout
     known, remind = options.pop("known", 0), options.pop("remind", True)
-    request = _request(adapter, prompt, form, options)
+    request = _make_request(adapter, prompt, form, options)
     async with lifetimes.in_use():
-        response = await _complete(adapter, request, request.messages[known:], until)
+        response = await _complete(adapter, request, request.messages[known:], deadline)
         if form is None or (request.tools and response.tool_calls):
-            _keep(adapter, (request, response))
+            _store(adapter, (request, response))
             return response
-        return await _read(adapter, request, response, form, until, remind=remind)
+        return await _parse_output(adapter, request, response, form, deadline, remind=remind)
 
 
 ask = bridge.synchronous(aask)
 
 
-def _form(output: Any) -> Form:
+def _to_form(output: Any) -> Form:
     if callable(getattr(output, "read", None)) and hasattr(output, "schema"):
         return output  # type: ignore[no-any-return]
     return JsonForm(output)
 
 
-def _request(
+def _make_request(
     adapter: ProviderAdapter, prompt: str | Prompt[Any] | Sequence[Message], form: Form | None, options: Any
 ) -> ModelRequest:
-    messages = _messages(prompt)
+    messages = _to_messages(prompt)
     if not messages:
-        raise ModelError("there is nothing to ask: no message was given", where=adapter.model)
+        raise ModelError("the prompt has no messages", where=adapter.model)
     schema = None
     tools = tuple(options.pop("tools", ()))
-    # Not every server takes a schema beside tools: what calls a tool does not fit it.
+    # Not every server takes a schema together with tools, because tool calls do not fit it.
     if form is not None and adapter.fits_schema and not tools:
         schema = form.schema
     elif form is not None:
-        messages = _with_instructions(messages, form.instructions)
+        messages = _add_instructions(messages, form.instructions)
     try:
         return msgspec.convert(
             {"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest
         )
     except msgspec.ValidationError as error:
-        raise ModelError(f"it cannot be asked like that: {error}", where=adapter.model) from None
+        raise ModelError(f"the request is not valid: {error}", where=adapter.model) from None
 
 
-def _messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
+def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
     if isinstance(prompt, str):
         return (Message("user", prompt),)
     if isinstance(prompt, Prompt):
@@ -201,184 +200,173 @@ def _messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, .
         return msgspec.convert(tuple(prompt), tuple[Message, ...])
     except (msgspec.ValidationError, TypeError) as error:
         raise ModelError(
-            f"that cannot be asked: {error}",
-            fix="give a text, a Prompt, or messages, each with a role and a content",
+            f"the prompt is not valid: {error}",
+            fix="pass a text, a Prompt, or messages, each with a role and a content",
         ) from None
 
 
-def _with_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
-    """The instructions under the last message, where models heed them most.
+def _add_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
+    """Append the instructions to the last message, where models follow them best.
 
-    Calls of tools, and what came of them, stay together and last: then it is the one before.
+    Tool calls and their results stay together at the end; the message before them then counts.
     """
-    place = len(messages) - 1
-    while place > 0 and (messages[place].role == "tool" or messages[place].tool_calls):
-        place -= 1
-    last = messages[place]
+    index = len(messages) - 1
+    while index > 0 and (messages[index].role == "tool" or messages[index].tool_calls):
+        index -= 1
+    last = messages[index]
     if last.role != "user" or not isinstance(last.content, str):
         return (*messages, Message("user", instructions))
-    told = msgspec.structs.replace(last, content=f"{last.content}\n\n{instructions}")
-    return (*messages[:place], told, *messages[place + 1 :])
+    extended = msgspec.structs.replace(last, content=f"{last.content}\n\n{instructions}")
+    return (*messages[:index], extended, *messages[index + 1 :])
 
 
 async def _complete(
-    adapter: ProviderAdapter, request: ModelRequest, new: Sequence[Message], until: float | None
+    adapter: ProviderAdapter, request: ModelRequest, new: Sequence[Message], deadline: float | None
 ) -> ModelResponse:
-    """One call, written into the session; from what is kept, where the run keeps answers."""
+    """Make one call and record it in the session; use the run's stored responses if it has any."""
     for message in new:
         sessions.record(message)
-    spending, kept, _ = conditions.get()
-    response = None if kept is None else recall(kept, adapter, request)
+    spending, store, _ = conditions.get()
+    response = None if store is None else recall(store, adapter, request)
     if response is None:
         if spending is not None:
             spending.begin()
-        response = await _timed(adapter, request, until)
+        response = await _call_adapter(adapter, request, deadline)
         if spending is not None and response.cached:
             spending.take_back()
-    _note(adapter, response)
+    _record_response(adapter, response)
     if spending is not None and not response.cached:
         spending.end(adapter.model, response.usage)
     return response
 
 
-def _keep(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
-    """Keep what was answered, where the run keeps answers, for whoever asks the same again.
-
-    Only here is it known that an answer is of use: one that cannot be read is asked for anew.
-    """
-    kept = conditions.get().kept
-    if kept is not None:
+def _store(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
+    """Store responses after parsing: an answer that cannot be parsed must not be reused."""
+    store = conditions.get().kept
+    if store is not None:
         for request, response in exchanges:
             if not response.cached:
-                remember(kept, adapter, request, response)
+                remember(store, adapter, request, response)
 
 
-async def _timed(adapter: ProviderAdapter, request: ModelRequest, until: float | None) -> ModelResponse:
-    """The call itself, and how long it took; one that failed or was given up is noted too."""
-    began = time.perf_counter()
+async def _call_adapter(
+    adapter: ProviderAdapter, request: ModelRequest, deadline: float | None
+) -> ModelResponse:
+    """Call the adapter and measure the latency; record a failed or cancelled call too."""
+    started = time.perf_counter()
     try:
-        left = None if until is None else max(0.0, until - began)
+        left = None if deadline is None else max(0.0, deadline - started)
         response = await adapter.complete(request, timeout=left)
         usage = sessions.checked_usage(response.usage, adapter.model)
         if usage is not response.usage:
             response = msgspec.structs.replace(response, usage=usage)
     except (CallFailed, asyncio.CancelledError) as error:
-        why = {"error": str(error) or "given up before it was answered"}
-        sessions.record(ModelCall(adapter.model, details=why))
+        details = {"error": str(error) or "cancelled before it answered"}
+        sessions.record(ModelCall(adapter.model, details=details))
         raise
     if response.latency_ms is not None:
         return response
-    spent = (time.perf_counter() - began) * 1000.0
-    return msgspec.structs.replace(response, latency_ms=spent)
+    return msgspec.structs.replace(response, latency_ms=(time.perf_counter() - started) * 1000.0)
 
 
-def _note(adapter: ProviderAdapter, response: ModelResponse) -> None:
-    said = response.refusal if response.refusal is not None else response.text
-    sessions.record(Message("assistant", said, tool_calls=response.tool_calls))
+def _record_response(adapter: ProviderAdapter, response: ModelResponse) -> None:
+    text = response.refusal if response.refusal is not None else response.text
+    sessions.record(Message("assistant", text, tool_calls=response.tool_calls))
     details: dict[str, Any] = {}
     if response.attempts > 1:
         details["attempts"] = response.attempts
     if response.cached:
         details["cached"] = True
-    # What comes from the cache was paid for before.
+    # A cached response was paid for earlier.
     usage = Usage() if response.cached else response.usage
-    call = ModelCall(adapter.model, usage, response.latency_ms, response.finish_reason, details=details)
-    sessions.record(call)
+    sessions.record(
+        ModelCall(adapter.model, usage, response.latency_ms, response.finish_reason, details=details)
+    )
 
 
-async def _read(
+async def _parse_output(
     adapter: ProviderAdapter,
     request: ModelRequest,
     response: ModelResponse,
     form: Form,
-    until: float | None,
+    deadline: float | None,
     *,
     remind: bool,
 ) -> ModelResponse:
-    """The answer as what was asked for; one reminder of the format, then it is an error."""
+    """Parse the answer; after a failure, send one reminder of the format and parse again."""
     structured = request.schema is not None
-    _refuse_refusal(adapter, response)
+    _raise_if_refused(adapter, response)
     try:
-        read = form.read(response.text, structured=structured)
+        output = form.read(response.text, structured=structured)
     except ValueError as error:
         if not remind:
             raise _unreadable(adapter, response, error, structured) from None
-        told = in_words(form.schema) if structured else form.instructions
-        reminder = Message("user", _reminder(response, str(error), told))
+        reminder = Message("user", _reminder_text(response, error, form, structured))
     else:
-        _keep(adapter, (request, response))
-        return msgspec.structs.replace(response, output=read)
-    said = Message("assistant", response.text or "(nothing)")
-    again = msgspec.structs.replace(request, messages=(*request.messages, said, reminder))
+        _store(adapter, (request, response))
+        return msgspec.structs.replace(response, output=output)
+    answer = Message("assistant", response.text or "(nothing)")
+    repeated = msgspec.structs.replace(request, messages=(*request.messages, answer, reminder))
     try:
-        second = await _complete(adapter, again, (reminder,), until)
-        _refuse_refusal(adapter, second)
-        both = _together(response, second)
+        second = await _complete(adapter, repeated, (reminder,), deadline)
+        _raise_if_refused(adapter, second)
+        merged = _merge_responses(response, second)
         if not (request.tools and second.tool_calls):
-            read = form.read(second.text, structured=structured)
-            both = msgspec.structs.replace(both, output=read)
-        # Both, or the first would have to be paid for again to come to the second.
-        _keep(adapter, (request, response), (again, second))
-        return both
+            merged = msgspec.structs.replace(merged, output=form.read(second.text, structured=structured))
+        # Both: without the first, reaching the second would cost a new call.
+        _store(adapter, (request, response), (repeated, second))
+        return merged
     except CallFailed as error:
         error.usage = response.usage if error.usage is None else response.usage + error.usage
         raise
     except ValueError as error:
-        raise _unreadable(adapter, _together(response, second), error, structured, ", asked twice") from None
+        merged = _merge_responses(response, second)
+        raise _unreadable(adapter, merged, error, structured, ", asked twice") from None
 
 
 def _unreadable(
     adapter: ProviderAdapter, response: ModelResponse, error: ValueError, structured: bool, attempts: str = ""
 ) -> Unreadable:
-    """The error of an answer that cannot be read, with what all attempts used."""
+    is_cut = response.finish_reason == "length"
+    cut = ", cut off at max_tokens" if is_cut else ""
+    hint = ""
+    if structured and not is_cut and not is_json(response.text):
+        hint = "; if the server ignores schemas, connect it with fits_schema: false"
     return Unreadable(
-        f"{adapter.model} gave no answer that can be read{attempts}{_cut(response)}: {error}; "
-        f"it said {_quoted(response.text)}{_remedy(response, structured)}",
+        f"{adapter.model} gave no answer that can be read{attempts}{cut}: {error}; "
+        f"it said {_quote(response.text)}{hint}",
         answer=response.text,
         usage=None if response.cached else response.usage,
     )
 
 
-def _cut(response: ModelResponse) -> str:
-    return ", cut off at max_tokens" if response.finish_reason == "length" else ""
-
-
-def _remedy(response: ModelResponse, structured: bool) -> str:
-    """What to do about a server that takes a schema and answers whatever it likes."""
-    if not structured or _cut(response) or is_json(response.text):
-        return ""
-    return "; if the server ignores schemas, connect it with fits_schema: false"
-
-
-def _together(first: ModelResponse, second: ModelResponse) -> ModelResponse:
-    """The second answer, with what both took; what came from a cache was paid for before."""
-    paid = [one.usage for one in (first, second) if not one.cached]
-    usage = sum(paid, Usage()) if paid else first.usage + second.usage
+def _merge_responses(first: ModelResponse, second: ModelResponse) -> ModelResponse:
+    """Return the second response with the totals of both; cached responses cost nothing."""
+    paid = [response.usage for response in (first, second) if not response.cached]
     return msgspec.structs.replace(
         second,
-        usage=usage,
+        usage=sum(paid, Usage()) if paid else first.usage + second.usage,
         cached=not paid,
         attempts=first.attempts + second.attempts,
         latency_ms=(first.latency_ms or 0.0) + (second.latency_ms or 0.0),
     )
 
 
-def _reminder(response: ModelResponse, why: str, instructions: str) -> str:
+def _reminder_text(response: ModelResponse, error: ValueError, form: Form, structured: bool) -> str:
+    instructions = schema_instructions(form.schema) if structured else form.instructions
     cut = " (it was cut off: be brief)" if response.finish_reason == "length" else ""
-    return f"That answer cannot be read{cut}: {why}.\n\n{instructions}"
+    return f"That answer cannot be read{cut}: {error}.\n\n{instructions}"
 
 
-def _refuse_refusal(adapter: ProviderAdapter, response: ModelResponse) -> None:
-    """Someone who refuses is not asked again."""
+def _raise_if_refused(adapter: ProviderAdapter, response: ModelResponse) -> None:
     if response.refusal is not None or response.finish_reason == "refusal":
-        said = response.refusal or response.text
+        refusal = response.refusal or response.text
         raise Unreadable(
-            f"{adapter.model} refused to answer: {_quoted(said)}",
-            answer=said,
+            f"{adapter.model} refused to answer: {_quote(refusal)}",
+            answer=refusal,
             usage=None if response.cached else response.usage,
         )
 
 
-def _quoted(text: str) -> str:
-    text = " ".join(text.split())
-    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
+def _quote(text: str) -> str:
+    return repr(shorten(text, MAX_QUOTE))

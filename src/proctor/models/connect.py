@@ -1,7 +1,7 @@
-"""Addresses of models, embedders and mailboxes become live: what stands before the colon connects.
+"""Connect the addresses of models, embedders and mailboxes; the scheme selects the plugin.
 
-They are offered as entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`),
-the built-in ones too. Judges, targets and workers therefore need not know any of them.
+Plugins are entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`), the
+built-in ones too, so judges, targets and workers do not depend on any of them.
 """
 
 from __future__ import annotations
@@ -11,50 +11,49 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proctor.core import imports as importing
 from proctor.core import imports as plugins
 from proctor.errors import ConfigError, ModelError, UsageError, nearest
 from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
-# Under this name a package offers to wrap functions, chat models and clients that users hold.
+# The plugin name for functions, chat models and clients that users pass in.
 PYTHON = "python"
-# The user and password of an address, also of one that is badly written.
-_SECRET = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
-# How the names of a provider's models begin.
+# The user and password of an address, also of a malformed one.
+_CREDENTIALS = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
+# The names of each provider's models.
 _MODEL_NAMES = {
     "openai": re.compile(r"(?:gpt|chatgpt|o\d)(?:-|$)"),
     "anthropic": re.compile(r"claude-"),
     "gemini": re.compile(r"gemini-"),
 }
-# What is said with each question and not where a model is connected.
-_OF_THE_QUESTION = frozenset({"temperature", "max_tokens", "seed", "top_logprobs"})
+# Options of a request, not of a connection.
+_REQUEST_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_logprobs"})
 
 
 def provider(model: Any, **options: Any) -> ProviderAdapter:
-    """A model by its address, a mapping {model, …options}, or whatever the user holds.
+    """Connect a model: an address, a mapping {model, …options}, or a Python object.
 
     `openai:gpt-4o-mini`, `anthropic:…`, `gemini:…`, `http://host/v1#model`, `local:smollm2`,
-    `replay:FILE`, `module:attribute`; functions, LangChain chat models and SDK clients as they are.
+    `replay:FILE`, `module:attribute`; functions, LangChain chat models and SDK clients.
 
     >>> provider(lambda messages: "Paris").model
     'python:<lambda>'
     """
-    found: ProviderAdapter = _connected(model, options, plugins.PROVIDERS, "model", ("complete", "model"))
-    return found
+    adapter: ProviderAdapter = _connect(model, options, plugins.PROVIDERS, "model", ("complete", "model"))
+    return adapter
 
 
 def embedder(model: Any, **options: Any) -> Embedder:
-    """An embedder by its address, a mapping {model, …options}, or whatever the user holds.
+    """Connect an embedder: an address, a mapping {model, …options}, or a Python object.
 
     `local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`, `lexical`,
-    `module:attribute`; functions and LangChain embeddings as they are.
+    `module:attribute`; functions and LangChain embeddings.
     """
-    found: Embedder = _connected(model, options, plugins.EMBEDDERS, "embedder", ("embed", "name"))
-    return found
+    connected: Embedder = _connect(model, options, plugins.EMBEDDERS, "embedder", ("embed", "name"))
+    return connected
 
 
 def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
-    """A mailbox by its address, for bodies of one type.
+    """Connect a mailbox for messages of one type.
 
     `redis://host:6379/0/NAME` (or `rediss://`), `sqs://NAME`, `memory://NAME`.
     """
@@ -67,21 +66,21 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
             fix="write it as redis://host:6379/0/NAME or sqs://NAME"
             + ("" if scheme in known else f"; {nearest(scheme, known)}"),
         )
-    found: Mailbox[Any] = connect(address, body_type, **options)
-    return found
+    connected: Mailbox[Any] = connect(address, body_type, **options)
+    return connected
 
 
 def hidden(address: str) -> str:
-    """An address as it may be shown: without user, password and options.
+    """Remove user, password and options from an address.
 
     >>> hidden("redis://:secret@localhost:6379/0/requests?password=secret")
     'redis://localhost:6379/0/requests'
     """
-    return _SECRET.sub(r"\1", address).partition("?")[0]
+    return _CREDENTIALS.sub(r"\1", address).partition("?")[0]
 
 
 def is_model_address(text: str) -> bool:
-    """True if a text names a model, rather than a Python object, by the name before its colon.
+    """Return True if a text names a model, not a Python object, by the scheme before its colon.
 
     >>> is_model_address("openai:gpt-4o-mini"), is_model_address("my_agent:answer")
     (True, False)
@@ -90,122 +89,117 @@ def is_model_address(text: str) -> bool:
     return bool(colon) and scheme != PYTHON and scheme in plugins.names(plugins.PROVIDERS)
 
 
-def like_a_provider(text: str) -> str:
-    """Which provider was probably meant by an address that names none; empty if none is like it.
+def suggest_provider(text: str) -> str:
+    """Suggest a provider for an address with an unknown scheme; empty if none is similar.
 
-    >>> like_a_provider("opnai:gpt-4o-mini")
+    >>> suggest_provider("opnai:gpt-4o-mini")
     "did you mean 'openai'?"
     """
     known = [name for name in plugins.names(plugins.PROVIDERS) if name != PYTHON]
-    told = nearest(text.partition(":")[0], known)
-    return told if told.startswith("did you mean") else ""
+    hint = nearest(text.partition(":")[0], known)
+    return hint if hint.startswith("did you mean") else ""
 
 
 def suggest_address(name: str) -> str:
-    """Suggest how to write the name of a model as an address.
+    """Suggest the address for the name of a model.
 
     >>> suggest_address("gpt-4o")
     'write a model as PROVIDER:NAME, for example openai:gpt-4o'
     >>> suggest_address("mistral-7b")
     'write a model as PROVIDER:NAME, for example openai:gpt-4o-mini'
     """
-    provider_name = next((prefix for prefix, pattern in _MODEL_NAMES.items() if pattern.match(name)), None)
-    example = f"{provider_name}:{name}" if provider_name else "openai:gpt-4o-mini"
+    scheme = next((scheme for scheme, pattern in _MODEL_NAMES.items() if pattern.match(name)), None)
+    example = f"{scheme}:{name}" if scheme else "openai:gpt-4o-mini"
     return f"write a model as PROVIDER:NAME, for example {example}"
 
 
-def _connected(thing: Any, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]) -> Any:
-    if isinstance(thing, Mapping):
-        given = {str(key): value for key, value in thing.items()}
-        if "model" not in given:
-            raise ModelError(
-                f"the {kind} is not named", fix="write {model: address, …options} or the address"
-            )
-        return _connected(given.pop("model"), {**given, **options}, group, kind, port)
-    if isinstance(thing, str):
-        return _at_address(thing, options, group, kind, port)
-    call, name = port
-    if callable(getattr(thing, call, None)) and isinstance(getattr(thing, name, None), str):
+def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port: tuple[str, str]) -> Any:
+    """Connect with the plugins of a group; `port` names the method and attribute of the result."""
+    if isinstance(model, Mapping):
+        config = {str(key): value for key, value in model.items()}
+        if "model" not in config:
+            raise ModelError(f"the {noun} is missing", fix="write {model: address, …options} or the address")
+        return _connect(config.pop("model"), {**config, **options}, group, noun, port)
+    if isinstance(model, str):
+        return _connect_address(model, options, group, noun, port)
+    method, attribute = port
+    if callable(getattr(model, method, None)) and isinstance(getattr(model, attribute, None), str):
         if options:
             raise ModelError(
-                f"options for {_a(kind)} that is ready: {', '.join(options)}",
-                where=getattr(thing, name),
-                fix="give them where it is made",
+                f"{_with_article(noun)} that is already connected takes no options: {', '.join(options)}",
+                where=getattr(model, attribute),
+                fix="set them where you create it",
             )
-        return thing
-    return _made(plugins.find(group, PYTHON), thing, options, repr(type(thing).__name__))
+        return model
+    return _call_plugin(plugins.find(group, PYTHON), model, options, repr(type(model).__name__))
 
 
-def _at_address(
-    address: str, options: Mapping[str, Any], group: str, kind: str, port: tuple[str, str]
+def _connect_address(
+    address: str, options: Mapping[str, Any], group: str, noun: str, port: tuple[str, str]
 ) -> Any:
     scheme, colon, rest = address.partition(":")
     if scheme != PYTHON:
         connect = plugins.find(group, scheme)
         if connect is not None:
-            return _made(connect, address, options, address)
+            return _call_plugin(connect, address, options, address)
     known = [name for name in plugins.names(group) if name != PYTHON]
     if not colon:
+        hint = (
+            suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
+        )
         raise ModelError(
-            f"{address!r} is not the address of {_a(kind)}",
-            fix=f"{_how_to_write(kind, address)}, or a Python object as module:attribute; "
-            f"providers: {', '.join(known)}",
+            f"{address!r} is not the address of {_with_article(noun)}",
+            fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known)}",
         )
     try:
-        found = importing.load(rest if scheme == PYTHON else address)
+        target = plugins.load(rest if scheme == PYTHON else address)
     except UsageError as error:
         raise ModelError(
             f"there is no provider {scheme!r}, and {error.what}",
             where=address,
-            fix=f"{nearest(scheme, known)}; or mend the address of the object",
+            fix=f"{nearest(scheme, known)}; or correct the address of the object",
         ) from None
-    if isinstance(found, str) and found == address:
-        raise ModelError("it names itself", where=address)
-    return _connected(found, options, group, kind, port)
+    if isinstance(target, str) and target == address:
+        raise ModelError("the address refers to itself", where=address)
+    return _connect(target, options, group, noun, port)
 
 
-def _how_to_write(kind: str, address: str) -> str:
-    return suggest_address(address) if kind == "model" else f"write {_a(kind)} as PROVIDER:NAME"
+def unknown_options_error(options: Iterable[str], known: Sequence[str], where: str) -> ModelError | None:
+    """Return the error for unknown options, or None if all are known.
 
-
-def misfit(options: Iterable[str], taken: Sequence[str], where: str) -> ModelError | None:
-    """The error for options that are not among those taken, or None if all are.
-
-    >>> print(misfit(["temperature"], ["retries"], "openai:gpt-4o"))
+    >>> print(unknown_options_error(["temperature"], ["retries"], "openai:gpt-4o"))
     openai:gpt-4o: its options do not fit: there is no 'temperature'
     Fix: it takes retries; temperature belongs to the judge or the target that asks
     """
-    unknown = [name for name in options if name not in taken]
+    unknown = [name for name in options if name not in known]
     if not unknown:
         return None
-    fix = f"it takes {', '.join(taken) or 'no options'}"
-    if asking := [name for name in unknown if name in _OF_THE_QUESTION]:
-        verb = "belongs" if len(asking) == 1 else "belong"
-        fix = f"{fix}; {' and '.join(asking)} {verb} to the judge or the target that asks"
+    fix = f"it takes {', '.join(known) or 'no options'}"
+    if misplaced := [name for name in unknown if name in _REQUEST_OPTIONS]:
+        verb = "belongs" if len(misplaced) == 1 else "belong"
+        fix = f"{fix}; {' and '.join(misplaced)} {verb} to the judge or the target that asks"
     names = ", ".join(map(repr, unknown))
     return ModelError(f"its options do not fit: there is no {names}", where=where, fix=fix)
 
 
-def _made(connect: Any, thing: Any, options: Mapping[str, Any], where: str) -> Any:
+def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
-    kinds = {parameter.kind for parameter in signature.parameters.values()}
-    taken = list(signature.parameters)[1:]
-    if inspect.Parameter.VAR_KEYWORD not in kinds:
-        refused = misfit(options, taken, where)
-        if refused is not None:
-            raise refused
+    known = list(signature.parameters)[1:]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    if not takes_any and (error := unknown_options_error(options, known, where)):
+        raise error
     try:
-        signature.bind(thing, **options)
+        signature.bind(model, **options)
     except TypeError as error:
-        told = ", ".join(taken) or "no options"
-        raise ModelError(f"its options do not fit: {error}", where=where, fix=f"it takes {told}") from None
+        fix = f"it takes {', '.join(known) or 'no options'}"
+        raise ModelError(f"its options do not fit: {error}", where=where, fix=fix) from None
     try:
-        return connect(thing, **options)
+        return connect(model, **options)
     except TypeError as error:
         if not options:
-            raise  # not about options, so a fault inside
+            raise  # a bug in the plugin, not wrong options
         raise ModelError(f"its options do not fit: {error}", where=where) from error
 
 
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+def _with_article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

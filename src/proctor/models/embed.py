@@ -1,4 +1,4 @@
-"""Embed each text once: what is asked for at the same time goes in batches, answers are kept."""
+"""Embed each text once: concurrent texts go in batches, and vectors are cached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -18,19 +18,19 @@ from proctor.errors import CallFailed
 from proctor.models.asking import Conditions, conditions
 from proctor.ports import Embedder
 
-BATCH = 64
-# In numbers of 4 bytes: some 87,000 texts of 384 numbers, 10,900 of 3,072.
-MOST_NUMBERS = 33_500_000
+BATCH_SIZE = 64
+# Numbers of 4 bytes: about 87,000 texts of 384 numbers, or 10,900 of 3,072.
+MAX_CACHED_NUMBERS = 33_500_000
 
 Vector = Sequence[float]
 
 
 class Remembered:
-    """An embedder around another one: batched, and no text embedded twice while it is remembered.
+    """Wraps an embedder: it batches texts and caches vectors.
 
-    Texts that are asked for in the same moment, or while a batch is under way, go together, at
-    most `batch` of them; `parallel` batches may be under way. Vectors are kept as 32-bit numbers,
-    the least recently used are forgotten first. It may be used from several threads and loops.
+    Texts of the same moment, or of the time while a batch runs, share a batch of at most
+    `batch_size`; up to `concurrency` batches run at once. Vectors are cached as 32-bit numbers;
+    the least recently used are dropped first. Threads and event loops may share it.
 
     >>> class Lengths:
     ...     name, method = "lengths", "lexical"
@@ -43,193 +43,195 @@ class Remembered:
     """
 
     def __init__(
-        self, embedder: Embedder, *, batch: int = BATCH, parallel: int = 1, most_numbers: int = MOST_NUMBERS
+        self,
+        embedder: Embedder,
+        *,
+        batch_size: int = BATCH_SIZE,
+        concurrency: int = 1,
+        max_numbers: int = MAX_CACHED_NUMBERS,
     ) -> None:
         self._embedder = embedder
-        self._batch, self._parallel = batch, parallel
-        self._memory = _Memory(most_numbers)
+        self._batch_size, self._concurrency = batch_size, concurrency
+        self._cache = _VectorCache(max_numbers)
         self._length = 0
-        # Weak, so that nothing is left of a loop that is gone.
-        self._desks: WeakKeyDictionary[asyncio.AbstractEventLoop, _Desk] = WeakKeyDictionary()
+        # Weak, so that a closed loop leaves nothing behind.
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TextQueue] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
-        """The address of the embedder inside."""
+        """The address of the wrapped embedder."""
         return self._embedder.name
 
     @property
     def method(self) -> str:
-        """How the embedder inside compares."""
+        """The method of the wrapped embedder."""
         return self._embedder.method
 
     @property
     def languages(self) -> tuple[str, ...] | None:
-        """The languages that the embedder inside reads; None if it does not say."""
+        """The languages that the wrapped embedder supports; None if it does not say."""
         return getattr(self._embedder, "languages", None)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words of a text that the embedder inside cannot tell apart."""
+        """Return the words of a text that the wrapped embedder does not know."""
         find = getattr(self._embedder, "unknown_words", None)
         return tuple(find(text)) if callable(find) else ()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector for each text, in order."""
-        found: dict[str, Vector] = {}
-        asked: dict[str, asyncio.Future[Any]] = {}
-        desk = self._desks.setdefault(asyncio.get_running_loop(), _Desk())
+        """Return one vector for each text, in order."""
+        vectors: dict[str, Vector] = {}
+        pending: dict[str, asyncio.Future[Any]] = {}
+        queue = self._queues.setdefault(asyncio.get_running_loop(), _TextQueue())
         for text in dict.fromkeys(texts):
-            vector = self._memory.find(text)
+            vector = self._cache.get(text)
             if vector is None:
-                asked[text] = desk.ask(text)
+                pending[text] = queue.add(text)
             else:
-                found[text] = vector
-        if asked:
-            if len(desk.serving) < self._parallel:
-                desk.start(self._serve(desk))
-            # Not `gather`: who gives up waiting must not take the answer from the others.
-            await asyncio.wait(asked.values())
-        for text, future in asked.items():
-            answer = future.result()
-            if isinstance(answer, BaseException):
-                raise answer
-            found[text] = answer
-        return [found[text] for text in texts]
+                vectors[text] = vector
+        if pending:
+            if len(queue.workers) < self._concurrency:
+                queue.start_worker(self._work(queue))
+            # Not `gather`: cancelling one caller must not cancel the futures of the others.
+            await asyncio.wait(pending.values())
+        for text, future in pending.items():
+            result = future.result()
+            if isinstance(result, BaseException):
+                raise result
+            vectors[text] = result
+        return [vectors[text] for text in texts]
 
-    async def _serve(self, desk: _Desk) -> None:
+    async def _work(self, queue: _TextQueue) -> None:
         task = asyncio.current_task()
-        # One turn of the loop, in which others put their texts beside the first.
+        # One turn of the loop, in which other callers add their texts.
         await asyncio.sleep(0)
         async with lifetimes.in_use():
             try:
-                while batch := desk.take(self._batch):
+                while batch := queue.take(self._batch_size):
                     try:
-                        await self._answer(desk, batch)
+                        await self._embed_batch(queue, batch)
                     finally:
-                        desk.give_up(batch)
+                        queue.cancel(batch)
             finally:
-                # At once, not when the task has ended: a text that is asked for while connections
-                # are being closed needs somebody new to serve it.
-                desk.serving.discard(task)
+                # Now, not at the end of the task: a text that arrives while connections close
+                # needs a new worker.
+                queue.workers.discard(task)
 
-    async def _answer(self, desk: _Desk, batch: Sequence[str]) -> None:
+    async def _embed_batch(self, queue: _TextQueue, batch: Sequence[str]) -> None:
         try:
-            vectors = await self._vectors(batch)
+            vectors = await self._checked_vectors(batch)
         except Exception as error:
             if len(batch) > 1 and not getattr(error, "retryable", False):
-                # One text may have spoiled it for the others.
+                # One text may have failed the whole batch.
                 for text in batch:
-                    await self._answer(desk, [text])
+                    await self._embed_batch(queue, [text])
             else:
                 for text in batch:
-                    desk.tell(text, error)
+                    queue.resolve(text, error)
             return
         for text, vector in zip(batch, vectors, strict=True):
-            self._memory.keep(text, vector)
-            desk.tell(text, vector)
+            self._cache.put(text, vector)
+            queue.resolve(text, vector)
 
-    async def _vectors(self, texts: Sequence[str]) -> list[array[float]]:
-        given = await self._embedder.embed(texts)
-        if len(given) != len(texts):
-            raise CallFailed(f"{self.name} gave {len(given)} vectors for {len(texts)} texts")
-        vectors = [_compact(vector, self.name) for vector in given]
+    async def _checked_vectors(self, texts: Sequence[str]) -> list[array[float]]:
+        raw_vectors = await self._embedder.embed(texts)
+        if len(raw_vectors) != len(texts):
+            raise CallFailed(f"{self.name} returned {len(raw_vectors)} vectors for {len(texts)} texts")
+        vectors = [_to_array(vector, self.name) for vector in raw_vectors]
         lengths = {len(vector) for vector in vectors}
         if len(lengths | {self._length or len(vectors[0])}) > 1:
-            raise CallFailed(f"{self.name} gave vectors of different lengths")
+            raise CallFailed(f"{self.name} returned vectors of different lengths")
         self._length = lengths.pop()
         return vectors
 
 
-# Weak, so that an embedder goes, with all it remembers, with the last who uses it.
+# Weak, so that an embedder and its cache end with the last user.
 _SHARED: WeakValueDictionary[Hashable, Remembered] = WeakValueDictionary()
-_SHARING = threading.Lock()
+_SHARED_LOCK = threading.Lock()
 
 
 def shared(key: Hashable, make: Callable[[], Remembered]) -> Remembered:
-    """The embedder that all share who give the same key, made if nobody has it.
+    """Return the embedder for a key; make it if no one uses it yet.
 
-    The key says everything that the vectors depend on. Where it holds the `id` of an object, the
-    embedder must hold that object.
+    The key covers everything that the vectors depend on. If it contains the `id` of an object,
+    the embedder must keep that object alive.
     """
-    with _SHARING:
-        found = _SHARED.get(key)
-        if found is None:
-            found = _SHARED[key] = make()
-        return found
+    with _SHARED_LOCK:
+        embedder = _SHARED.get(key)
+        if embedder is None:
+            embedder = _SHARED[key] = make()
+        return embedder
 
 
-class _Desk:
-    """What is asked for in one loop: texts that wait, and answers that are owed."""
+class _TextQueue:
+    """The texts of one event loop that wait for a batch, and the futures of their vectors."""
 
     def __init__(self) -> None:
         self._waiting: list[str] = []
-        self._owed: dict[str, asyncio.Future[Any]] = {}
-        self.serving: set[asyncio.Task[None] | None] = set()
+        self._futures: dict[str, asyncio.Future[Any]] = {}
+        self.workers: set[asyncio.Task[None] | None] = set()
 
-    def ask(self, text: str) -> asyncio.Future[Any]:
-        if text not in self._owed:
-            self._owed[text] = asyncio.get_running_loop().create_future()
+    def add(self, text: str) -> asyncio.Future[Any]:
+        if text not in self._futures:
+            self._futures[text] = asyncio.get_running_loop().create_future()
             self._waiting.append(text)
-        return self._owed[text]
+        return self._futures[text]
 
-    def start(self, work: Any) -> None:
-        # In a context of its own: a batch belongs to many trials, so to the session of none. Only
-        # the run's budget is theirs all.
+    def start_worker(self, work: Coroutine[Any, Any, None]) -> None:
+        # A new context: a batch serves many trials, so it belongs to no session. Only the run's
+        # budget applies to all of them.
         context = contextvars.Context()
         context.run(conditions.set, Conditions(conditions.get().spending))
-        task = asyncio.get_running_loop().create_task(work, context=context)
-        self.serving.add(task)
+        self.workers.add(asyncio.get_running_loop().create_task(work, context=context))
 
-    def take(self, most: int) -> list[str]:
-        taken, self._waiting = self._waiting[:most], self._waiting[most:]
-        return taken
+    def take(self, count: int) -> list[str]:
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        return batch
 
-    def tell(self, text: str, answer: Any) -> None:
-        self._owed.pop(text).set_result(answer)
+    def resolve(self, text: str, result: Any) -> None:
+        self._futures.pop(text).set_result(result)
 
-    def give_up(self, batch: Sequence[str]) -> None:
-        """Nobody waits for ever: what was not answered, because the loop ends, is cancelled."""
+    def cancel(self, batch: Sequence[str]) -> None:
+        """Cancel texts without a result, because the loop ends."""
         for text in batch:
-            if text in self._owed:
-                self._owed.pop(text).cancel()
+            if text in self._futures:
+                self._futures.pop(text).cancel()
 
 
-class _Memory:
-    """Vectors by their text, as many as there is room for."""
+class _VectorCache:
+    """Vectors by text, up to a total size."""
 
-    def __init__(self, most_numbers: int) -> None:
-        self._most, self._held = most_numbers, 0
+    def __init__(self, max_numbers: int) -> None:
+        self._max_numbers, self._numbers = max_numbers, 0
         self._vectors: OrderedDict[bytes, array[float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, text: str) -> array[float] | None:
-        key = _key(text)
+    def get(self, text: str) -> array[float] | None:
+        key = _cache_key(text)
         with self._lock:
-            found = self._vectors.get(key)
-            if found is not None:
+            vector = self._vectors.get(key)
+            if vector is not None:
                 self._vectors.move_to_end(key)
-            return found
+            return vector
 
-    def keep(self, text: str, vector: array[float]) -> None:
-        key = _key(text)
+    def put(self, text: str, vector: array[float]) -> None:
+        key = _cache_key(text)
         with self._lock:
-            old = self._vectors.pop(key, None)
+            previous = self._vectors.pop(key, ())
             self._vectors[key] = vector
-            self._held += len(vector) - (0 if old is None else len(old))
-            while self._held > self._most and len(self._vectors) > 1:
-                _, forgotten = self._vectors.popitem(last=False)
-                self._held -= len(forgotten)
+            self._numbers += len(vector) - len(previous)
+            while self._numbers > self._max_numbers and len(self._vectors) > 1:
+                self._numbers -= len(self._vectors.popitem(last=False)[1])
 
 
-def _key(text: str) -> bytes:
+def _cache_key(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _compact(vector: Any, name: str) -> array[float]:
-    listed = vector.tolist() if hasattr(vector, "tolist") else vector
+def _to_array(vector: Any, name: str) -> array[float]:
     try:
-        found = array("f", listed)
+        numbers = array("f", vector.tolist() if hasattr(vector, "tolist") else vector)
     except (TypeError, ValueError, OverflowError):
-        raise CallFailed(f"{name} gave something that is not a list of numbers") from None
-    if not found or not all(map(math.isfinite, found)):
-        raise CallFailed(f"{name} gave a vector that is empty or not finite")
-    return found
+        raise CallFailed(f"{name} returned something that is not a list of numbers") from None
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise CallFailed(f"{name} returned a vector that is empty or not finite")
+    return numbers

@@ -1,4 +1,4 @@
-"""Embeddings from OpenAI and from any server that speaks its format, on the same endpoints."""
+"""Embeddings from OpenAI and compatible servers, through the same endpoints as their models."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from urllib.parse import unquote
 
 import msgspec
 
+from proctor.core.retry_policy import make_retry_policy
 from proctor.errors import ModelError
 from proctor.models.asking import conditions
 from proctor.models.embed import Remembered, shared
-from proctor.models.http import addresses
-from proctor.models.http.endpoint import Errand, Misfit, decoded, endpoint
-from proctor.models.http.keys import Reach, access
-from proctor.models.http.retries import patience
-from proctor.models.openai import OPENAI, headers_for
-from proctor.models.prices import prices_from
+from proctor.models.http.access import ConnectionOptions, model_name, resolve_access
+from proctor.models.http.endpoint import HttpCall, UnexpectedBody, decode_body, shared_endpoint
+from proctor.models.openai import OPENAI, make_headers
+from proctor.models.prices import load_prices
 from proctor.records.session import Usage
 from proctor.sessions.current import checked_usage
 
-# How many batches may be under way at once, as far as the endpoint's limiter lets them.
-PARALLEL = 4
+# How many batches may run at once, as far as the endpoint's limiter allows.
+CONCURRENCY = 4
 
 
-class _Asked(msgspec.Struct, omit_defaults=True):
+class _Request(msgspec.Struct, omit_defaults=True):
     model: str
     input: Sequence[str]
     dimensions: int | None = None
@@ -35,23 +34,23 @@ class _Row(msgspec.Struct):
     embedding: list[float]
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     data: list[_Row]
     usage: Any = None
 
 
-class EmbedderOptions(Reach, total=False):
-    """How an embedder is connected."""
+class EmbedderOptions(ConnectionOptions, total=False):
+    """The options of an embedder."""
 
     dimensions: int | None
     prices: Any
 
 
 class EndpointEmbedder:
-    """Texts to vectors at an endpoint, with the limiter and the retries that its chats have.
+    """Embeds texts at an endpoint, with the limiter and the retries of its models.
 
-    `dimensions` asks for shorter vectors, where the model can give them. Requests count against
-    the budget of the run that wants the vectors.
+    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the
+    budget of the run that needs the vectors.
 
     >>> EndpointEmbedder("nomic", base_url="http://127.0.0.1:8080/v1").name
     'http://127.0.0.1:8080/v1#nomic'
@@ -63,67 +62,66 @@ class EndpointEmbedder:
         where = f"openai:{model}"
         dimensions = options.get("dimensions")
         if isinstance(dimensions, bool) or not isinstance(dimensions, int | None):
-            raise ModelError(f"dimensions is a whole number, got {dimensions!r}", where=where)
-        found = access(OPENAI, options, EmbedderOptions, where)
-        # Embedders have no identity beside their name, so the name tells every other server.
-        address = where if found.official else f"{found.base}#{model}"
+            raise ModelError(f"dimensions must be a whole number, not {dimensions!r}", where=where)
+        access = resolve_access(OPENAI, options, EmbedderOptions, where)
+        # Embedders have no identity besides their name, so the name includes any other server.
+        address = where if access.is_official else f"{access.base}#{model}"
         self.name = address if dimensions is None else f"{address} ({dimensions} dimensions)"
         self._model, self._dimensions = model, dimensions
-        self._address, self._prices = address, prices_from(options.get("prices"))
-        self._url = f"{found.base}/embeddings"
-        self._patience = patience(
+        self._address, self._prices = address, load_prices(options.get("prices"))
+        self._url = f"{access.base}/embeddings"
+        self._policy = make_retry_policy(
             options.get("retries", 4), options.get("retry_delay", 0.5), options.get("timeout"), where=address
         )
-        self._endpoint = endpoint(found.origin, found.key, headers_for(found.key, None))
+        self._endpoint = shared_endpoint(access.origin, access.key, make_headers(access.key, None))
 
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.name!r})"
 
     @property
-    def shared_by(self) -> Hashable:
-        """What two embedders have in common that are the same: model, server, key and patience."""
-        return self.name, self._endpoint, self._patience
+    def sharing_key(self) -> Hashable:
+        """Equal for embedders with the same model, server, key and retry policy."""
+        return self.name, self._endpoint, self._policy
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector for each text, in order."""
+        """Return one vector for each text, in order."""
         spending = conditions.get().spending
         if spending is not None:
             spending.begin()
-        asked = msgspec.json.encode(_Asked(self._model, list(texts), self._dimensions))
-        errand = Errand(self.name, self._url, asked, self._model)
-        answer = await self._endpoint.ask(errand, lambda body: _vectors(body, len(texts)), self._patience)
-        vectors, tokens = answer.value
+        body = msgspec.json.encode(_Request(self._model, list(texts), self._dimensions))
+        call = HttpCall(self.name, self._url, body, self._model)
+        result = await self._endpoint.send(call, lambda body: _read_vectors(body, len(texts)), self._policy)
+        vectors, tokens = result.value
         if spending is not None:
-            used = checked_usage(Usage(tokens, 0), self.name)
-            cost = self._prices.cost(self._address, used)
-            spending.end(self.name, msgspec.structs.replace(used, cost=cost))
+            usage = checked_usage(Usage(tokens, 0), self.name)
+            cost = self._prices.cost(self._address, usage)
+            spending.end(self.name, msgspec.structs.replace(usage, cost=cost))
         return vectors
 
 
-def _vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], Any]:
-    """The vectors in the order of the texts, and how many tokens these had, as reported."""
-    answer, _ = decoded(_Answer, body)
-    rows = answer.data
-    if sorted(row.index for row in rows) != list(range(count)):
-        raise Misfit(f"it has {len(rows)} vectors for {count} texts, or numbers them wrong")
-    vectors: list[Sequence[float]] = [row.embedding for row in sorted(rows, key=lambda row: row.index)]
-    usage = answer.usage if isinstance(answer.usage, dict) else {}
-    return vectors, usage.get("prompt_tokens")
+def _read_vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], Any]:
+    """Return the vectors in the order of the texts, and the reported number of tokens."""
+    response, _ = decode_body(_Response, body)
+    rows = sorted(response.data, key=lambda row: row.index)
+    if [row.index for row in rows] != list(range(count)):
+        raise UnexpectedBody(f"it has {len(rows)} vectors for {count} texts, or wrong indexes")
+    usage = response.usage if isinstance(response.usage, dict) else {}
+    return [row.embedding for row in rows], usage.get("prompt_tokens")
 
 
 def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
-    """The embedder at `openai:NAME`, or at `http://host/v1#NAME` for a compatible server.
+    """Connect `openai:NAME`, or `http://host/v1#NAME` for a compatible server.
 
-    All who name the same, with the same key and options, share what is remembered.
+    Embedders with the same address, key and options share one cache.
     """
     if not address.startswith("openai:"):
         if "base_url" in options:
-            raise ModelError("it is a base URL already", fix="leave out base_url")
+            raise ModelError("the address is already a base URL", fix="leave out base_url")
         base, _, name = address.partition("#")
         if not name:
             raise ModelError("the address does not name a model", fix="write it as URL#model")
         embedder = EndpointEmbedder(unquote(name), base_url=base, **options)  # type: ignore[misc]
     else:
-        embedder = EndpointEmbedder(addresses.name_in(address, "openai"), **options)
-    key = embedder.shared_by, repr(options.get("prices"))
-    return shared(key, lambda: Remembered(embedder, parallel=PARALLEL))
+        embedder = EndpointEmbedder(model_name(address, "openai"), **options)
+    key = embedder.sharing_key, repr(options.get("prices"))
+    return shared(key, lambda: Remembered(embedder, concurrency=CONCURRENCY))

@@ -1,4 +1,4 @@
-"""Language models on this machine: a file of weights, served by a process of its own."""
+"""Language models on this machine: a separate process serves a file of weights."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ from proctor.records.model import ModelRequest, ModelResponse
 
 
 def start(file: str, *, context: int, parallel: int, threads: int) -> Any:
-    """Load a model file and listen; the server lives as long as the object that is given back."""
+    """Load a model file and listen; the server lives as long as the returned object."""
     llama = extras.require("xllamacpp", extra="local", why="a local language model")
     settings = llama.CommonParams()
     settings.model.path = file
-    # The context is shared out among those who are answered at once.
+    # Concurrent requests share the context.
     settings.n_ctx = context * parallel
     settings.n_parallel = parallel
     settings.hostnames = ["127.0.0.1"]
     settings.port = 0
-    for work in (settings.cpuparams, settings.cpuparams_batch):
-        work.n_threads = threads
-    # Only what is wrong is told.
+    for cpu_settings in (settings.cpuparams, settings.cpuparams_batch):
+        cpu_settings.n_threads = threads
+    # Log only errors.
     settings.verbosity = 1
     return llama.Server(settings)
 
 
 def main(args: list[str]) -> NoReturn:
-    """Serve one model until the input is closed; the process ends with it."""
-    asked = argparse.ArgumentParser(prog="proctor.models.local")
-    asked.add_argument("file")
-    asked.add_argument("--context", type=int, default=4096)
-    asked.add_argument("--parallel", type=int, default=1)
-    # Half of the processors: who asks, and what else runs here, need some too.
-    asked.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
-    given = asked.parse_args(args)
+    """Serve one model until standard input is closed."""
+    parser = argparse.ArgumentParser(prog="proctor.models.local")
+    parser.add_argument("file")
+    parser.add_argument("--context", type=int, default=4096)
+    parser.add_argument("--parallel", type=int, default=1)
+    # Half of the processors: the run itself needs some too.
+    parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
+    options = parser.parse_args(args)
     try:
-        server = start(given.file, context=given.context, parallel=given.parallel, threads=given.threads)
+        server = start(
+            options.file, context=options.context, parallel=options.parallel, threads=options.threads
+        )
     except (ProctorError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
-        _leave(3)
+        _exit(3)
     print(server.listening_address, flush=True)
-    # The address is all that is read from us; a full pipe would stop the server.
+    # Nobody reads more than the address; a full pipe would block the server.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdin.buffer.read()
-    _leave(0)
+    _exit(0)
 
 
-def _leave(code: int) -> NoReturn:
-    """Not an orderly exit: threads of the server may be in the middle of an answer, and to wait
-    for them can take for ever.
-    """
+def _exit(code: int) -> NoReturn:
+    """Exit at once: the server's threads may still be busy, and waiting for them may not end."""
     sys.stderr.flush()
     os._exit(code)
 
@@ -81,10 +81,10 @@ if __name__ == "__main__":
 
 START_SECONDS = 120.0
 END_SECONDS = 5.0
-LAST_WORDS = 600
-# Weights that are no language models.
+LOG_TAIL_BYTES = 600
+# Weights that are not language models.
 EMBEDDERS = frozenset({"minilm"})
-# Small models may go on for ever, inside a JSON string for one.
+# Small models may never stop, for example inside a JSON string.
 MAX_TOKENS = 512
 
 
@@ -96,7 +96,7 @@ def connect(
     max_tokens: int = MAX_TOKENS,
     timeout: float | None = None,
 ) -> LocalAdapter:
-    """A model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
+    """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
     `context` is the number of tokens that a prompt and its answer may have together, `max_tokens`
     the length limit of answers whose request sets none. `parallel` is the number of requests that
@@ -125,75 +125,75 @@ def connect(
             where=address,
             fix=f"set {problems[0]}=1 or more, or leave it out",
         )
-    return LocalAdapter(address, Served(file.resolve(), context, parallel), timeout, max_tokens)
+    return LocalAdapter(address, LocalServer(file.resolve(), context, parallel), timeout, max_tokens)
 
 
 class LocalAdapter:
-    """A model on this machine. Its server is started by the first question and ends with us."""
+    """A model on this machine. The first request starts its server, which ends with this process."""
 
     fits_schema = True
 
-    def __init__(self, address: str, served: Served, timeout: float | None, max_tokens: int) -> None:
+    def __init__(self, address: str, server: LocalServer, timeout: float | None, max_tokens: int) -> None:
         self.model = address
-        # An answer that is cut off earlier is another answer.
+        # Another limit may cut off the answer, so it is another identity.
         self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
         self._max_tokens = max_tokens
-        self._served = served
+        self._server = server
         self._timeout = timeout
-        self._talk: tuple[str, OpenAIAdapter] | None = None
+        self._connection: tuple[str, OpenAIAdapter] | None = None
 
     def __repr__(self) -> str:
         return f"LocalAdapter({self.model!r})"
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Ask the server, which is started if it does not run; it costs nothing."""
-        began = time.perf_counter()
+        """Send the request to the server, and start the server if necessary; the cost is 0."""
+        started = time.perf_counter()
         if request.max_tokens is None:
             request = msgspec.structs.replace(request, max_tokens=self._max_tokens)
-        url = self._served.running() or await self._started(timeout)
+        url = self._server.find_url() or await self._start(timeout)
         if timeout is not None:
-            timeout = max(0.0, timeout - (time.perf_counter() - began))
-        if self._talk is None or self._talk[0] != url:
-            self._talk = url, self._adapter(url)
+            timeout = max(0.0, timeout - (time.perf_counter() - started))
+        if self._connection is None or self._connection[0] != url:
+            self._connection = url, self._connect(url)
         try:
-            return await self._talk[1].complete(request, timeout=timeout)
+            return await self._connection[1].complete(request, timeout=timeout)
         except CallFailed as error:
-            if (words := self._served.last_words()) is None:
+            if (log := self._server.describe_exit()) is None:
                 raise
-            raise CallFailed(f"{self.model}: its server ended{words}", retryable=error.retryable) from error
+            raise CallFailed(f"{self.model}: its server ended{log}", retryable=error.retryable) from error
 
-    async def _started(self, timeout: float | None) -> str:
+    async def _start(self, timeout: float | None) -> str:
         try:
-            # Starting is no part of the time that a question may take.
+            # The start does not count towards the time limit of the request.
             with stopwatch.halted():
                 async with asyncio.timeout(timeout):
-                    url: str = await in_thread(self._served.start)
+                    url: str = await in_thread(self._server.start)
                     return url
         except TimeoutError:
-            # It goes on starting, and the next question finds it.
+            # The start continues, and the next request uses it.
             raise CallFailed(
                 f"{self.model}: its server did not start within {timeout:g} s", retryable=True
             ) from None
 
-    def _adapter(self, url: str) -> OpenAIAdapter:
+    def _connect(self, url: str) -> OpenAIAdapter:
         adapter = OpenAIAdapter(
             "local",
             base_url=f"{url}/v1",
-            # Not one from the environment: a key has no business with this server.
+            # Not a key from the environment: this server needs none.
             api_key="none",
             timeout=self._timeout,
-            # A server that has ended does not come back by waiting.
+            # A server that has ended does not come back.
             retries=1,
             prices=Prices.free(),
             name=self.model,
         )
-        # More would wait in the server, where waiting counts as time of the model.
-        adapter.hold_to(self._served.parallel)
+        # Further requests would wait in the server, where the wait counts as latency.
+        adapter.limit_concurrency(self._server.parallel)
         return adapter
 
 
-class Served:
-    """A file of weights and the process that serves it, one in each process for each file."""
+class LocalServer:
+    """A file of weights and its server process, which all adapters of this process share."""
 
     def __init__(self, file: Path, context: int, parallel: int) -> None:
         self._file = file
@@ -201,74 +201,74 @@ class Served:
 
     @property
     def _key(self) -> tuple[int, Path, int, int]:
-        # A process that was forked off must not use, or end, the server of its parent.
+        # A forked process must not use, or stop, the server of its parent.
         return os.getpid(), self._file, self._context, self.parallel
 
-    def running(self) -> str | None:
-        """The address of the server, or None if it does not run."""
+    def find_url(self) -> str | None:
+        """Return the URL of the server, or None if it does not run."""
         server = _SERVERS.get(self._key)
         return server.url if server is not None and server.process.poll() is None else None
 
     def start(self) -> str:
-        """Start the server unless another thread just did; gives its address. Blocks."""
-        with _starting(self._key):
-            url = self.running()
+        """Start the server unless it runs, and return its URL. This blocks."""
+        with _start_lock(self._key):
+            url = self.find_url()
             if url is None:
-                room = ["--context", str(self._context), "--parallel", str(self.parallel)]
-                server = _Server([str(self._file), *room])
+                options = ["--context", str(self._context), "--parallel", str(self.parallel)]
+                server = _ServerProcess([str(self._file), *options])
                 _SERVERS[self._key] = server
                 url = server.url
             return url
 
-    def last_words(self) -> str | None:
-        """What the server said before it ended, or None if it runs."""
+    def describe_exit(self) -> str | None:
+        """Return the end of the log of a server that has ended, or None if it runs."""
         server = _SERVERS.get(self._key)
         if server is None or server.process.poll() is None:
             return None
-        return server.last_words()
+        return server.describe_exit()
 
 
-class _Server:
-    """One server process; it ends when its input is closed, which our own end does too."""
+class _ServerProcess:
+    """One server process; it ends when its standard input is closed, at the latest with this process."""
 
     def __init__(self, args: Iterable[str]) -> None:
-        # A file, not a pipe: nobody reads along, and a full pipe would stop the server.
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_end`
+        # A file, not a pipe: a full pipe would block the server.
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_stop`
         self.process = subprocess.Popen(
             [sys.executable, "-m", "proctor.models.local", *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
-        self._end = weakref.finalize(self, _end, self.process, self._log, os.getpid())
-        self.url = self._address()
+        self._stop = weakref.finalize(self, _stop, self.process, self._log, os.getpid())
+        self.url = self._read_url()
 
-    def _address(self) -> str:
-        late = threading.Timer(START_SECONDS, self.process.kill)
-        late.start()
+    def _read_url(self) -> str:
+        timer = threading.Timer(START_SECONDS, self.process.kill)
+        timer.start()
         try:
             assert self.process.stdout is not None
-            said = self.process.stdout.readline().decode().strip()
+            url = self.process.stdout.readline().decode().strip()
         finally:
-            late.cancel()
-        if said:
-            return said
+            timer.cancel()
+        if url:
+            return url
         self.process.wait()
-        words = self.last_words()
-        self._end()
-        raise CallFailed(f"the local model did not start: its server ended{words}")
+        log = self.describe_exit()
+        self._stop()
+        raise CallFailed(f"the local model did not start: its server ended{log}")
 
-    def last_words(self) -> str:
-        """How it ended, and the end of what it wrote."""
+    def describe_exit(self) -> str:
+        """Return the exit status and the end of the log."""
         code = self.process.returncode
         size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - LAST_WORDS))
-        words = self._log.read().decode(errors="replace").strip()
-        return f" with status {code}" + (f": …{words}" if words else "")
+        self._log.seek(max(0, size - LOG_TAIL_BYTES))
+        log = self._log.read().decode(errors="replace").strip()
+        return f" with status {code}" + (f": …{log}" if log else "")
 
 
-def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
-    """Close a server's input, which ends it; only by the process that started it."""
+def _stop(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
+    """Close a server's input, which ends it; only in the process that started it."""
     if os.getpid() != owner:
         return
     for pipe in (process.stdin, process.stdout):
@@ -283,13 +283,11 @@ def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
     log.close()
 
 
-# One server for a file, however many adapters: loading takes a second and as much memory as the
-# file is long. They end with this process, through their finalizers and through their closed input.
-_SERVERS: dict[tuple[int, Path, int, int], _Server] = {}
-# One lock for each, so that a large file does not keep a small one waiting.
-_STARTING: dict[tuple[int, Path, int, int], threading.Lock] = {}
+# One server for each file: loading is slow and needs as much memory as the file is long.
+_SERVERS: dict[tuple[int, Path, int, int], _ServerProcess] = {}
+# One lock for each, so that a small file does not wait for a large one.
+_START_LOCKS: dict[tuple[int, Path, int, int], threading.Lock] = {}
 
 
-def _starting(key: tuple[int, Path, int, int]) -> threading.Lock:
-    # One step, whichever threads ask: all get the same lock.
-    return _STARTING.setdefault(key, threading.Lock())
+def _start_lock(key: tuple[int, Path, int, int]) -> threading.Lock:
+    return _START_LOCKS.setdefault(key, threading.Lock())

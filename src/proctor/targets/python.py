@@ -1,8 +1,7 @@
-"""Python callables as targets: called as `function(input, **options)`."""
+"""Python objects as targets: functions, LangChain runnables, and loops with `execute`."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter
@@ -10,6 +9,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from proctor.core import optional as extras
+from proctor.core.callables import code_of, is_async_callable
 from proctor.core.identity import Identity, examine
 from proctor.errors import TargetError, nearest
 from proctor.records import codec
@@ -19,44 +19,54 @@ from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import Reply
 from proctor.sessions import current as sessions
 
-_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
-_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
+_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+_WEAKINCENTIVES = "weakincentives"
+_TOKEN_COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
+# Attributes of a loop that do not affect its answers: its listeners, its source of requests, and,
+# in loops of weakincentives, its process.
+_TRANSIENT_ATTRIBUTES = frozenset({
+    "bus", "_bus", "_dlq", "_heartbeat", "_lease_extender", "_lock", "_requests", "_running",
+    "_shutdown_event", "_worker_id",
+})  # fmt: skip
+
+Call = Callable[..., Any]
 
 
 class Parameters(NamedTuple):
-    """The options a target takes.
+    """The options of a target.
 
-    `input_name` is the parameter that gets the input if an option could clash with it, `known`
-    the options by name, `required` those without a default; `anything` is True for `**kwargs`.
+    `input_name` is the parameter for the input, if an option could have the same name; `known` are
+    the options, `required` those without a default; `takes_any` is True for `**kwargs`.
     """
 
     input_name: str | None
     known: frozenset[str]
     required: tuple[str, ...]
-    anything: bool
+    takes_any: bool
 
     def check(self, options: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a configuration's options, one sentence for each fault.
+        """Return one sentence for each fault in a configuration's options.
 
         >>> def answer(question, *, temperature=0.0): ...
         >>> parameters_of(answer, "answer").check({"temprature": 1.0})
         ["there is no option 'temprature': did you mean 'temperature'?"]
         """
-        faults = [fault for name in options if (fault := self._fault(name))]
+        faults = [fault for name in options if (fault := self._find_fault(name))]
         missing = [name for name in self.required if name not in options]
-        return faults + [f"the option {name!r} is needed and not given" for name in missing]
+        return faults + [f"the option {name!r} is required" for name in missing]
 
-    def _fault(self, name: str) -> str:
+    def _find_fault(self, name: str) -> str:
         if name == self.input_name:
-            return f"the option {name!r} clashes with the parameter that takes the input"
-        if self.anything or name in self.known:
+            return f"the option {name!r} has the name of the parameter for the input"
+        if self.takes_any or name in self.known:
             return ""
         hint = nearest(name, self.known) if self.known else "the target takes no options"
         return f"there is no option {name!r}: {hint}"
 
 
 def parameters_of(function: Callable[..., Any], where: str) -> Parameters:
-    """Read what a callable takes, or say why it cannot be called as `function(input, **options)`.
+    """Read the signature of a callable that is called as `function(input, **options)`.
 
     >>> def answer(question, model, *, temperature=0.0): ...
     >>> parameters_of(answer, "answer").required
@@ -65,43 +75,35 @@ def parameters_of(function: Callable[..., Any], where: str) -> Parameters:
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):
-        # Some functions written in C do not tell what they take.
-        return Parameters(None, frozenset(), (), anything=True)
-    if not parameters or parameters[0].kind not in _BY_PLACE:
+        # Some functions written in C have no signature.
+        return Parameters(None, frozenset(), (), takes_any=True)
+    if not parameters or parameters[0].kind not in _POSITIONAL:
         raise TargetError(
-            "nothing takes the input: there is no positional parameter",
+            "it has no positional parameter for the input",
             where=where,
-            fix="let the first parameter take the input, as in `def answer(question): ...`",
+            fix="make the first parameter take the input, as in `def answer(question): ...`",
         )
     first, *rest = parameters
-    _refuse_unreachable(rest, where)
-    named = [parameter for parameter in rest if parameter.kind in _BY_NAME]
-    return Parameters(
-        first.name if first.kind is Parameter.POSITIONAL_OR_KEYWORD else None,
-        frozenset(parameter.name for parameter in named),
-        tuple(parameter.name for parameter in named if parameter.default is Parameter.empty),
-        anything=any(parameter.kind is Parameter.VAR_KEYWORD for parameter in rest),
-    )
-
-
-def _refuse_unreachable(rest: list[Parameter], where: str) -> None:
-    """Options come by name, so a second parameter that goes only by place can never be given."""
     for parameter in rest:
         if parameter.kind is Parameter.POSITIONAL_ONLY and parameter.default is Parameter.empty:
             raise TargetError(
-                f"the parameter {parameter.name!r} cannot be given: it has no name to callers",
+                f"the parameter {parameter.name!r} is positional-only, but options are passed by name",
                 where=where,
-                fix="give it a default, or bind it with functools.partial",
+                fix="add a default, or bind it with functools.partial",
             )
-
-
-Call = Callable[..., Any]
+    options = [parameter for parameter in rest if parameter.kind in _KEYWORD]
+    return Parameters(
+        first.name if first.kind is Parameter.POSITIONAL_OR_KEYWORD else None,
+        frozenset(parameter.name for parameter in options),
+        tuple(parameter.name for parameter in options if parameter.default is Parameter.empty),
+        takes_any=any(parameter.kind is Parameter.VAR_KEYWORD for parameter in rest),
+    )
 
 
 class PythonTarget:
-    """A target that runs in this process; how it is called is settled when it is made.
+    """A target that runs in this process.
 
-    `call` is a ready-made closure, so that a call costs no more than the function itself.
+    `call` is a closure, so that a call costs no more than the function itself.
     """
 
     __slots__ = ("blocking", "call", "check_options", "spec")
@@ -116,89 +118,68 @@ class PythonTarget:
         return f"{self.spec.kind} target {self.spec.name!r}"
 
     async def close(self) -> None:
-        """Nothing is held: the callable belongs to whoever made it."""
+        """Do nothing: the callable belongs to the user."""
 
 
 def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
-    """A sync or async function, lambda, partial, bound method or callable object as a target.
+    """Wrap a sync or async function, lambda, partial, bound method or callable object.
 
     >>> target = from_function(str.upper, "shout")
     >>> target.call(Sample("1", "hello"), {})
     'HELLO'
     """
-    _refuse_generator(function, name)
-    waits = is_async(function)
+    code = code_of(function)
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise TargetError(
+            "it is a generator, and only a complete output can be scored",
+            where=name,
+            fix="collect the pieces and return them together",
+        )
+    is_async = is_async_callable(function)
 
-    def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+    def call_async(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return function(sample.input, **options)
 
-    def call_plain(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
-        return finished(function(sample.input, **options))
+    def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return _require_result(function(sample.input, **options))
 
     return PythonTarget(
         TargetSpec(name, "function", *examine(function)),
-        call if waits else call_plain,
+        call_async if is_async else call,
         parameters_of(function, name),
-        blocking=not waits,
+        blocking=not is_async,
     )
 
 
-def reading(function: Callable[..., Any], read: Callable[[Any], Any], *, waits: bool) -> Call:
-    """A call of the function whose answer is passed through `read`, awaited first if it waits."""
+def _make_call(function: Callable[..., Any], convert: Callable[[Any], Any], *, is_async: bool) -> Call:
+    """Return a call of the function that converts its result."""
 
     def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
-        return read(finished(function(sample.input, **options)))
+        return convert(_require_result(function(sample.input, **options)))
 
-    async def call_and_wait(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
-        return read(await function(sample.input, **options))
+    async def call_async(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return convert(await function(sample.input, **options))
 
-    return call_and_wait if waits else call
+    return call_async if is_async else call
 
 
-def finished(answer: Any) -> Any:
-    """The answer of a plain function, which must not be something that still has to be awaited."""
-    if not inspect.isawaitable(answer):
-        return answer
-    if inspect.iscoroutine(answer):
-        answer.close()
+def _require_result(result: Any) -> Any:
+    """Raise an error if a plain function returned an awaitable."""
+    if not inspect.isawaitable(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
     raise TargetError(
-        "the target gave something to await and does not look as if it would",
+        "the target returned an awaitable, but it is not an async function",
         fix="write it with `async def`, and await inside",
     )
 
 
-def is_async(function: Callable[..., Any]) -> bool:
-    """True if calling it gives something to await: partials and callable objects are seen through.
-
-    >>> import asyncio
-    >>> is_async(functools.partial(asyncio.sleep, 0)), is_async(len)
-    (True, False)
-    """
-    return inspect.iscoroutinefunction(_code_of(function))
-
-
-def _code_of(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
-
-
-def _refuse_generator(function: Callable[..., Any], name: str) -> None:
-    code = _code_of(function)
-    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
-        raise TargetError(
-            "it yields its output piece by piece, and only a whole output can be scored",
-            where=name,
-            fix="collect the pieces and return them together",
-        )
-
-
 def from_runnable(runnable: Any, name: str) -> PythonTarget:
-    """A runnable as a target: `ainvoke` if it has one, else `invoke`; options go by keyword.
+    """Wrap a runnable: call `ainvoke` if it has one, else `invoke`; options are keyword arguments.
 
-    The answer of a chat model is read where all outputs are: its text is the output, its tool
-    calls and its usage are in the session. Any other chat message gives its content; every other
-    result stays as it is.
+    The reply of a chat model is read as everywhere: its text is the output, and its tool calls and
+    usage go into the session. Other chat messages become their content; other results stay.
 
     >>> from proctor.records.sample import Sample
     >>> class Echo:
@@ -209,21 +190,16 @@ def from_runnable(runnable: Any, name: str) -> PythonTarget:
     """
     method = "ainvoke" if hasattr(runnable, "ainvoke") else "invoke"
     invoke = getattr(runnable, method)
-    waits = method == "ainvoke" or is_async(invoke)
+    is_async = method == "ainvoke" or is_async_callable(invoke)
     return PythonTarget(
         TargetSpec(name, "runnable", *_runnable_identity(runnable)),
-        reading(invoke, runnable_reply, waits=waits),
+        _make_call(invoke, _runnable_reply, is_async=is_async),
         parameters_of(invoke, f"{name}.{method}"),
-        blocking=not waits,
+        blocking=not is_async,
     )
 
 
-def runnable_reply(result: Any) -> Any:
-    """The content of a chat message that is no answer of a model; anything else as it is.
-
-    >>> reply_of({"answer": 4})
-    {'answer': 4}
-    """
+def _runnable_reply(result: Any) -> Any:
     messages = extras.loaded("langchain_core.messages")
     if messages is None or not isinstance(result, messages.BaseMessage):
         return result
@@ -231,61 +207,156 @@ def runnable_reply(result: Any) -> Any:
 
 
 def _runnable_identity(runnable: Any) -> Identity:
-    """What tells one runnable from another: its code and, of a chain, every step and prompt."""
+    """Identify a runnable by its code and, for a chain, by every step and prompt."""
     steps = getattr(runnable, "steps", ())
-    parts = list(steps) if isinstance(steps, list | tuple) else []
-    return examine([runnable, parts, _without_repr(_description(runnable))])
-
-
-def _description(runnable: Any) -> Any:
-    """LangChain's own description, which names secrets but does not hold them; None without one."""
     load = extras.loaded("langchain_core.load")
     try:
-        return None if load is None else load.dumpd(runnable)
+        # LangChain's own description, which has the names of secrets but not their values.
+        description = None if load is None else load.dumpd(runnable)
     except (TypeError, ValueError):
-        return None
+        description = None
+    return examine(
+        [runnable, list(steps) if isinstance(steps, list | tuple) else [], _without_repr(description)]
+    )
 
 
-def _without_repr(described: Any) -> Any:
-    """The description without `repr` texts, which may hold addresses in memory."""
-    if isinstance(described, dict):
-        return {key: _without_repr(part) for key, part in described.items() if key != "repr"}
-    return [_without_repr(part) for part in described] if isinstance(described, list) else described
+def _without_repr(description: Any) -> Any:
+    """Remove `repr` texts, which may contain memory addresses."""
+    if isinstance(description, dict):
+        return {key: _without_repr(value) for key, value in description.items() if key != "repr"}
+    return [_without_repr(item) for item in description] if isinstance(description, list) else description
 
 
-PACKAGE = "weakincentives"
+def from_execute(loop: Any, name: str) -> PythonTarget:
+    """Wrap a main loop: the output is `response.output`, with the session.
 
+    A loop with an async `aexecute` is called by that.
 
-def session_from(thing: Any) -> Session | None:
-    """What a session of weakincentives has logged, in order, then the user's own slices.
-
-    None if it is no such session, or the package is not in use.
+    >>> from proctor.records.sample import Sample
+    >>> class Greeter:
+    ...     def execute(self, request):
+    ...         return f"Hello {request}", Session()
+    >>> from_execute(Greeter(), "greeter").call(Sample("1", "Ada"), {}).output
+    'Hello Ada'
     """
-    home = extras.loaded(f"{PACKAGE}.runtime.session")
-    logged = extras.loaded(f"{PACKAGE}.runtime.events")
-    if home is None or logged is None or not isinstance(thing, home.Session):
+    execute = _choose_method(loop)
+    is_async = is_async_callable(execute)
+    return PythonTarget(
+        TargetSpec(name, "execute", *_loop_identity(loop)),
+        _make_call(execute, execute_reply, is_async=is_async),
+        parameters_of(execute, f"{name}.execute"),
+        blocking=not is_async,
+    )
+
+
+def _choose_method(loop: Any) -> Any:
+    """Return `aexecute`, unless a subclass overrides only `execute`."""
+    aexecute = getattr(loop, "aexecute", None)
+    if not callable(aexecute) or not is_async_callable(aexecute):
+        return loop.execute
+    defined = (vars(base).keys() & {"execute", "aexecute"} for base in type(loop).__mro__)
+    return aexecute if "aexecute" in next(filter(None, defined), {"aexecute"}) else loop.execute
+
+
+def _loop_identity(loop: Any) -> Identity:
+    """Identify a loop by the code of its classes and by its attributes.
+
+    `execute` alone is not enough: it is often inherited, and the prompts are elsewhere.
+    """
+    code = [
+        # The function behind a property, a static method or a class method.
+        [f"{base.__qualname__}.{name}", getattr(value, "fget", None) or getattr(value, "__func__", value)]
+        for base in type(loop).__mro__
+        if base is not object
+        for name, value in vars(base).items()
+        if isinstance(value, FunctionType) or not name.startswith("__")
+    ]
+    if not hasattr(loop, "__dict__"):
+        return examine([code, loop.execute])
+    state = {name: value for name, value in vars(loop).items() if name not in _TRANSIENT_ATTRIBUTES}
+    return examine([code, state])
+
+
+def execute_reply(result: Any) -> Reply:
+    """Convert the result of `execute` to a reply.
+
+    A pair is a response with its session if the response has an `output`, or if the second item
+    is a session or None; any other pair is the output.
+
+    >>> execute_reply(("Paris", None)).output
+    'Paris'
+    >>> execute_reply((48.9, 2.4)).output
+    (48.9, 2.4)
+    """
+    if isinstance(result, Reply):
+        return result
+    response, session = result, None
+    if isinstance(result, tuple) and len(result) == 2:
+        candidate = _to_session(result[1])
+        if candidate is not None or result[1] is None or hasattr(result[0], "output"):
+            response, session = result[0], candidate
+    if isinstance(response, Reply):
+        return Reply(response.output, response.usage, session, response.latency_ms)
+    return Reply(getattr(response, "output", response), _find_usage(response, session), session)
+
+
+def _find_usage(response: Any, session: Session | None) -> Usage | None:
+    """Return the usage of a response or its session.
+
+    None if the trial's session has the same: that one counts failed attempts too.
+    """
+    usage = getattr(response, "usage", None)
+    if not isinstance(usage, Usage):
+        usage = None if session is None else session.known_usage()
+    trial_session = sessions.current_session()
+    return None if trial_session is not None and trial_session.usage == usage else usage
+
+
+def _to_session(source: Any) -> Session | None:
+    """Convert a session of another package, or an object with `events`."""
+    if isinstance(source, Session):
+        return source
+    if (session := _from_weakincentives(source)) is not None:
+        return session
+    events = getattr(source, "events", None)
+    if not isinstance(events, Iterable) or isinstance(events, str | bytes):
         return None
-    told: Mapping[type, Callable[[Any], Iterator[Any]]] = {
-        logged.PromptRendered: _rendered,
-        logged.ToolInvoked: _invoked,
-        logged.PromptExecuted: _executed,
-    }
-    entries = [(entry, tell) for kind, tell in told.items() for entry in thing[kind].all()]
-    entries.sort(key=lambda pair: pair[0].created_at)
     session = Session()
-    for entry, tell in entries:
-        for event in tell(entry):
-            session.append(event)
-    for kept in _slices(thing, home):
-        session.append(kept)
+    for event in events:
+        session.append(event)
     return session
 
 
-def _rendered(entry: Any) -> Iterator[Message]:
+def _from_weakincentives(source: Any) -> Session | None:
+    """Convert a session of weakincentives: its log in order, then the user's own slices.
+
+    None if it is another object, or if the package is not loaded.
+    """
+    package = extras.loaded(f"{_WEAKINCENTIVES}.runtime.session")
+    events = extras.loaded(f"{_WEAKINCENTIVES}.runtime.events")
+    if package is None or events is None or not isinstance(source, package.Session):
+        return None
+    converters: Mapping[type, Callable[[Any], Iterator[Any]]] = {
+        events.PromptRendered: _convert_prompt,
+        events.ToolInvoked: _convert_tool_call,
+        events.PromptExecuted: _convert_response,
+    }
+    entries = [(entry, convert) for kind, convert in converters.items() for entry in source[kind].all()]
+    entries.sort(key=lambda pair: pair[0].created_at)
+    session = Session()
+    for entry, convert in entries:
+        for event in convert(entry):
+            session.append(event)
+    for item in _user_slices(source, package):
+        session.append(item)
+    return session
+
+
+def _convert_prompt(entry: Any) -> Iterator[Message]:
     yield Message("user", entry.rendered_prompt)
 
 
-def _invoked(entry: Any) -> Iterator[ToolCall]:
+def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
     arguments = codec.plain(entry.params)
     result, error = entry.result, None
     if hasattr(result, "success") and hasattr(result, "value"):
@@ -300,137 +371,21 @@ def _invoked(entry: Any) -> Iterator[ToolCall]:
     )
 
 
-def _executed(entry: Any) -> Iterator[Message | ModelCall]:
+def _convert_response(entry: Any) -> Iterator[Message | ModelCall]:
     text = getattr(entry.result, "text", None)
     if text:
         yield Message("assistant", text)
-    used = entry.usage
-    told = Usage() if used is None else Usage(*(getattr(used, name) for name in _COUNTS))
-    yield ModelCall(str(entry.adapter), told)
+    usage = Usage() if entry.usage is None else Usage(*(getattr(entry.usage, n) for n in _TOKEN_COUNTS))
+    yield ModelCall(str(entry.adapter), usage)
 
 
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
-
-
-def _slices(thing: Any, home: Any) -> Iterator[Any]:
-    """The user's own state; that of the package itself says nothing about the answer."""
+def _user_slices(source: Any, package: Any) -> Iterator[Any]:
+    """Yield the user's own state; the package's own state does not concern the answer."""
     try:
-        slices = thing.snapshot(include_all=True).slices
-    except home.SnapshotSerializationError:
-        # Something in it cannot be written down, by the package's own rules.
+        slices = source.snapshot(include_all=True).slices
+    except package.SnapshotSerializationError:
+        # The package cannot serialize part of the state.
         return
-    for kind, kept in slices.items():
-        if kind.__module__.partition(".")[0] != PACKAGE:
-            yield from kept
-
-
-# What a loop holds that is not what it answers: who listens to it, where its requests come from,
-# and, in loops of weakincentives, in which process it works.
-_PASSING = frozenset({
-    "bus", "_bus", "_dlq", "_heartbeat", "_lease_extender", "_lock", "_requests", "_running",
-    "_shutdown_event", "_worker_id",
-})  # fmt: skip
-
-
-def from_execute(loop: Any, name: str) -> PythonTarget:
-    """A main loop as a target: the output is `response.output`, and the session is kept.
-
-    A loop that has an async `aexecute` beside its `execute` is run by that.
-
-    >>> from proctor.records.sample import Sample
-    >>> class Greeter:
-    ...     def execute(self, request):
-    ...         return f"Hello {request}", Session()
-    >>> from_execute(Greeter(), "greeter").call(Sample("1", "Ada"), {}).output
-    'Hello Ada'
-    """
-    execute = _entry(loop)
-    waits = is_async(execute)
-    return PythonTarget(
-        TargetSpec(name, "execute", *_identity(loop)),
-        reading(execute, reply_of, waits=waits),
-        parameters_of(execute, f"{name}.execute"),
-        blocking=not waits,
-    )
-
-
-def _entry(loop: Any) -> Any:
-    """`aexecute` if there is one; but not if `execute` alone was written anew below it."""
-    beside = getattr(loop, "aexecute", None)
-    if not callable(beside) or not is_async(beside):
-        return loop.execute
-    written = (vars(kind).keys() & {"execute", "aexecute"} for kind in type(loop).__mro__)
-    return beside if "aexecute" in next(filter(None, written), {"aexecute"}) else loop.execute
-
-
-def _identity(loop: Any) -> Identity:
-    """What tells one loop from another: what its classes define, and what it holds.
-
-    `execute` alone would not do, for it is often inherited, and what is asked stands elsewhere.
-    """
-    code = [
-        [f"{kind.__qualname__}.{name}", _bare(part)]
-        for kind in type(loop).__mro__
-        if kind is not object
-        for name, part in vars(kind).items()
-        if isinstance(part, FunctionType) or not name.startswith("__")
-    ]
-    if not hasattr(loop, "__dict__"):
-        return examine([code, loop.execute])
-    held = {name: part for name, part in vars(loop).items() if name not in _PASSING}
-    return examine([code, held])
-
-
-def _bare(part: Any) -> Any:
-    """The function behind a property, a static method or a class method."""
-    return getattr(part, "fget", None) or getattr(part, "__func__", part)
-
-
-def reply_of(answer: Any) -> Reply:
-    """What `execute` gave, as a reply.
-
-    A pair is a response with its session if the response has an `output`, or if the second part
-    is a session or None; any other pair is itself the output.
-
-    >>> reply_of(("Paris", None)).output
-    'Paris'
-    >>> reply_of((48.9, 2.4)).output
-    (48.9, 2.4)
-    """
-    if isinstance(answer, Reply):
-        return answer
-    response, session = answer, None
-    if isinstance(answer, tuple) and len(answer) == 2:
-        kept = _session_of(answer[1])
-        if kept is not None or answer[1] is None or hasattr(answer[0], "output"):
-            response, session = answer[0], kept
-    if isinstance(response, Reply):
-        return Reply(response.output, response.usage, session, response.latency_ms)
-    return Reply(getattr(response, "output", response), _usage(response, session), session)
-
-
-def _usage(response: Any, session: Session | None) -> Usage | None:
-    """What a response or its session tells of usage.
-
-    None if the session of the trial says the same: there, failed attempts are counted too.
-    """
-    told = getattr(response, "usage", None)
-    if not isinstance(told, Usage):
-        told = None if session is None else session.known_usage()
-    around = sessions.current_session()
-    return None if around is not None and around.usage == told else told
-
-
-def _session_of(thing: Any) -> Session | None:
-    """A session as ours: itself, or the events of an object that has them."""
-    if isinstance(thing, Session):
-        return thing
-    if (known := session_from(thing)) is not None:
-        return known
-    events = getattr(thing, "events", None)
-    if not isinstance(events, Iterable) or isinstance(events, str | bytes):
-        return None
-    session = Session()
-    for event in events:
-        session.append(event)
-    return session
+    for kind, items in slices.items():
+        if kind.__module__.partition(".")[0] != _WEAKINCENTIVES:
+            yield from items

@@ -1,4 +1,4 @@
-"""Recorded outputs as a target: nothing is called, what was once given is scored."""
+"""Recorded outputs as a target: scores existing outputs without calling anything."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from proctor.records.trial import Configuration, Reply
 
 EntryT = TypeVar("EntryT")
 
+CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 _BOM = b"\xef\xbb\xbf"
-_LOOKED_AT = 4096
+_SNIFF_BYTES = 4096
 
 
 class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a target once gave for a sample: an output, or the error it ended with.
+    """The recorded output of a sample, or its error.
 
-    Without a `configuration` it stands for every configuration.
+    Without a `configuration` it applies to every configuration.
     """
 
     id: str | int
@@ -39,44 +40,44 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     error: str | None = None
 
 
-class Place(NamedTuple):
-    """What recordings are for: a configuration (None: every one) and an epoch."""
+class RecordingKey(NamedTuple):
+    """A configuration (None: every one) and an epoch."""
 
     configuration: str | None
     epoch: int
 
 
 class Recordings(Protocol):
-    """Recordings that can be looked up."""
+    """A lookup table of recordings."""
 
     @property
     def digest(self) -> str:
-        """What tells their content from another."""
+        """A digest of the content."""
         ...
 
     @property
-    def places(self) -> frozenset[Place]:
-        """Every configuration and epoch that has recordings."""
+    def keys(self) -> frozenset[RecordingKey]:
+        """All configurations and epochs with recordings."""
         ...
 
-    def find(self, place: Place, sample_id: str) -> Recording | None: ...
+    def find(self, key: RecordingKey, sample_id: str) -> Recording | None: ...
 
 
-class HeldRecordings:
+class MemoryRecordings:
     """Recordings in memory, from a list of mappings or from a mapping of id to output.
 
-    >>> held = HeldRecordings({"1": "Paris"})
-    >>> held.find(Place(None, 0), "1").output
+    >>> recordings = MemoryRecordings({"1": "Paris"})
+    >>> recordings.find(RecordingKey(None, 0), "1").output
     'Paris'
     """
 
     def __init__(
-        self, given: Mapping[str, Any] | Iterable[Mapping[str, Any]], source: str = "the recordings"
+        self, source: Mapping[str, Any] | Iterable[Mapping[str, Any]], name: str = "the recordings"
     ) -> None:
-        rows: Iterable[Any] = given
-        if isinstance(given, Mapping):
-            rows = ({"id": key, "output": output} for key, output in given.items())
-        index = _Index[Recording](source)
+        rows: Iterable[Any] = source
+        if isinstance(source, Mapping):
+            rows = ({"id": key, "output": output} for key, output in source.items())
+        index = _Index[Recording](name)
         for number, row in enumerate(rows, start=1):
             where = f"recording {number}"
             try:
@@ -85,64 +86,70 @@ class HeldRecordings:
                 index.problems.append(Problem(where, str(error)))
             else:
                 index.add(where, recording, recording)
-        self._found = index.checked()
-        self.places = frozenset(self._found)
-        self.digest = codec.digest([[*table.values()] for table in self._found.values()])
+        self._entries = index.check()
+        self.keys = frozenset(self._entries)
+        self.digest = codec.digest([[*table.values()] for table in self._entries.values()])
 
-    def find(self, place: Place, sample_id: str) -> Recording | None:
-        return self._found.get(place, {}).get(sample_id)
+    def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
+        return self._entries.get(key, {}).get(sample_id)
 
 
-class FiledRecordings:
-    """Recordings in a JSONL file: only the place of each line is kept, however long the outputs."""
+class FileRecordings:
+    """Recordings in a JSONL file; memory holds only the offset of each line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # What is opened: a target may change the current folder meanwhile.
+        # Absolute: a target may change the current folder.
         self._file = path.absolute()
         state = hashlib.sha256()
         index = _Index[int](str(path))
         try:
             with path.open("rb") as file:
-                self._stamp = _stamp(file)
-                for number, start, line in _lines(file):
+                self._stamp = _file_stamp(file)
+                for number, start, line in _read_lines(file):
                     state.update(line)
-                    _take(index, f"{path}:{number}", start, line)
+                    where = f"{path}:{number}"
+                    try:
+                        recording = msgspec.json.decode(line, type=Recording)
+                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                        index.problems.append(Problem(where, str(error)))
+                    else:
+                        index.add(where, recording, start)
         except OSError as error:
             raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
-        self._starts = index.checked()
-        self.places = frozenset(self._starts)
+        self._offsets = index.check()
+        self.keys = frozenset(self._offsets)
         self.digest = state.hexdigest()[:32]
 
-    def find(self, place: Place, sample_id: str) -> Recording | None:
-        start = self._starts.get(place, {}).get(sample_id)
-        return None if start is None else msgspec.json.decode(self._line(start), type=Recording)
-
-    def _line(self, start: int) -> bytes:
+    def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
+        start = self._offsets.get(key, {}).get(sample_id)
+        if start is None:
+            return None
         try:
             with self._file.open("rb") as file:
-                if _stamp(file) != self._stamp:
+                if _file_stamp(file) != self._stamp:
                     raise CallFailed(f"{self._path} has changed since its recordings were read")
                 file.seek(start)
-                return file.readline()
+                return msgspec.json.decode(file.readline(), type=Recording)
         except OSError as error:
-            what = f"the recordings in {self._path} cannot be read any more"
-            raise CallFailed(f"{what}: {error.strerror}") from None
+            raise CallFailed(
+                f"the recordings in {self._path} cannot be read any more: {error.strerror}"
+            ) from None
 
 
 def read_recordings(path: Path) -> Recordings:
-    """The recordings of a file: JSON Lines, or a JSON list."""
+    """Read a file of recordings: JSON Lines, or a JSON list."""
     try:
         with path.open("rb") as file:
-            start = file.read(_LOOKED_AT).removeprefix(_BOM).lstrip()
+            start = file.read(_SNIFF_BYTES).removeprefix(_BOM).lstrip()
             if not start.startswith(b"["):
-                return FiledRecordings(path)
+                return FileRecordings(path)
             file.seek(0)
             text = file.read().removeprefix(_BOM)
     except OSError as error:
         raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
     try:
-        return HeldRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
+        return MemoryRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise TargetError(
             f"the recordings are not a JSON list: {error}",
@@ -152,17 +159,16 @@ def read_recordings(path: Path) -> Recordings:
 
 
 class _Index(Generic[EntryT]):
-    """Entries by place and sample id, and everything found wrong on the way."""
+    """Entries by key and sample id, and the problems of the source."""
 
     def __init__(self, source: str) -> None:
         self.problems: list[Problem] = []
         self._source = source
-        self._entries: dict[Place, dict[str, EntryT]] = {}
+        self._entries: dict[RecordingKey, dict[str, EntryT]] = {}
 
     def add(self, where: str, recording: Recording, entry: EntryT) -> None:
-        """Keep an entry for a recording, or note what is wrong with the recording."""
         sample_id = str(recording.id)
-        table = self._entries.setdefault(Place(recording.configuration, recording.epoch), {})
+        table = self._entries.setdefault(RecordingKey(recording.configuration, recording.epoch), {})
         if recording.output is msgspec.UNSET and recording.error is None:
             self.problems.append(Problem(where, "there is neither an output nor an error"))
         elif sample_id in table:
@@ -170,8 +176,8 @@ class _Index(Generic[EntryT]):
         else:
             table[sample_id] = entry
 
-    def checked(self) -> dict[Place, dict[str, EntryT]]:
-        """The entries, if there are any and nothing is wrong."""
+    def check(self) -> dict[RecordingKey, dict[str, EntryT]]:
+        """Return the entries, or raise all problems."""
         if self.problems:
             raise TargetError(
                 "some recordings cannot be used",
@@ -184,46 +190,33 @@ class _Index(Generic[EntryT]):
         return self._entries
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """Every line that is not blank: its number, where it starts, and its bytes."""
+def _read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the number, the offset and the bytes of each line that is not blank."""
     start = 0
     for number, line in enumerate(file, start=1):
-        mark = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
-        if line[mark:].strip():
-            yield number, start + mark, line[mark:]
+        skip = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
+        if line[skip:].strip():
+            yield number, start + skip, line[skip:]
         start += len(line)
 
 
-def _take(index: _Index[int], where: str, start: int, line: bytes) -> None:
-    try:
-        recording = msgspec.json.decode(line, type=Recording)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        index.problems.append(Problem(where, str(error)))
-    else:
-        index.add(where, recording, start)
-
-
-def _stamp(file: BinaryIO) -> tuple[int, ...]:
-    """What changes when a file is written to or replaced."""
+def _file_stamp(file: BinaryIO) -> tuple[int, ...]:
+    """Return a value that changes when the file is written to or replaced."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
-
-
 class RecordedTarget:
-    """Outputs that are there already: in a JSONL file, in memory, or in the samples themselves.
+    """Existing outputs: in a JSONL file, in memory, or in the samples.
 
     `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of
-    them, a list of such mappings, or a mapping of id to output; without it every sample's own
-    metadata is the recording, or what its `recorded` holds for the configuration. A recording
-    may also have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of
-    an output. With `each_apart` a sample that was recorded once does not stand for every
-    configuration.
+    them, a list of such mappings, or a mapping of id to output. Without it, the recording is in
+    the metadata of each sample, or in its `recorded` for each configuration. A recording may also
+    have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an
+    output. With `each_apart`, a sample with one recording does not apply to every configuration.
 
-    Where recordings name several configurations, the option `configuration` says whose are
-    wanted (those that name none stand for all). The epochs of a run are those of the recordings.
+    If recordings name several configurations, the option `configuration` selects one (recordings
+    without a configuration apply to all). The run's epochs are those of the recordings.
 
     >>> import asyncio
     >>> target = RecordedTarget({"1": "Paris"})
@@ -241,9 +234,9 @@ class RecordedTarget:
         each_apart: bool = False,
     ) -> None:
         self._each_apart = each_apart
-        self._recordings = _read(outputs)
-        places = self._recordings.places if self._recordings else frozenset()
-        self._configurations = frozenset(place.configuration for place in places)
+        self._recordings = _open_recordings(outputs)
+        keys = self._recordings.keys if self._recordings else frozenset()
+        self._configurations = frozenset(key.configuration for key in keys)
         named = self._configurations - {None}
         self._default = next(iter(named)) if len(named) == 1 else None
         stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
@@ -254,7 +247,7 @@ class RecordedTarget:
         return f"RecordedTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Only `configuration` has a meaning; samples may say more of how theirs were made."""
+        """Reject options other than `configuration`; recordings in samples accept all options."""
         if self._recordings is None:
             return []
         faults = [
@@ -262,112 +255,114 @@ class RecordedTarget:
             for name in options
             if name != CONFIGURATION
         ]
-        return faults + self._configuration_faults(options)
+        return faults + self._check_configuration(options)
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0) -> Reply:
-        """What was recorded for one sample."""
+        """Return the recording of one sample."""
         if self._recordings is None:
-            return _own(sample, options.get(CONFIGURATION), self._each_apart)
+            return _read_metadata(sample, options.get(CONFIGURATION), self._each_apart)
         configuration = options.get(CONFIGURATION, self._default)
-        recording = self._find(self._recordings, sample.id, configuration, epoch)
+        for name in dict.fromkeys((configuration, None)):
+            recording = self._recordings.find(RecordingKey(name, epoch), sample.id)
+            if recording is not None:
+                break
+        else:
+            scope = f" in configuration {configuration!r}" if configuration is not None else ""
+            scope += f" in epoch {epoch}" if epoch else ""
+            raise CallFailed(f"there is no recording for sample {sample.id!r}{scope}")
         if recording.error is not None:
             raise CallFailed(recording.error)
         return Reply(recording.output, recording.usage, recording.session, recording.latency_ms)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file stays open."""
 
-    def _find(
-        self, recordings: Recordings, sample_id: str, configuration: str | None, epoch: int
-    ) -> Recording:
-        for name in dict.fromkeys((configuration, None)):
-            found = recordings.find(Place(name, epoch), sample_id)
-            if found is not None:
-                return found
-        scope = f" in configuration {configuration!r}" if configuration is not None else ""
-        scope += f" in epoch {epoch}" if epoch else ""
-        raise CallFailed(f"there is no recording for sample {sample_id!r}{scope}")
-
-    def _configuration_faults(self, options: Mapping[str, Any]) -> list[str]:
+    def _check_configuration(self, options: Mapping[str, Any]) -> list[str]:
         if None in self._configurations or not self._configurations:
             return []
-        named = [name for name in self._configurations if name is not None]
+        names = sorted(name for name in self._configurations if name is not None)
         wanted = options.get(CONFIGURATION, self._default)
-        if wanted in named:
+        if wanted in names:
             return []
         if CONFIGURATION not in options:
-            known = ", ".join(sorted(named))
-            return [f"the option {CONFIGURATION!r} is needed to choose recordings: {known}"]
-        return [f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), named)}"]
+            return [f"the option {CONFIGURATION!r} is required to select recordings: {', '.join(names)}"]
+        return [f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), names)}"]
 
 
 def chosen_by_name(configuration: Configuration) -> Configuration:
-    """A configuration whose name also tells which recordings are meant."""
-    options = {CONFIGURATION: configuration.name, **configuration.options}
-    return Configuration(configuration.name, options)
+    """Add the option that selects the recordings with the configuration's name."""
+    return Configuration(configuration.name, {CONFIGURATION: configuration.name, **configuration.options})
 
 
-def _own(sample: Sample[Any, Any], configuration: str | None, each_apart: bool) -> Reply:
-    """What a sample itself records, of one configuration if it records several."""
-    recorded: Mapping[str, Any] = sample.metadata
-    several = sample.metadata.get(RECORDED)
-    if isinstance(several, Mapping):
-        if configuration is None and several:
-            names = ", ".join(f'"{name}"' for name in several)
-            raise CallFailed(
-                f"sample {sample.id!r} records results by configuration, and none was named: "
-                f"pass configurations=[{names}]"
-            )
-        if configuration not in several:
-            raise CallFailed(
-                f"sample {sample.id!r} has nothing recorded for configuration {configuration!r}: "
-                + nearest(str(configuration), map(str, several))
-            )
-        recorded = several[configuration]
-        if not isinstance(recorded, Mapping):
-            raise CallFailed(
-                f"what sample {sample.id!r} records for configuration {configuration!r} is a "
-                f"{type(recorded).__name__}, not a mapping with an output"
-            )
-    elif each_apart:
-        raise CallFailed(
-            f"sample {sample.id!r} was recorded once, not for configuration {configuration!r}: "
-            "give it {'recorded': {configuration: result}}, or run a target"
-        )
-    if recorded.get("error") is not None and OUTPUT not in recorded:
-        raise CallFailed(str(recorded["error"]))
+def _read_metadata(sample: Sample[Any, Any], configuration: str | None, each_apart: bool) -> Reply:
+    recorded = _select_metadata(sample, configuration, each_apart)
     if OUTPUT not in recorded:
+        if recorded.get("error") is not None:
+            raise CallFailed(str(recorded["error"]))
         raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
-    told = {key: recorded[key] for key in ("usage", "session", "latency_ms") if key in recorded}
-    usage = _usage(told.pop("usage", None))
+    usage = _read_usage(recorded.get("usage"))
+    fields = {key: recorded[key] for key in ("session", "latency_ms") if key in recorded}
     try:
-        found = msgspec.convert({"id": sample.id, **told}, Recording)
+        recording = msgspec.convert({"id": sample.id, **fields}, Recording)
     except msgspec.ValidationError:
-        # What does not fit our records is still there for whoever asks for the field.
+        # Fields in another format stay available in the metadata.
         return Reply(recorded[OUTPUT], usage)
-    return Reply(recorded[OUTPUT], usage, found.session, found.latency_ms)
+    return Reply(recorded[OUTPUT], usage, recording.session, recording.latency_ms)
 
 
-def _usage(told: Any) -> Usage | None:
-    """The tokens and the cost in a usage of any make, as far as they bear our names."""
-    if not isinstance(told, Mapping):
+def _select_metadata(
+    sample: Sample[Any, Any], configuration: str | None, each_apart: bool
+) -> Mapping[str, Any]:
+    """Return the metadata, or the recording in it for one configuration."""
+    by_configuration = sample.metadata.get(RECORDED)
+    if not isinstance(by_configuration, Mapping):
+        if each_apart:
+            raise CallFailed(
+                f"sample {sample.id!r} has one recording, not one for configuration {configuration!r}: "
+                "add {'recorded': {configuration: result}}, or run a target"
+            )
+        return sample.metadata
+    if configuration is None and by_configuration:
+        names = ", ".join(f'"{name}"' for name in by_configuration)
+        raise CallFailed(
+            f"sample {sample.id!r} has recordings for several configurations, and none is selected: "
+            f"pass configurations=[{names}]"
+        )
+    if configuration not in by_configuration:
+        raise CallFailed(
+            f"sample {sample.id!r} has no recording for configuration {configuration!r}: "
+            + nearest(str(configuration), map(str, by_configuration))
+        )
+    recorded = by_configuration[configuration]
+    if not isinstance(recorded, Mapping):
+        raise CallFailed(
+            f"the recording of sample {sample.id!r} for configuration {configuration!r} is a "
+            f"{type(recorded).__name__}, not a mapping with an output"
+        )
+    return recorded
+
+
+def _read_usage(reported: Any) -> Usage | None:
+    """Read tokens and cost from a usage of any format, as far as it has our names."""
+    if not isinstance(reported, Mapping):
         return None
-    names = Usage.__struct_fields__
     try:
-        usage = msgspec.convert({name: told[name] for name in names if name in told}, Usage)
+        usage = msgspec.convert(
+            {name: reported[name] for name in Usage.__struct_fields__ if name in reported}, Usage
+        )
     except msgspec.ValidationError:
         return None
     return None if usage == Usage() else usage
 
 
-def _read(outputs: Any) -> Recordings | None:
+def _open_recordings(outputs: Any) -> Recordings | None:
     if outputs is None:
         return None
     if isinstance(outputs, str | Path):
         return read_recordings(Path(outputs))
     if isinstance(outputs, Iterable) and not isinstance(outputs, bytes):
-        return HeldRecordings(outputs)
+        return MemoryRecordings(outputs)
     raise TargetError(
-        f"{type(outputs).__name__} is not something that holds recordings",
-        fix="give the path of a JSONL file, a list of recordings or a mapping of id to output",
+        f"{type(outputs).__name__} cannot contain recordings",
+        fix="pass the path of a JSONL file, a list of recordings or a mapping of id to output",
     )

@@ -1,4 +1,4 @@
-"""Whatever is named as a target becomes one: what kind it is gets settled here, once."""
+"""Turn a function, an address, a mapping or an object into a target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
 from proctor.errors import Problem, TargetError, UsageError, nearest
-from proctor.models.connect import is_model_address, like_a_provider, suggest_address
+from proctor.models.connect import is_model_address, suggest_address, suggest_provider
 from proctor.ports import Target
 from proctor.records.run import TargetSpec
 from proctor.targets.command import CommandTarget
@@ -21,71 +21,70 @@ from proctor.targets.model import ModelTarget
 from proctor.targets.python import PythonTarget, from_execute, from_function, from_runnable
 from proctor.targets.recorded import RecordedTarget
 
-# What makes a target of each kind, and the keys it takes; None: all, it sorts them out itself.
-_WRITTEN: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
+# The class for each key of a mapping, and its options; None: the class checks them.
+_CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
     "http": (HttpTarget, ("headers", "method", "timeout")),
     "model": (ModelTarget, None),
     "recorded": (RecordedTarget, ()),
 }
-_EVERY_KIND = ("name", "version")
+_COMMON_KEYS = ("name", "version")
 
 
 def as_target(thing: Any, *, name: str | None = None, version: str | None = None) -> Target:
-    """Make a target of a function, an agent, a runnable, an address or what an eval file says.
+    """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
     `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`.
-    `version` becomes part of what tells this target from another: change it when something
-    changed that Proctor cannot see. With one, no run warns of what its identity does not cover.
+    `version` becomes part of the target's identity: change it when something changes that Proctor
+    cannot see. With a version, runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
     >>> as_target({"command": ["cat"]}).spec.kind
     'command'
     """
-    if isinstance(thing, str) and not thing.startswith(("http://", "https://")):
+    if isinstance(thing, str):
+        if thing.startswith(("http://", "https://")):
+            # Only a model has a # in its address: an endpoint never receives it.
+            return _relabel(ModelTarget(thing) if "#" in thing else HttpTarget(thing), name, version)
         if ".py:" not in thing and is_model_address(thing):
-            return _labelled(ModelTarget(thing), name, version)
+            return _relabel(ModelTarget(thing), name, version)
         return _from_address(thing, name, version)
     if isinstance(thing, Mapping):
         return _from_mapping(thing, name, version)
-    if isinstance(thing, str):
-        # Only a model is named after a #: an endpoint would never get to see it.
-        made = ModelTarget(thing) if "#" in thing else HttpTarget(thing)
-        return _labelled(made, name, version)
     if isinstance(getattr(thing, "spec", None), TargetSpec):
-        return _labelled(thing, name, version)
-    return _labelled(_from_object(thing, name), name, version)
+        return _relabel(thing, name, version)
+    return _relabel(_from_object(thing, name), name, version)
 
 
 def _from_object(thing: Any, name: str | None) -> PythonTarget:
     if thing is None:
         raise TargetError(
             "there is no target",
-            fix="name one; recorded sessions need none, if it is said that the dataset holds such: "
+            fix="name one; recorded sessions need none, but the dataset must declare them: "
             "--format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
             "SessionDataset",
         )
-    called = name or name_of(thing)
+    label = name or name_of(thing)
     if inspect.isclass(thing):
         raise TargetError(
-            "it is a class, and a target must be ready to be called",
-            where=called,
-            fix=f"give an instance, such as {called}(), or a function",
+            "it is a class, and a target must be callable",
+            where=label,
+            fix=f"pass an instance, such as {label}(), or a function",
         )
     if inspect.isroutine(thing) or isinstance(thing, functools.partial):
-        return from_function(thing, called)
+        return from_function(thing, label)
     if callable(getattr(thing, "execute", None)):
-        return from_execute(thing, called)
+        return from_execute(thing, label)
     if any(callable(getattr(thing, method, None)) for method in ("ainvoke", "invoke")):
-        return from_runnable(thing, called)
+        return from_runnable(thing, label)
     if callable(thing):
-        return from_function(thing, called)
+        return from_function(thing, label)
     raise TargetError(
         f"{type(thing).__name__} cannot be a target: it cannot be called",
         where=name or "",
-        fix="give a function, an object with execute or invoke, an address or a mapping",
+        fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
 
 
@@ -95,73 +94,66 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
     except UsageError as error:
         if ":" not in address:
             raise TargetError(
-                f"{address!r} is not the address of a target", fix=_how_to_write(address)
+                f"{address!r} is not the address of a target",
+                fix=f"name the function as well: {address}:FUNCTION"
+                if address.endswith(".py")
+                else f"{suggest_address(address)}; write a Python function as module:attribute or "
+                "file.py:attribute",
             ) from None
-        meant = like_a_provider(address)
+        hint = suggest_provider(address)
         raise TargetError(
             f"the target cannot be used: {error.what}",
             where=error.where or address,
-            fix=f"{meant}; or {error.fix}" if meant else error.fix,
+            fix=f"{hint}; or {error.fix}" if hint else error.fix,
         ) from None
     if isinstance(thing, str):
-        raise TargetError("it holds a string, and not something to call", where=address)
+        raise TargetError("it is a string, not a callable", where=address)
     if isinstance(getattr(thing, "spec", None), TargetSpec):
         return as_target(thing, name=name, version=version)
     return as_target(thing, name=name or address.rpartition(":")[2], version=version)
 
 
-def _how_to_write(address: str) -> str:
-    if address.endswith(".py"):
-        return f"name the function as well: {address}:FUNCTION"
-    return f"{suggest_address(address)}; write a Python function as module:attribute or file.py:attribute"
-
-
-def _from_mapping(given: Mapping[str, Any], name: str | None, version: str | None) -> Target:
-    kinds = [kind for kind in _WRITTEN if kind in given]
+def _from_mapping(config: Mapping[str, Any], name: str | None, version: str | None) -> Target:
+    kinds = [kind for kind in _CLASSES if kind in config]
     if len(kinds) != 1:
-        found = " and ".join(kinds or map(str, given)) or "nothing"
+        hints = "; ".join(f"{key}: {nearest(str(key), _CLASSES)}" for key in config) or "name one"
+        present = " and ".join(kinds or map(str, config)) or "nothing"
         raise TargetError(
-            f"a target has exactly one of {', '.join(_WRITTEN)}; this one has {found}",
+            f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present}",
             where=name or "target",
-            fix="keep one of them" if kinds else _meant(given),
+            fix="keep one of them" if kinds else hints,
         )
     (kind,) = kinds
-    make, taken = _WRITTEN[kind]
-    if taken is None:
-        taken = tuple(str(key) for key in given if key not in (kind, *_EVERY_KIND))
-    known = (kind, *taken, *_EVERY_KIND)
-    unknown = [key for key in given if key not in known]
+    make, options = _CLASSES[kind]
+    if options is None:
+        options = tuple(str(key) for key in config if key not in (kind, *_COMMON_KEYS))
+    known = (kind, *options, *_COMMON_KEYS)
+    unknown = [str(key) for key in config if key not in known]
     if unknown:
         raise TargetError(
-            "some keys mean nothing here",
+            "some keys are unknown",
             where=name or "target",
-            problems=[Problem(str(key), nearest(str(key), known)) for key in unknown],
+            problems=[Problem(key, nearest(key, known)) for key in unknown],
         )
-    options = {key: given[key] for key in taken if key in given}
-    label, edition = (given.get(key) for key in _EVERY_KIND)
-    made = make(given[kind], **options)
-    return _labelled(made, name or label, version or (None if edition is None else str(edition)))
+    target = make(config[kind], **{key: config[key] for key in options if key in config})
+    config_name, config_version = (config.get(key) for key in _COMMON_KEYS)
+    if version is None and config_version is not None:
+        version = str(config_version)
+    return _relabel(target, name or config_name, version)
 
 
-def _meant(given: Mapping[str, Any]) -> str:
-    return "; ".join(f"{key}: {nearest(str(key), _WRITTEN)}" for key in given) or "name one"
-
-
-def _labelled(target: Target, name: str | None, version: str | None) -> Target:
-    """The target under the name and version that were asked for, if any were.
-
-    Who gives a version answers for what the identity cannot see: nothing is uncovered then.
-    """
+def _relabel(target: Target, name: str | None, version: str | None) -> Target:
+    """Give the target a name and a version; with a version, its identity covers everything."""
     spec = target.spec
     if name is not None:
         spec = msgspec.structs.replace(spec, name=name)
     if version is not None:
         spec = msgspec.structs.replace(spec, identity=f"{spec.identity}@{version}", uncovered=())
-    return target if spec == target.spec else _Labelled(target, spec)
+    return target if spec == target.spec else _RelabelledTarget(target, spec)
 
 
-class _Labelled:
-    """A target under another name or version; everything else is the target's own."""
+class _RelabelledTarget:
+    """A target with another name or version."""
 
     __slots__ = ("blocking", "call", "check_options", "close", "spec")
 

@@ -1,1 +1,1 @@
-"""Embedders: texts become vectors, on this machine, at an endpoint, or by what the user holds."""
+"""Embedders: local models, letters, and Python objects."""

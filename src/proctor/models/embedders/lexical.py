@@ -1,4 +1,4 @@
-"""`lexical`: texts compared by their letters, where no model is at hand. It knows no meanings."""
+"""`lexical`: compares texts by their letters, not by their meaning; it needs no model."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from proctor.errors import ModelError
 NAME = "lexical"
 BUCKETS = 4096
 LENGTHS = (2, 3, 4)
-# Fewer characters than these are counted before a thread has begun.
-SMALL = 20_000
+# For fewer characters, starting a thread takes longer than the work.
+THREAD_MIN_CHARS = 20_000
 
 
 def connect(address: str) -> Lexical:
-    """The embedder at `lexical`."""
+    """Connect `lexical`."""
     if address != NAME:
         raise ModelError(f"{address!r} is not an address", fix=f"write {NAME}")
-    return _lexical()
+    return _shared_instance()
 
 
 @functools.cache
-def _lexical() -> Lexical:
-    # It keeps nothing, so all may have the same; what it gave is then remembered once.
+def _shared_instance() -> Lexical:
+    # One instance, so that all users share one cache of vectors.
     return Lexical()
 
 
 class Lexical:
-    """Counts runs of two to four letters within words, so that forms of a word come near it.
+    """Counts runs of two to four letters within words, so that forms of a word are similar.
 
-    The runs are put into 4,096 places by a checksum; each counts by the root of how often it
-    occurs.
+    A checksum maps the runs to 4,096 buckets; each counts by the square root of its frequency.
 
     >>> import asyncio
     >>> car, cars, sheep = asyncio.run(Lexical().embed(["the red car", "two red cars", "a sheep"]))
@@ -48,15 +47,15 @@ class Lexical:
     method = "lexical"
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector for each text, in order."""
-        if sum(map(len, texts)) < SMALL:
-            return list(map(vector, texts))
-        found: list[Sequence[float]] = await in_thread(lambda: list(map(vector, texts)))
-        return found
+        """Return one vector for each text, in order."""
+        if sum(map(len, texts)) < THREAD_MIN_CHARS:
+            return list(map(letter_vector, texts))
+        vectors: list[Sequence[float]] = await in_thread(lambda: list(map(letter_vector, texts)))
+        return vectors
 
 
-def vector(text: str) -> list[float]:
-    """A text's runs of letters as a vector of length 1, or of zeros for an empty text."""
+def letter_vector(text: str) -> list[float]:
+    """Return a vector of length 1, or of zeros for an empty text."""
     counts: Counter[int] = Counter()
     for word in text.casefold().split():
         framed = f" {word} "
@@ -64,8 +63,8 @@ def vector(text: str) -> list[float]:
             for start in range(len(framed) - length + 1):
                 run = framed[start : start + length].encode("utf-8", "surrogatepass")
                 counts[zlib.crc32(run) % BUCKETS] += 1
-    found = [0.0] * BUCKETS
+    vector = [0.0] * BUCKETS
     norm = math.sqrt(sum(counts.values())) or 1.0
-    for place, count in counts.items():
-        found[place] = math.sqrt(count) / norm
-    return found
+    for bucket, count in counts.items():
+        vector[bucket] = math.sqrt(count) / norm
+    return vector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ from proctor.errors import ModelError
 from proctor.models import weights
 from proctor.models.embed import Remembered, shared
 
-# Heads are small; a greater number there means that it is another kind of file.
-LONGEST_HEAD = 100_000_000
+# A larger number means that the file has another format.
+MAX_HEADER_BYTES = 100_000_000
 
 
 class _Tensor(msgspec.Struct, frozen=True):
@@ -27,154 +28,144 @@ class _Tensor(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-def read(path: Path, np: Any) -> Mapping[str, Any]:
-    """The tensors of 32-bit numbers in a file, by name, without reading them from disk yet.
-
-    `np` is numpy, which only whoever uses this has imported.
-    """
+def read_tensors(path: Path, np: Any) -> Mapping[str, Any]:
+    """Map the 32-bit tensors of a file into memory, by name; `np` is numpy."""
     raw = np.memmap(path, dtype=np.uint8, mode="r")
     length = int.from_bytes(bytes(raw[:8]), "little")
-    if not 0 < length <= min(LONGEST_HEAD, len(raw) - 8):
-        raise ModelError("it is not a file of tensors", where=str(path))
+    if not 0 < length <= min(MAX_HEADER_BYTES, len(raw) - 8):
+        raise ModelError("it is not a safetensors file", where=str(path))
     try:
-        head = msgspec.json.decode(bytes(raw[8 : 8 + length]), type=dict[str, msgspec.Raw])
-        described = {
-            name: msgspec.json.decode(one, type=_Tensor)
-            for name, one in head.items()
+        header = msgspec.json.decode(bytes(raw[8 : 8 + length]), type=dict[str, msgspec.Raw])
+        tensors = {
+            name: msgspec.json.decode(entry, type=_Tensor)
+            for name, entry in header.items()
             if name != "__metadata__"
         }
     except msgspec.DecodeError as error:
-        raise ModelError(f"its head cannot be read: {error}", where=str(path)) from None
+        raise ModelError(f"its header cannot be read: {error}", where=str(path)) from None
     body = raw[8 + length :]
     return {
-        name: _numbers(body, tensor, f"{path}: {name}", np)
-        for name, tensor in described.items()
+        name: _view_tensor(body, tensor, f"{path}: {name}", np)
+        for name, tensor in tensors.items()
         if tensor.dtype == "F32"
     }
 
 
-def _numbers(body: Any, tensor: _Tensor, where: str, np: Any) -> Any:
+def _view_tensor(body: Any, tensor: _Tensor, where: str, np: Any) -> Any:
     begin, end = tensor.data_offsets
-    count = 1
-    for side in tensor.shape:
-        count *= side
-    if not 0 <= begin <= end <= len(body) or end - begin != 4 * count:
-        raise ModelError("the file is cut off, or its head is wrong", where=where)
+    if not 0 <= begin <= end <= len(body) or end - begin != 4 * math.prod(tensor.shape):
+        raise ModelError("the file is cut off, or its header is wrong", where=where)
     return body[begin:end].view(np.dtype("<f4")).reshape(tensor.shape)
 
 
 UNKNOWN, BEGIN, END = "[UNK]", "[CLS]", "[SEP]"
-LONGEST_WORD = 100
-# Words that come again and again are cut up once.
-MOST_WORDS = 50_000
-# Ideographs are words by themselves.
+MAX_WORD_CHARS = 100
+MAX_CACHED_WORDS = 50_000
+# Each ideograph is a word.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
 
 
-class _Cleaned(dict[int, str]):
-    """What a character becomes at first: nothing, a space, itself, or a word of its own."""
+class _CleanTable(dict[int, str]):
+    """A translation table: control characters vanish, and ideographs become words."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         if character in "\t\n\r":
-            found = " "
+            cleaned = " "
         elif code == 0xFFFD or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co"):
-            found = ""
+            cleaned = ""
         elif character.isspace():
-            found = " "
+            cleaned = " "
         elif any(low <= code <= high for low, high in _IDEOGRAPHS):
-            found = f" {character} "
+            cleaned = f" {character} "
         else:
-            found = character
-        self[code] = found
-        return found
+            cleaned = character
+        self[code] = cleaned
+        return cleaned
 
 
-class _Plain(dict[int, str]):
-    """What a character becomes then: without accent, small, and punctuation apart."""
+class _LowerTable(dict[int, str]):
+    """A translation table: lower case, no accents, and spaces around punctuation."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         category = unicodedata.category(character)
-        small = "" if category == "Mn" else character.lower()
-        signs = category.startswith("P") or (code < 128 and category.startswith("S"))
-        found = f" {small} " if signs else small
-        self[code] = found
-        return found
+        lower = "" if category == "Mn" else character.lower()
+        is_sign = category.startswith("P") or (code < 128 and category.startswith("S"))
+        self[code] = f" {lower} " if is_sign else lower
+        return self[code]
 
 
 class WordPiece:
-    """Turns texts into the numbers of their pieces.
-
-    Marks such as `[SEP]` in a text are plain text: it cannot end itself.
+    """A tokenizer; marks such as `[SEP]` in a text are plain text.
 
     >>> tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "un": 3, "##cut": 4, "!": 5})
     >>> tokenizer.pieces("Uncut! (élan)")
     ['un', '##cut', '!', '[UNK]', '[UNK]', '[UNK]']
-    >>> tokenizer.numbers("Uncut!", most=256)
+    >>> tokenizer.token_ids("Uncut!", max_tokens=256)
     [1, 3, 4, 5, 2]
     """
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
-        self._numbers = dict(vocabulary)
+        self._ids = dict(vocabulary)
         missing = [mark for mark in (UNKNOWN, BEGIN, END) if mark not in vocabulary]
         if missing:
             raise ModelError(f"the vocabulary lacks {', '.join(missing)}")
-        self._cleaned, self._plain = _Cleaned(), _Plain()
-        self._words: dict[str, list[str]] = {}
+        self._clean_table, self._lower_table = _CleanTable(), _LowerTable()
+        self._cached_words: dict[str, list[str]] = {}
 
     @classmethod
     def load(cls, path: Path) -> WordPiece:
-        """A vocabulary from its file, one piece a line."""
+        """Read a vocabulary with one piece on each line."""
         lines = path.read_text(encoding="utf-8").splitlines()
         return cls({piece: number for number, piece in enumerate(lines)})
 
     def words(self, text: str) -> list[str]:
-        """The words and signs of a text, in small letters and without accents.
+        """Split a text into words and signs, in lower case and without accents.
 
         >>> WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}).words("Crème brûlée, 東京!")
         ['creme', 'brulee', ',', '東', '京', '!']
         """
-        apart = unicodedata.normalize("NFD", text.translate(self._cleaned))
-        return apart.translate(self._plain).split()
+        decomposed = unicodedata.normalize("NFD", text.translate(self._clean_table))
+        return decomposed.translate(self._lower_table).split()
 
     def pieces(self, text: str) -> list[str]:
-        """The pieces of a text that are in the vocabulary; a word that has none is unknown."""
-        return list(chain.from_iterable(map(self._cut, self.words(text))))
+        """Split a text into pieces of the vocabulary; other words become `[UNK]`."""
+        return list(chain.from_iterable(map(self._split_word, self.words(text))))
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """The words that have no pieces in the vocabulary.
+        """Return the words that the vocabulary cannot represent.
 
         >>> WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "ok": 3}).unknown("OK ✅ ❌")
         ('✅', '❌')
         """
-        return tuple(word for word in self.words(text) if self._cut(word) == [UNKNOWN])
+        return tuple(word for word in self.words(text) if self._split_word(word) == [UNKNOWN])
 
-    def numbers(self, text: str, most: int) -> list[int]:
-        """The numbers of the pieces, with a begin and an end, at most so many in all."""
-        # Words behind the last piece that counts are not cut up.
-        pieces = islice(chain.from_iterable(map(self._cut, self.words(text))), most - 2)
-        return [self._numbers[piece] for piece in chain([BEGIN], pieces, [END])]
+    def token_ids(self, text: str, max_tokens: int) -> list[int]:
+        """Return the ids of the pieces between a begin and an end mark, cut to `max_tokens`."""
+        # Lazy: words after the last token are not split.
+        pieces = islice(chain.from_iterable(map(self._split_word, self.words(text))), max_tokens - 2)
+        return [self._ids[piece] for piece in chain([BEGIN], pieces, [END])]
 
-    def _cut(self, word: str) -> list[str]:
-        found = self._words.get(word)
-        if found is None:
-            if len(self._words) >= MOST_WORDS:
-                self._words.clear()
-            found = self._words[word] = self._longest_pieces(word)
-        return found
+    def _split_word(self, word: str) -> list[str]:
+        pieces = self._cached_words.get(word)
+        if pieces is None:
+            if len(self._cached_words) >= MAX_CACHED_WORDS:
+                self._cached_words.clear()
+            pieces = self._cached_words[word] = self._longest_pieces(word)
+        return pieces
 
     def _longest_pieces(self, word: str) -> list[str]:
-        if len(word) > LONGEST_WORD:
+        if len(word) > MAX_WORD_CHARS:
             return [UNKNOWN]
         pieces, start = [], 0
         while start < len(word):
             prefix = "##" if start else ""
             ends = range(len(word), start, -1)
-            end = next((e for e in ends if prefix + word[start:e] in self._numbers), None)
+            end = next((e for e in ends if prefix + word[start:e] in self._ids), None)
             if end is None:
                 return [UNKNOWN]
             pieces.append(prefix + word[start:end])
@@ -184,76 +175,75 @@ class WordPiece:
 
 HEADS = 12
 EPSILON = 1e-12
-# So many rows at a time stay in the processor's cache while one function after another is applied.
+# This many rows fit into the processor's cache while several functions are applied.
 ROWS = 64
-# Padded places get no attention.
-NEVER = -1e9
+# The attention score of padding.
+NO_ATTENTION = -1e9
 
 
 class _Layer(NamedTuple):
-    """The numbers of one layer; matrices stand ready to be multiplied from the right."""
+    """The weights and biases of one layer; matrices are transposed for multiplication."""
 
-    attend: tuple[Any, Any]
-    attended: tuple[Any, Any]
-    attended_norm: tuple[Any, Any]
-    widen: tuple[Any, Any]
-    narrow: tuple[Any, Any]
+    attention: tuple[Any, Any]
+    attention_output: tuple[Any, Any]
+    attention_norm: tuple[Any, Any]
+    expand: tuple[Any, Any]
+    contract: tuple[Any, Any]
     norm: tuple[Any, Any]
 
 
 class Bert:
-    """An encoder whose vectors are means over the pieces, of length 1.
+    """An encoder; the vector of a text is the mean over its tokens, normalized to length 1.
 
-    `tensors` are named as in published BERT models; `np` is numpy.
+    `tensors` have the names of published BERT models; `np` is numpy.
     """
 
     def __init__(self, tensors: Mapping[str, Any], np: Any) -> None:
         self._np = np
         self._words = tensors["embeddings.word_embeddings.weight"]
-        kind = tensors["embeddings.token_type_embeddings.weight"][0]
-        self._positions = tensors["embeddings.position_embeddings.weight"] + kind
-        self._norm = _pair(tensors, "embeddings.LayerNorm")
+        token_type = tensors["embeddings.token_type_embeddings.weight"][0]
+        self._positions = tensors["embeddings.position_embeddings.weight"] + token_type
+        self._norm = _weight_and_bias(tensors, "embeddings.LayerNorm")
         count = 0
         self._layers: list[_Layer] = []
         while f"encoder.layer.{count}.output.dense.weight" in tensors:
-            self._layers.append(_layer(tensors, f"encoder.layer.{count}.", np))
+            self._layers.append(_make_layer(tensors, f"encoder.layer.{count}.", np))
             count += 1
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Any:
-        """One row for each text; texts of about the same length waste the least."""
+        """Return one row for each text; texts of similar length waste the least time."""
         np = self._np
         width = max(map(len, batch))
-        numbers = np.zeros((len(batch), width), dtype=np.int64)
-        there = np.zeros((len(batch), width), dtype=np.float32)
+        ids = np.zeros((len(batch), width), dtype=np.int64)
+        mask = np.zeros((len(batch), width), dtype=np.float32)
         for row, pieces in enumerate(batch):
-            numbers[row, : len(pieces)] = pieces
-            there[row, : len(pieces)] = 1.0
-        state = self._normed(self._words[numbers] + self._positions[:width], self._norm)
-        hidden = ((1.0 - there) * np.float32(NEVER))[:, None, None, :]
+            ids[row, : len(pieces)] = pieces
+            mask[row, : len(pieces)] = 1.0
+        state = self._normalize(self._words[ids] + self._positions[:width], self._norm)
+        padding = ((1.0 - mask) * np.float32(NO_ATTENTION))[:, None, None, :]
         for layer in self._layers:
-            state = self._through(layer, state, hidden)
-        means = (state * there[:, :, None]).sum(axis=1) / there.sum(axis=1)[:, None]
+            state = self._apply_layer(layer, state, padding)
+        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         return means / np.linalg.norm(means, axis=1, keepdims=True)
 
-    def _through(self, layer: _Layer, state: Any, hidden: Any) -> Any:
-        seen = _times(self._attention(layer, state, hidden), layer.attended)
-        state = self._normed(state + seen, layer.attended_norm)
-        wide = self._gelu(_times(state, layer.widen))
-        return self._normed(state + _times(wide, layer.narrow), layer.norm)
+    def _apply_layer(self, layer: _Layer, state: Any, padding: Any) -> Any:
+        attention = _multiply(self._attend(layer, state, padding), layer.attention_output)
+        state = self._normalize(state + attention, layer.attention_norm)
+        expanded = self._gelu(_multiply(state, layer.expand))
+        return self._normalize(state + _multiply(expanded, layer.contract), layer.norm)
 
-    def _attention(self, layer: _Layer, state: Any, hidden: Any) -> Any:
-        """What every piece takes from every other, in each of the heads."""
+    def _attend(self, layer: _Layer, state: Any, padding: Any) -> Any:
         np = self._np
         texts, width, size = state.shape
-        heads = _times(state, layer.attend).reshape(texts, width, 3, HEADS, size // HEADS)
+        heads = _multiply(state, layer.attention).reshape(texts, width, 3, HEADS, size // HEADS)
         query, key, value = heads.transpose(2, 0, 3, 1, 4)
-        weights = query @ key.swapaxes(-1, -2) + hidden
+        weights = query @ key.swapaxes(-1, -2) + padding
         weights -= weights.max(axis=-1, keepdims=True)
         np.exp(weights, out=weights)
         weights /= weights.sum(axis=-1, keepdims=True)
         return (weights @ value).transpose(0, 2, 1, 3).reshape(texts, width, size)
 
-    def _normed(self, state: Any, norm: tuple[Any, Any]) -> Any:
+    def _normalize(self, state: Any, norm: tuple[Any, Any]) -> Any:
         state -= state.mean(axis=-1, keepdims=True)
         spread = self._np.einsum("...i,...i->...", state, state)[..., None] / state.shape[-1]
         state /= self._np.sqrt(spread + EPSILON)
@@ -262,9 +252,9 @@ class Bert:
         return state
 
     def _gelu(self, state: Any) -> Any:
-        """x times the share of a normal distribution below x, in place.
+        """Apply GELU in place.
 
-        The error function is Abramowitz and Stegun's 7.1.26, true to 1.5e-7: what 32 bits hold.
+        The error function is Abramowitz and Stegun's 7.1.26, exact to 1.5e-7, as 32 bits are.
         """
         np = self._np
         rows = state.reshape(-1, state.shape[-1])
@@ -278,54 +268,54 @@ class Bert:
                 tail *= t
             np.multiply(z, z, out=z)
             tail *= np.exp(-z, out=z)
-            # Half of the tail is the share above |x|.
+            # Half of the tail is the probability above |x|.
             x *= np.where(x >= 0, 1.0 - 0.5 * tail, 0.5 * tail)
         return state
 
 
-def _layer(tensors: Mapping[str, Any], where: str, np: Any) -> _Layer:
-    names = [f"{where}attention.self.{part}" for part in ("query", "key", "value")]
-    attend = np.concatenate([tensors[f"{name}.weight"] for name in names]).T.copy()
-    shift = np.concatenate([tensors[f"{name}.bias"] for name in names])
-    # Attention divides by the root of a head's size; dividing the queries comes to the same.
-    size = attend.shape[0]
+def _make_layer(tensors: Mapping[str, Any], where: str, np: Any) -> _Layer:
+    names = [f"{where}attention.self.{role}" for role in ("query", "key", "value")]
+    weight = np.concatenate([tensors[f"{name}.weight"] for name in names]).T.copy()
+    bias = np.concatenate([tensors[f"{name}.bias"] for name in names])
+    # Attention divides by the root of a head's size; this divides the queries once instead.
+    size = weight.shape[0]
     root = np.float32((size // HEADS) ** 0.5)
-    attend[:, :size] /= root
-    shift[:size] /= root
+    weight[:, :size] /= root
+    bias[:size] /= root
     return _Layer(
-        (attend, shift),
-        _turned(tensors, f"{where}attention.output.dense"),
-        _pair(tensors, f"{where}attention.output.LayerNorm"),
-        _turned(tensors, f"{where}intermediate.dense"),
-        _turned(tensors, f"{where}output.dense"),
-        _pair(tensors, f"{where}output.LayerNorm"),
+        (weight, bias),
+        _transposed(tensors, f"{where}attention.output.dense"),
+        _weight_and_bias(tensors, f"{where}attention.output.LayerNorm"),
+        _transposed(tensors, f"{where}intermediate.dense"),
+        _transposed(tensors, f"{where}output.dense"),
+        _weight_and_bias(tensors, f"{where}output.LayerNorm"),
     )
 
 
-def _pair(tensors: Mapping[str, Any], name: str) -> tuple[Any, Any]:
+def _weight_and_bias(tensors: Mapping[str, Any], name: str) -> tuple[Any, Any]:
     return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
 
 
-def _turned(tensors: Mapping[str, Any], name: str) -> tuple[Any, Any]:
-    weight, bias = _pair(tensors, name)
+def _transposed(tensors: Mapping[str, Any], name: str) -> tuple[Any, Any]:
+    weight, bias = _weight_and_bias(tensors, name)
     return weight.T.copy(), bias
 
 
-def _times(state: Any, matrix: tuple[Any, Any]) -> Any:
-    """All texts in one product: that is what the processor is quickest at."""
+def _multiply(state: Any, matrix: tuple[Any, Any]) -> Any:
+    """Multiply all texts in one product, which is fastest."""
     flat = state.reshape(-1, state.shape[-1]) @ matrix[0]
     flat += matrix[1]
     return flat.reshape(*state.shape[:-1], -1)
 
 
 NAME = "minilm"
-MOST_PIECES = 256
-# So many pieces go through the model at a time: enough for the processor, little for the memory.
-PIECES_AT_ONCE = 2048
+MAX_PIECES = 256
+# Tokens in one batch: enough to be fast, and little memory.
+BATCH_TOKENS = 2048
 
 
 def connect(address: str) -> Remembered:
-    """The embedder at `local:minilm`; its weights must have been pulled."""
+    """Connect `local:minilm`; run `proctor models pull minilm` first."""
     name = address.partition(":")[2]
     if name != NAME:
         raise ModelError(
@@ -335,20 +325,19 @@ def connect(address: str) -> Remembered:
         )
     path = weights.path(NAME)
     extras.require("numpy", extra="local", why="the local embedder")
-    # One model in memory for all who use it.
+    # All users share one model in memory.
     return shared((NAME, path), lambda: Remembered(MiniLM(path)))
 
 
 class MiniLM:
-    """Sentence embeddings of 384 numbers by all-MiniLM-L6-v2; longer texts count by their start.
+    """Sentence embeddings of 384 numbers by all-MiniLM-L6-v2; it reads the start of longer texts.
 
-    `path` is the file of its weights, with its vocabulary beside it; both are read when they are
-    first needed.
+    `path` is the file of the weights, in the folder of the vocabulary; both are loaded on first use.
     """
 
     name = f"local:{NAME}"
     method = "embeddings"
-    # Its pieces are those of English; other languages come out as single letters or as unknown.
+    # The vocabulary is English; other languages become single letters or unknown words.
     languages = ("en",)
 
     def __init__(self, path: Path) -> None:
@@ -357,34 +346,34 @@ class MiniLM:
         self._loaded: tuple[WordPiece, Any] | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector for each text, computed in a thread so that the loop lives on."""
-        found: list[Sequence[float]] = await in_thread(self.vectors, texts)
-        return found
+        """Return one vector for each text, computed in a thread."""
+        vectors: list[Sequence[float]] = await in_thread(self.vectors, texts)
+        return vectors
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words and signs of a text that are not in its vocabulary: all have one vector."""
+        """Return the words and signs outside of the vocabulary, which all have the same vector."""
         with self._lock:
-            return self._parts()[0].unknown(text)
+            return self._load()[0].unknown(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector of length 1 for each text, in order."""
+        """Return one vector of length 1 for each text, in order."""
         with self._lock:
-            tokenizer, model = self._parts()
-            pieces = [tokenizer.numbers(text, MOST_PIECES) for text in texts]
-            # Texts of about the same length go together, so that little is padded.
-            order = sorted(range(len(texts)), key=lambda place: -len(pieces[place]))
-            found: list[Sequence[float]] = [()] * len(texts)
+            tokenizer, model = self._load()
+            ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]
+            # Batches of similar length need little padding.
+            order = sorted(range(len(texts)), key=lambda index: -len(ids[index]))
+            vectors: list[Sequence[float]] = [()] * len(texts)
             while order:
-                most = max(1, PIECES_AT_ONCE // len(pieces[order[0]]))
-                batch, order = order[:most], order[most:]
-                rows = model.vectors([pieces[place] for place in batch])
-                for place, row in zip(batch, rows, strict=True):
-                    found[place] = row
-            return found
+                count = max(1, BATCH_TOKENS // len(ids[order[0]]))
+                batch, order = order[:count], order[count:]
+                rows = model.vectors([ids[index] for index in batch])
+                for index, row in zip(batch, rows, strict=True):
+                    vectors[index] = row
+            return vectors
 
-    def _parts(self) -> tuple[WordPiece, Any]:
+    def _load(self) -> tuple[WordPiece, Any]:
         if self._loaded is None:
             np = extras.require("numpy", extra="local", why="the local embedder")
             tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
-            self._loaded = tokenizer, Bert(read(self._path, np), np)
+            self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
         return self._loaded

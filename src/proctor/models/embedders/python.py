@@ -1,100 +1,95 @@
-"""What users hold already: functions, LangChain embeddings, and models with an `encode`."""
+"""Functions, LangChain embeddings, and models with `encode` as embedders."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proctor.core.callables import resolve_hints
 from proctor.core.identity import name_of
 from proctor.core.threads import in_thread
 from proctor.errors import CallFailed, ModelError, ProctorError
 from proctor.models.embed import Remembered, shared
 
-# In the order in which they are looked for; each takes a list of texts.
+# In order of preference; each takes a list of texts.
 METHODS = ("aembed_documents", "embed_documents", "encode")
 
 
-def connect(thing: Any, *, name: str | None = None) -> Remembered:
-    """An embedder out of a function or an object.
+def connect(model: Any, *, name: str | None = None) -> Remembered:
+    """Make an embedder from a function or an object.
 
-    A function gets a list of texts and gives a vector for each; one whose parameter is annotated
-    `str` gets one text at a time. Both may be async. LangChain embeddings are asked through
-    `embed_documents`, sentence-transformers and their kin through `encode`. All who give the same
-    thing share what is remembered.
+    A function takes a list of texts and returns a vector for each; with a parameter annotated
+    `str`, it takes one text at a time. Both may be async. LangChain embeddings are called by
+    `embed_documents`, sentence-transformers by `encode`. Embedders of the same object share one
+    cache.
 
     >>> connect(lambda texts: [[1.0] for text in texts], name="constant").name
     'constant'
     """
-    call, label = _call_of(thing)
+    function, label = _find_function(model)
     label = name or f"python:{label}"
-    single = _takes_one_text(call)
-    # A method is a new object each time it is taken from its owner.
-    owner, function = getattr(call, "__self__", None), getattr(call, "__func__", call)
+    # A bound method is a new object on each access, so the key has its parts.
+    owner, code = getattr(function, "__self__", None), getattr(function, "__func__", function)
     return shared(
-        ("python", id(owner), id(function), label),
-        lambda: Remembered(PythonEmbedder(call, label, single=single)),
+        ("python", id(owner), id(code), label),
+        lambda: Remembered(PythonEmbedder(function, label, takes_one_text=_takes_one_text(function))),
     )
 
 
 class PythonEmbedder:
-    """A function of the user's as an embedder; what it raises is a failure of that call alone."""
+    """A user's function as an embedder; its exceptions become `CallFailed`."""
 
     method = "embeddings"
 
-    def __init__(self, call: Callable[..., Any], name: str, *, single: bool) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, *, takes_one_text: bool) -> None:
         self.name = name
-        self._call, self._single = call, single
+        self._function, self._takes_one_text = function, takes_one_text
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector for each text, in order."""
-        if self._single:
-            return [await self._ask(text) for text in texts]
-        given = await self._ask(list(texts))
-        found = list(given) if hasattr(given, "__iter__") else []
-        if len(found) != len(texts) or not all(hasattr(one, "__iter__") for one in found):
+        """Return one vector for each text, in order."""
+        if self._takes_one_text:
+            return [await self._call(text) for text in texts]
+        result = await self._call(list(texts))
+        vectors = list(result) if hasattr(result, "__iter__") else []
+        if len(vectors) != len(texts) or not all(hasattr(vector, "__iter__") for vector in vectors):
             raise CallFailed(
-                f"{self.name} did not give a vector for each text: it is given a list of texts, "
-                f"here {len(texts)}, and must give a list of as many vectors; a function of one "
-                "text has its parameter annotated with str"
+                f"{self.name} did not return a vector for each text: it takes a list of texts, "
+                f"here {len(texts)}, and must return a list of as many vectors; annotate the "
+                "parameter of a function of one text with str"
             )
-        return found
+        return vectors
 
-    async def _ask(self, argument: Any) -> Any:
+    async def _call(self, argument: Any) -> Any:
         try:
-            if inspect.iscoroutinefunction(inspect.unwrap(self._call)):
-                return await self._call(argument)
-            given = await in_thread(self._call, argument)
-            return await given if inspect.isawaitable(given) else given
+            if inspect.iscoroutinefunction(inspect.unwrap(self._function)):
+                return await self._function(argument)
+            result = await in_thread(self._function, argument)
+            return await result if inspect.isawaitable(result) else result
         except ProctorError:
             raise
         except Exception as error:
             raise CallFailed(f"{self.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _call_of(thing: Any) -> tuple[Callable[..., Any], str]:
-    """What is called, and the name that people know it by."""
-    for method in METHODS:
-        found = getattr(thing, method, None)
-        if callable(found) and not isinstance(thing, type):
-            return found, type(thing).__name__
-    if callable(thing) and not isinstance(thing, type):
-        return thing, name_of(thing)
+def _find_function(model: Any) -> tuple[Callable[..., Any], str]:
+    if not isinstance(model, type):
+        for method in METHODS:
+            function = getattr(model, method, None)
+            if callable(function):
+                return function, type(model).__name__
+        if callable(model):
+            return model, name_of(model)
     raise ModelError(
-        f"{thing!r} cannot embed",
-        fix="give a function of texts, LangChain embeddings, or an object with " + ", ".join(METHODS),
+        f"{model!r} is not an embedder",
+        fix="pass a function of texts, LangChain embeddings, or an object with " + ", ".join(METHODS),
     )
 
 
-def _takes_one_text(call: Callable[..., Any]) -> bool:
+def _takes_one_text(function: Callable[..., Any]) -> bool:
     try:
-        first = next(iter(inspect.signature(call).parameters), None)
-        while isinstance(call, functools.partial):
-            call = call.func
-        function = call if inspect.isroutine(call) else type(call).__call__
-        return typing.get_type_hints(function).get(first or "") is str
+        first = next(iter(inspect.signature(function).parameters), "")
+        return resolve_hints(function).get(first) is str
     except (TypeError, ValueError, NameError):
-        # It says nothing of its parameters.
+        # It has no signature, or its annotations cannot be resolved.
         return False

@@ -1,4 +1,4 @@
-"""Where a key was refused: it is not sent there again and again."""
+"""Errors that a server answers with, and the URLs where it keeps rejecting a key."""
 
 from __future__ import annotations
 
@@ -11,66 +11,66 @@ import msgspec
 from proctor.core.clock import Clock
 from proctor.core.http_status import seconds_until
 
-LONGEST_QUOTE = 300
+MAX_QUOTE = 300
 
 
-class Complaint(NamedTuple):
-    """An error as the server tells it; empty where it does not say."""
+class ErrorBody(NamedTuple):
+    """The error in a response body; fields that the server leaves out are empty."""
 
     message: str = ""
-    kind: str = ""
+    type: str = ""
     code: str = ""
     parameter: str = ""
     retry_after: float | None = None
 
 
-def complaint_in(body: bytes, hide: Callable[[str], str] = lambda text: text) -> Complaint:
-    """Read an error body of any of the providers, or the beginning of whatever it is.
+def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text) -> ErrorBody:
+    """Read the error body of any provider; quote the beginning of a body in another format.
 
-    `hide` takes keys out of what is told, before it is cut: half a key would not be found.
+    `hide` removes keys from the message before it is cut, because half a key would not be found.
 
-    >>> complaint_in(b'{"error": {"message": "no such model", "code": "model_not_found"}}').code
+    >>> read_error_body(b'{"error": {"message": "no such model", "code": "model_not_found"}}').code
     'model_not_found'
-    >>> complaint_in(b"<h1>Bad gateway</h1>").message
+    >>> read_error_body(b"<h1>Bad gateway</h1>").message
     '<h1>Bad gateway</h1>'
     """
     try:
-        said = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Complaint(shortened(hide(body.decode("utf-8", "replace")), LONGEST_QUOTE))
-    if isinstance(said, list) and len(said) == 1:
-        said = said[0]
-    error = said.get("error", said) if isinstance(said, dict) else said
+        return ErrorBody(shorten(hide(body.decode("utf-8", "replace")), MAX_QUOTE))
+    if isinstance(decoded, list) and len(decoded) == 1:
+        decoded = decoded[0]
+    error = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
     if not isinstance(error, dict):
-        return Complaint(shortened(hide(_text(error)), LONGEST_QUOTE))
-    message = next((error[key] for key in ("message", "detail") if error.get(key)), error)
-    return Complaint(
-        shortened(hide(_text(message)), LONGEST_QUOTE),
-        _text(error.get("type") or error.get("status")),
-        _text(error.get("code")),
-        _text(error.get("param")),
-        _delay(error.get("details")),
+        return ErrorBody(shorten(hide(_to_text(error)), MAX_QUOTE))
+    message = error.get("message") or error.get("detail") or error
+    return ErrorBody(
+        shorten(hide(_to_text(message)), MAX_QUOTE),
+        _to_text(error.get("type") or error.get("status")),
+        _to_text(error.get("code")),
+        _to_text(error.get("param")),
+        _gemini_delay(error.get("details")),
     )
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def shortened(text: str, longest: int) -> str:
-    """A text on one line, and no longer than that.
+def shorten(text: str, longest: int) -> str:
+    """Put a text on one line and cut it.
 
-    >>> shortened("what it\\n  said", 9)
-    'what it s…'
+    >>> shorten("not\\n  found", 5)
+    'not f…'
     """
     text = " ".join(text.split())
     return text if len(text) <= longest else text[:longest] + "…"
 
 
-def _delay(details: Any) -> float | None:
-    """Gemini names the time to wait in the body: {"@type": …RetryInfo, "retryDelay": "30s"}."""
+def _gemini_delay(details: Any) -> float | None:
+    """Read the delay that Gemini sends in the body: {"@type": …RetryInfo, "retryDelay": "30s"}."""
     for detail in details if isinstance(details, list) else ():
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str):
@@ -78,49 +78,49 @@ def _delay(details: Any) -> float | None:
     return None
 
 
-# A gateway may refuse a good key now and then, but hardly so often in a row.
-IN_A_ROW = 3
-# Then for so long nobody asks. Whoever makes a key valid meanwhile need not start anew.
-SECONDS = 30.0
+# A gateway may reject a valid key now and then, but rarely this often in a row.
+MAX_REJECTIONS = 3
+# The block ends by itself, so that a key that becomes valid works without a restart.
+BLOCK_SECONDS = 30.0
 
 
-class Refusal(NamedTuple):
-    """What was answered last, how often in a row, and until when nobody asks."""
+class KeyRejection(NamedTuple):
+    """The latest rejection of a key: its text, the error, how often in a row, and the block's end."""
 
     what: str
-    complaint: Complaint
+    error: ErrorBody
     times: int
     until: float
 
 
-class Refusals:
-    """The URLs of an endpoint that refuse its key; each by itself, as a key may be for some only.
+class KeyRejections:
+    """The URLs of an endpoint that reject its key; counted by URL, as a key may fit only some.
 
     >>> from proctor.core.clock import SystemClock
-    >>> refusals = Refusals(SystemClock())
-    >>> for _ in range(IN_A_ROW):
-    ...     refusals.add("/v1/models", "answered 401", Complaint())
-    >>> refusals.of("/v1/models").times, refusals.of("/v1/chat/completions")
+    >>> rejections = KeyRejections(SystemClock())
+    >>> for _ in range(MAX_REJECTIONS):
+    ...     rejections.add("/v1/models", "answered 401", ErrorBody())
+    >>> rejections.find("/v1/models").times, rejections.find("/v1/chat/completions")
     (3, None)
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._found: dict[str, Refusal] = {}
+        self._by_url: dict[str, KeyRejection] = {}
 
-    def add(self, url: str, what: str, complaint: Complaint) -> None:
-        """Note that the key was refused."""
-        before = self._found.get(url)
-        times = 1 if before is None else before.times + 1
-        self._found[url] = Refusal(what, complaint, times, self._clock.monotonic() + SECONDS)
+    def add(self, url: str, what: str, error: ErrorBody) -> None:
+        """Count one rejection."""
+        previous = self._by_url.get(url)
+        times = 1 if previous is None else previous.times + 1
+        self._by_url[url] = KeyRejection(what, error, times, self._clock.monotonic() + BLOCK_SECONDS)
 
     def clear(self, url: str) -> None:
-        """Note that the key was taken."""
-        self._found.pop(url, None)
+        """Forget the rejections of a URL that has accepted the key."""
+        self._by_url.pop(url, None)
 
-    def of(self, url: str) -> Refusal | None:
-        """Why this URL is not worth a request now, or None if it is."""
-        found = self._found.get(url)
-        if found is None or found.times < IN_A_ROW or self._clock.monotonic() >= found.until:
+    def find(self, url: str) -> KeyRejection | None:
+        """Return the rejection that blocks a URL now, or None."""
+        rejection = self._by_url.get(url)
+        if rejection is None or rejection.times < MAX_REJECTIONS:
             return None
-        return found
+        return rejection if self._clock.monotonic() < rejection.until else None

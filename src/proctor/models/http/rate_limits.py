@@ -1,8 +1,7 @@
-"""How many calls may be under way at an endpoint, and from when: learned from what it answers.
+"""How many calls an endpoint takes at once, and when: learned from its responses.
 
-One limiter serves all who use an endpoint, from any thread and any event loop. Its window is
-halved when the endpoint says that it is too much, and creeps up again while all goes well. When
-the endpoint names a moment before which it wants to hear nothing, nobody sends until then.
+One limiter serves all users of an endpoint, from any thread and event loop. It halves its window
+when the endpoint is overloaded and widens it again while calls succeed.
 """
 
 from __future__ import annotations
@@ -20,20 +19,26 @@ from proctor.core import stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.http_status import seconds_until
 
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# OpenAI writes x-ratelimit-remaining-requests, Anthropic anthropic-ratelimit-requests-remaining;
+# the text before and after the word identifies the limit.
+_RATE_HEADER = re.compile(r"(.*ratelimit.*)-(remaining|reset)(.*)")
 
-# OpenAI and its kin write x-ratelimit-remaining-requests, Anthropic anthropic-ratelimit-
-# requests-remaining; what stands before and after the word tells which limit it is.
-_RATE = re.compile(r"(.*ratelimit.*)-(remaining|reset)(.*)")
+WINDOW = 64
+MAX_WINDOW = 1024
+# After a pause, calls restart spread over this share of it, but at most over these seconds.
+SPREAD_SHARE, MAX_SPREAD_SECONDS = 0.1, 2.0
+# A longer pause is probably a mistake, and one wrong header must not block an endpoint for good.
+MAX_PAUSE_SECONDS = 3600.0
 
 
-class Said:
-    """The headers of an answer that are about time, read once.
+class RateHeaders:
+    """The headers of a response that concern time; None where a header is missing.
 
-    `retry_after` is what the endpoint asks for by name; `exhausted` how long until a limit is
-    renewed of which nothing is left. None where it says nothing.
+    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the
+    endpoint renews a limit that is used up.
 
-    >>> Said([(b"Retry-After", b"7")], datetime.fromisoformat("2026-05-01T12:00Z")).retry_after
+    >>> RateHeaders([(b"Retry-After", b"7")], datetime.fromisoformat("2026-05-01T12:00Z")).retry_after
     7.0
     """
 
@@ -45,52 +50,36 @@ class Said:
         limits: dict[tuple[str, str], dict[str, str]] = {}
         milliseconds: float | None = None
         for raw_name, raw_value in headers:
-            name = raw_name.lower()
+            name, value = raw_name.lower(), raw_value.decode("latin-1")
             if b"ratelimit" in name:
-                _note(limits, name.decode("latin-1"), raw_value.decode("latin-1"))
+                if match := _RATE_HEADER.fullmatch(name.decode("latin-1")):
+                    before, field, after = match.groups()
+                    limits.setdefault((before, after), {})[field] = value
             elif name == b"retry-after":
-                self.retry_after = seconds_until(raw_value.decode("latin-1"), now)
+                self.retry_after = seconds_until(value, now)
             elif name == b"retry-after-ms":
-                milliseconds = _number(raw_value.decode("latin-1"))
+                milliseconds = _parse_number(value)
             elif name == b"x-should-retry":
-                self.should_retry = {b"true": True, b"false": False}.get(raw_value.lower())
+                self.should_retry = {"true": True, "false": False}.get(value.lower())
         if milliseconds is not None:
-            # The finer of the two counts.
+            # The more precise header wins.
             self.retry_after = milliseconds / 1000.0
-        self.exhausted = _exhausted(limits, now) if limits else None
+        waits = [
+            seconds_until(limit.get("reset", ""), now)
+            for limit in limits.values()
+            if _parse_number(limit.get("remaining", "")) == 0
+        ]
+        self.exhausted = max((wait for wait in waits if wait is not None), default=None)
 
 
-def _number(text: str) -> float | None:
-    return float(text) if _PLAIN.fullmatch(text.strip()) else None
-
-
-def _note(limits: dict[tuple[str, str], dict[str, str]], name: str, value: str) -> None:
-    if found := _RATE.fullmatch(name):
-        before, what, after = found.groups()
-        limits.setdefault((before, after), {})[what] = value
-
-
-def _exhausted(limits: dict[tuple[str, str], dict[str, str]], now: datetime) -> float | None:
-    waits = [
-        seconds_until(limit.get("reset", ""), now)
-        for limit in limits.values()
-        if _number(limit.get("remaining", "")) == 0
-    ]
-    return max((wait for wait in waits if wait is not None), default=None)
-
-
-WINDOW = 64
-MOST = 1024
-# After a pause the calls start again spread over this part of it, and never over more seconds.
-SPREAD, LONGEST_SPREAD = 0.1, 2.0
-# A header that names more than this is odd, and one odd header must not end an endpoint.
-LONGEST_PAUSE = 3600.0
+def _parse_number(text: str) -> float | None:
+    return float(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
 class PauseTooLong(Exception):
-    """The endpoint wants to hear nothing for longer than the caller can wait.
+    """The endpoint asks for a longer pause than the caller can wait.
 
-    `why` is what it answered to the call that it wanted the pause from, if it was an error.
+    `why` is the error response that asked for the pause, if it was one.
     """
 
     def __init__(self, seconds: float, why: str = "") -> None:
@@ -100,43 +89,42 @@ class PauseTooLong(Exception):
 
 
 class _Waiter:
-    """Somebody in the queue: where to wake them, and whether a place is theirs already."""
+    """A call in the queue."""
 
-    __slots__ = ("future", "granted", "loop")
+    __slots__ = ("future", "is_granted", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.future: asyncio.Future[None] = loop.create_future()
-        self.granted = False
+        self.is_granted = False
 
-    def wake(self, here: asyncio.AbstractEventLoop | None) -> bool:
-        """Tell them that the place is theirs; False if their loop is closed."""
-        if self.loop is here:
-            self._done()
+    def wake(self, running_loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Let the call proceed; return False if its loop is closed."""
+        if self.loop is running_loop:
+            self._resolve()
             return True
         try:
-            self.loop.call_soon_threadsafe(self._done)
+            self.loop.call_soon_threadsafe(self._resolve)
         except RuntimeError:
             return False
         return True
 
-    def _done(self) -> None:
+    def _resolve(self) -> None:
         if not self.future.done():
             self.future.set_result(None)
 
 
 class Limiter:
-    """Places for calls, given in the order in which they are asked for.
+    """Slots for calls, in the order of the calls.
 
-    A call that waits out a pause keeps its place meanwhile: nobody else could use it. An event
-    loop that is stopped in the middle of a call and neither closed nor run again keeps the place
-    of that call, too: nobody can tell that it will not go on.
+    A call that waits out a pause keeps its slot: no other call could use it. A call whose event
+    loop stops without being closed keeps its slot too.
 
     >>> async def main() -> tuple[int, int]:
     ...     limiter = Limiter(window=8)
-    ...     generation = await limiter.enter()
-    ...     limiter.too_much(generation)
-    ...     limiter.leave()
+    ...     generation = await limiter.acquire()
+    ...     limiter.record_overload(generation)
+    ...     limiter.release()
     ...     return limiter.window, limiter.in_flight
     >>> asyncio.run(main())
     (4, 0)
@@ -146,7 +134,7 @@ class Limiter:
         self,
         window: int = WINDOW,
         *,
-        most: int = MOST,
+        max_window: int = MAX_WINDOW,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
@@ -155,7 +143,7 @@ class Limiter:
         self._lock = threading.Lock()
         self._queue: deque[_Waiter] = deque()
         self._window = window
-        self._most = max(most, window)
+        self._max_window = max(max_window, window)
         self._in_flight = 0
         self._generation = 0
         self._succeeded = 0
@@ -165,37 +153,37 @@ class Limiter:
 
     @property
     def window(self) -> int:
-        """How many calls may be under way now."""
+        """The number of slots now."""
         return self._window
 
     @property
     def in_flight(self) -> int:
-        """How many places are taken."""
+        """The number of slots in use."""
         return self._in_flight
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """The number of calls that wait for a slot."""
         return len(self._queue)
 
-    def hold_to(self, most: int) -> None:
-        """Let at most this many calls be under way, however well it goes."""
+    def set_max_window(self, max_window: int) -> None:
+        """Limit the window."""
         with self._lock:
-            self._window, self._most = min(self._window, most), most
+            self._window, self._max_window = min(self._window, max_window), max_window
 
-    def pause_left(self) -> float:
-        """Seconds until the endpoint may be asked again; 0 if it may be now."""
+    def remaining_pause(self) -> float:
+        """Return the seconds until the end of the pause, or 0."""
         return max(0.0, self._paused_until - self._clock.monotonic())
 
-    async def enter(self, patience: float = math.inf, *, first: bool = False) -> int:
-        """Wait for a place and for the end of a pause; gives the generation to tell `too_much`.
+    async def acquire(self, max_pause: float = math.inf, *, at_front: bool = False) -> int:
+        """Wait for a slot and for the end of a pause; return the generation for `record_overload`.
 
-        `first` is for a call that had a place before. A pause of more than `patience` seconds is
-        not waited for but raised. Whoever enters must `leave`.
+        `at_front` is for a retry. A pause of more than `max_pause` seconds raises `PauseTooLong`.
+        Every `acquire` needs a `release`.
         """
-        self._refuse_long(patience)
+        self._check_pause(max_pause)
         with self._lock:
-            waiter = self._place(first)
+            waiter = self._take_slot(at_front)
         if waiter is not None:
             try:
                 with stopwatch.halted():
@@ -206,22 +194,25 @@ class Limiter:
         if self._paused_until > self._clock.monotonic():
             try:
                 with stopwatch.halted():
-                    await self._sit_out(patience)
+                    while (left := self.remaining_pause()) > 0:
+                        self._check_pause(max_pause)
+                        await self._clock.sleep(left + self._chance.uniform(0.0, self._spread))
             except BaseException:
-                self.leave()
+                self.release()
                 raise
         return self._generation
 
-    def leave(self) -> None:
-        """Give a place back."""
+    def release(self) -> None:
+        """Give a slot back."""
         with self._lock:
             self._in_flight -= 1
-            woken = self._grant()
-        self._wake(woken)
+            granted = self._grant()
+        self._wake(granted)
 
-    def went_well(self) -> None:
-        """Note a success, while the place is still taken: a window's worth of them makes room
-        for one more. Where most of the window is not used, they prove nothing and do not count.
+    def record_success(self) -> None:
+        """Count a success before `release`: as many as the window has slots add one slot.
+
+        A success counts only while at least half of the window is in use.
         """
         with self._lock:
             if 2 * self._in_flight < self._window:
@@ -230,12 +221,12 @@ class Limiter:
             if self._succeeded < self._window:
                 return
             self._succeeded = 0
-            self._window = min(self._most, self._window + 1)
-            woken = self._grant()
-        self._wake(woken)
+            self._window = min(self._max_window, self._window + 1)
+            granted = self._grant()
+        self._wake(granted)
 
-    def too_much(self, generation: int) -> None:
-        """Halve the window, once for all calls that began under the same window."""
+    def record_overload(self, generation: int) -> None:
+        """Halve the window, once for all calls of the same generation."""
         with self._lock:
             if generation == self._generation:
                 self._generation += 1
@@ -243,68 +234,59 @@ class Limiter:
                 self._window = max(1, self._window // 2)
 
     def pause(self, seconds: float, why: str = "") -> None:
-        """Nobody sends for so long, an hour at most; a pause that lasts longer already stays."""
-        seconds = min(seconds, LONGEST_PAUSE)
+        """Stop sending for some seconds, at most an hour; a longer pause stays in effect."""
+        seconds = min(seconds, MAX_PAUSE_SECONDS)
         with self._lock:
             until = self._clock.monotonic() + seconds
             if until > self._paused_until:
                 self._paused_until, self._why = until, why
-                self._spread = min(SPREAD * seconds, LONGEST_SPREAD)
+                self._spread = min(SPREAD_SHARE * seconds, MAX_SPREAD_SECONDS)
 
-    def _refuse_long(self, patience: float) -> None:
-        left = self.pause_left()
-        if left > patience:
+    def _check_pause(self, max_pause: float) -> None:
+        left = self.remaining_pause()
+        if left > max_pause:
             raise PauseTooLong(left, self._why)
 
-    async def _sit_out(self, patience: float) -> None:
-        while (left := self.pause_left()) > 0:
-            self._refuse_long(patience)
-            await self._clock.sleep(left + self._chance.uniform(0.0, self._spread))
-
-    def _place(self, first: bool) -> _Waiter | None:
-        """Take a place if there is one, else a place in the queue. Needs the lock."""
+    def _take_slot(self, at_front: bool) -> _Waiter | None:
+        """Take a free slot, or join the queue. The caller holds the lock."""
         if self._in_flight < self._window and not self._queue:
             self._in_flight += 1
             return None
         waiter = _Waiter(asyncio.get_running_loop())
-        if first:
+        if at_front:
             self._queue.appendleft(waiter)
         else:
             self._queue.append(waiter)
         return waiter
 
     def _grant(self) -> list[_Waiter]:
-        """Give free places to those who have waited longest. Needs the lock."""
+        """Give free slots to the first calls in the queue. The caller holds the lock."""
         granted = []
         while self._queue and self._in_flight < self._window:
             waiter = self._queue.popleft()
-            waiter.granted = True
+            waiter.is_granted = True
             self._in_flight += 1
             granted.append(waiter)
         return granted
 
     def _wake(self, granted: list[_Waiter]) -> None:
         while granted:
-            here = _running_loop()
-            lost = sum(not waiter.wake(here) for waiter in granted)
+            try:
+                running_loop = asyncio.get_running_loop()
+            except RuntimeError:
+                running_loop = None
+            lost = sum(not waiter.wake(running_loop) for waiter in granted)
             if not lost:
                 return
-            # Nobody will ever use the places of those whose loop is gone: pass them on.
+            # Calls in a closed loop never use their slots: pass them on.
             with self._lock:
                 self._in_flight -= lost
                 granted = self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Somebody who waited has gone: out of the queue, or the place back that was theirs."""
+        """Remove a cancelled call from the queue, or give its slot back."""
         with self._lock:
-            if not waiter.granted:
+            if not waiter.is_granted:
                 self._queue.remove(waiter)
                 return
-        self.leave()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        self.release()

@@ -1,4 +1,4 @@
-"""Prompts as objects: templates with strict placeholders, typed parameters and a version."""
+"""Prompts: templates with strict placeholders, typed parameters and a version."""
 
 from proctor.models.prompts.prompt import Prompt
 from proctor.models.prompts.template import MarkdownSection, PromptTemplate

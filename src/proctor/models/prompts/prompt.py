@@ -1,4 +1,4 @@
-"""Prompts: a template and the values for its parameters, ready to be asked."""
+"""Prompts: a template with the values of its parameters."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import Any, Generic
 
 from proctor.errors import ModelError, Problem, nearest
-from proctor.models.prompts.template import MarkdownSection, OutputT, PromptTemplate, fits, named, values_of
+from proctor.models.prompts.template import OutputT, PromptTemplate, is_of_type, type_name, values_of
 from proctor.records.session import Message
 
 
 class Prompt(Generic[OutputT]):
-    """A template with parameters bound to it, ready to be asked.
+    """A template with the values of its parameters.
 
     >>> section = MarkdownSection("", "Rate this: $output", key="task")
     >>> prompt = Prompt(PromptTemplate("demo", "rate", [section])).bind(output="4")
@@ -26,11 +26,11 @@ class Prompt(Generic[OutputT]):
 
     @property
     def output_type(self) -> Any:
-        """What type the answer has, or None for plain text."""
+        """The type of the answer, or None for plain text."""
         return self.template.output_type
 
     def bind(self, *params: Any, **values: Any) -> Prompt[OutputT]:
-        """The prompt with parameters: one object for each section's type, or values by name.
+        """Add values: an object for each section's type, or values by name.
 
         >>> section = MarkdownSection("", "$greeting, $name!", key="task")
         >>> bound = Prompt(PromptTemplate("demo", "greet", [section])).bind({"greeting": "Hello"})
@@ -38,8 +38,8 @@ class Prompt(Generic[OutputT]):
         'Hello, Ada!'
         """
         bound = dict(self.values)
-        for one in params:
-            bound |= values_of(one)
+        for parameters in params:
+            bound |= values_of(parameters)
         bound |= values
         known = self.template.parameters
         problems = [
@@ -48,9 +48,9 @@ class Prompt(Generic[OutputT]):
             if name not in known
         ]
         problems += [
-            Problem(name, f"expected {named(known[name])}, got {value!r}")
+            Problem(name, f"expected {type_name(known[name])}, not {value!r}")
             for name, value in bound.items()
-            if name in known and not fits(value, known[name])
+            if name in known and not is_of_type(value, known[name])
         ]
         if problems:
             raise ModelError(
@@ -59,11 +59,15 @@ class Prompt(Generic[OutputT]):
         return Prompt(self.template, bound)
 
     def messages(self) -> tuple[Message, ...]:
-        """What is sent: the sections in order, those of one role together."""
-        wanted = [section for section in self.template.sections if self._is_wanted(section)]
-        if not wanted:
-            raise ModelError("nothing is left to ask: every section was left out", where=self.template.key)
-        missing = {n for s in wanted for n in s.placeholders if self.values.get(n) is None}
+        """Render the sections in order; adjacent sections of one role share a message."""
+        sections = [
+            section
+            for section in self.template.sections
+            if section.only_if is None or self.values.get(section.only_if) is not None
+        ]
+        if not sections:
+            raise ModelError("the prompt is empty: every section was left out", where=self.template.key)
+        missing = {n for s in sections for n in s.placeholders if self.values.get(n) is None}
         if missing:
             raise ModelError(
                 f"parameters are missing: {', '.join(sorted(missing))}",
@@ -71,14 +75,11 @@ class Prompt(Generic[OutputT]):
                 fix="bind them",
             )
         return tuple(
-            Message(role, "\n\n".join(section.render(self.values) for section in sections))
-            for role, sections in groupby(wanted, key=lambda section: section.role)
+            Message(role, "\n\n".join(section.render(self.values) for section in group))
+            for role, group in groupby(sections, key=lambda section: section.role)
         )
 
     @property
     def text(self) -> str:
         """All messages as one text."""
         return "\n\n".join(message.content for message in self.messages())
-
-    def _is_wanted(self, section: MarkdownSection[Any]) -> bool:
-        return section.only_if is None or self.values.get(section.only_if) is not None

@@ -1,4 +1,4 @@
-"""Templates: sections of text with placeholders, checked when they are made."""
+"""Prompt templates: sections of text with placeholders, checked on creation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from proctor.core.yaml_text import describe_yaml_error, load_yaml
 from proctor.errors import ModelError, Problem, nearest
 from proctor.records import codec
 
-# The words for types in the head of a prompt file.
+# The types in the front matter of a prompt file.
 TYPES: Mapping[str, Any] = {
     "str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict, "any": Any,
 }  # fmt: skip
 
 
 def fields_of(params_type: Any) -> dict[str, Any]:
-    """The fields of a dataclass, struct or pydantic model, with their types.
+    """Return the fields of a dataclass, struct or pydantic model, with their types.
 
     >>> @dataclasses.dataclass
     ... class Params:
@@ -48,13 +48,13 @@ def fields_of(params_type: Any) -> dict[str, Any]:
     try:
         hints = get_type_hints(params_type)
     except NameError:
-        # Names imported for type checkers only cannot be resolved: then types are not checked.
+        # Names that only type checkers import cannot be resolved, so types are not checked.
         hints = {}
     return {name: hints.get(name, Any) for name in names}
 
 
 def values_of(params: Any) -> dict[str, Any]:
-    """The values in a parameters object, by name.
+    """Return the values of a parameters object, by name.
 
     >>> values_of({"question": "Why?"})
     {'question': 'Why?'}
@@ -68,13 +68,13 @@ def values_of(params: Any) -> dict[str, Any]:
     if isinstance(params, Mapping):
         return {str(name): value for name, value in params.items()}
     raise ModelError(
-        f"parameters come as a dataclass, struct, model or mapping, got {params!r}",
+        f"parameters must be a dataclass, struct, model or mapping, not {params!r}",
         fix="or bind them by name",
     )
 
 
-def fits(value: Any, kind: Any) -> bool:
-    """True if a value is of a type; None stands for a parameter that is not there.
+def is_of_type(value: Any, kind: Any) -> bool:
+    """Return True if a value has a type; None stands for a missing parameter.
 
     >>> fits(3, float), fits(True, int), fits(["a"], list[str]), fits([1], list[str])
     (True, False, True, False)
@@ -88,13 +88,13 @@ def fits(value: Any, kind: Any) -> bool:
     except msgspec.ValidationError:
         return False
     except TypeError:
-        # A union of types that only Python knows: whether it fits cannot be told.
+        # msgspec does not support this union, so it is not checked.
         return True
     return True
 
 
-def named(kind: Any) -> str:
-    """A type as an error message shows it.
+def type_name(kind: Any) -> str:
+    """Return the name of a type for an error message.
 
     >>> named(str), named(list[int])
     ('str', 'list[int]')
@@ -102,8 +102,8 @@ def named(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def written(value: Any) -> str:
-    """A value as it stands in a prompt: text as it is, everything else as JSON.
+def render_value(value: Any) -> str:
+    """Render a value for a prompt: text unchanged, everything else as JSON.
 
     >>> written("as it is"), written({"a": True})
     ('as it is', '{\\n  "a": true\\n}')
@@ -114,12 +114,12 @@ def written(value: Any) -> str:
 ROLES = ("system", "user")
 _MARK = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_WORDS = ("ns", "key", "name")
-_HEAD = (*_WORDS, "version", "parameters")
+_TEXT_KEYS = ("ns", "key", "name")
+_HEAD = (*_TEXT_KEYS, "version", "parameters")
 
 
-class Part(NamedTuple):
-    """What stands under one mark of the file."""
+class FileSection(NamedTuple):
+    """The text under one mark of a prompt file."""
 
     role: str
     only_if: str | None
@@ -127,18 +127,18 @@ class Part(NamedTuple):
 
 
 class PromptFile(NamedTuple):
-    """A prompt file as data."""
+    """The content of a prompt file."""
 
     ns: str
     key: str
     name: str | None
     version: str | None
     parameters: dict[str, Any] | None
-    parts: tuple[Part, ...]
+    sections: tuple[FileSection, ...]
 
 
-def read(path: Path) -> str:
-    """The text of a prompt file."""
+def read_prompt_file(path: Path) -> str:
+    """Read a prompt file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -152,25 +152,25 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, where: str) -> PromptFile:
-    """The text of a prompt file as data; what is wrong in its head is told together.
+    """Parse a prompt file; report all faults of its front matter at once.
 
-    >>> parse("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").parts
-    (Part(role='system', only_if=None, text='Be kind.'),)
+    >>> parse("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").sections
+    (FileSection(role='system', only_if=None, text='Be kind.'),)
     """
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
-        raise ModelError("the file has no head", where=where, fix="begin it with ---, key: name, ---")
-    head = _head(front[1], where)
-    problems = [*_faults(head), *_type_faults(head.get("parameters"))]
-    parts = _parts(text[front.end() :])
+        raise ModelError("the file has no front matter", where=where, fix="begin it with ---, key: name, ---")
+    head = _parse_front_matter(front[1], where)
+    problems = [*_check_keys(head), *_check_types(head.get("parameters"))]
+    sections = _split_body(text[front.end() :])
     problems += [
-        Problem(f"<!-- {part.role} -->", f"there is no such role; {nearest(part.role, ROLES)}")
-        for part in parts
-        if part.role not in ROLES
+        Problem(f"<!-- {section.role} -->", f"there is no such role; {nearest(section.role, ROLES)}")
+        for section in sections
+        if section.role not in ROLES
     ]
     if problems:
-        raise ModelError("the prompt file does not hold together", where=where, problems=problems)
+        raise ModelError("the prompt file is not valid", where=where, problems=problems)
     declared, version = head.get("parameters"), head.get("version")
     return PromptFile(
         head.get("ns", "prompts"),
@@ -178,12 +178,12 @@ def parse(text: str, where: str) -> PromptFile:
         head.get("name"),
         None if version is None else str(version),
         None if declared is None else {str(n): TYPES[kind] for n, kind in declared.items()},
-        parts,
+        sections,
     )
 
 
-def _head(text: str, where: str) -> Mapping[str, Any]:
-    # Whoever builds prompts in Python does not wait for it.
+def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
+    # Imported late: prompts made in Python do not need it.
     import yaml
 
     try:
@@ -193,43 +193,43 @@ def _head(text: str, where: str) -> Mapping[str, Any]:
             what, fix = describe_yaml_error(error)
         else:
             what, fix = str(error).partition("\n")[0], ""
-        raise ModelError(f"its head cannot be read as YAML: {what}", where=where, fix=fix) from None
+        raise ModelError(f"its front matter is not YAML: {what}", where=where, fix=fix) from None
     if not isinstance(head, dict) or "key" not in head:
-        raise ModelError("its head does not name a key", where=where, fix="write key: name")
+        raise ModelError("its front matter has no key", where=where, fix="write key: name")
     return head
 
 
-def _faults(head: Mapping[str, Any]) -> list[Problem]:
+def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
     unknown = [str(key) for key in head if key not in _HEAD]
-    faults = [Problem(key, f"this means nothing; {nearest(key, _HEAD)}") for key in unknown]
+    faults = [Problem(key, f"this key is unknown; {nearest(key, _HEAD)}") for key in unknown]
     faults += [
-        Problem(key, f"expected a word, got {head[key]!r}")
-        for key in _WORDS
+        Problem(key, f"expected a text, not {head[key]!r}")
+        for key in _TEXT_KEYS
         if key in head and not (isinstance(head[key], str) and head[key].strip())
     ]
     version = head.get("version")
     if isinstance(version, bool) or not isinstance(version, str | int | float | None):
-        faults.append(Problem("version", f"expected a word or a number, got {version!r}"))
+        faults.append(Problem("version", f"expected a text or a number, not {version!r}"))
     return faults
 
 
-def _type_faults(parameters: Any) -> list[Problem]:
+def _check_types(parameters: Any) -> list[Problem]:
     if parameters is None:
         return []
     if not isinstance(parameters, dict):
-        return [Problem("parameters", f"expected names with types, got {parameters!r}")]
+        return [Problem("parameters", f"expected a mapping of names to types, not {parameters!r}")]
     return [
-        Problem(f"parameters.{name}", f"{kind!r} is no type here; {nearest(str(kind), TYPES)}")
+        Problem(f"parameters.{name}", f"{kind!r} is not a type; {nearest(str(kind), TYPES)}")
         for name, kind in parameters.items()
         if not (isinstance(kind, str) and kind in TYPES)
     ]
 
 
-def _parts(body: str) -> tuple[Part, ...]:
+def _split_body(body: str) -> tuple[FileSection, ...]:
     first, *pieces = _MARK.split(body)
-    found = [Part("user", None, first.strip())] if first.strip() else []
+    unmarked = [FileSection("user", None, first.strip())] if first.strip() else []
     marked = zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)
-    return (*found, *(Part(role, only_if, text.strip()) for role, only_if, text in marked))
+    return (*unmarked, *(FileSection(role, only_if, text.strip()) for role, only_if, text in marked))
 
 
 ParamsT = TypeVar("ParamsT")
@@ -238,11 +238,11 @@ Speaker = Literal["system", "user"]
 
 
 class MarkdownSection(Generic[ParamsT]):
-    """A part of a prompt: a heading, and text in which `$name` stands for a parameter.
+    """A section of a prompt: a heading, and text in which `$name` stands for a parameter.
 
     `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and
-    refuses placeholders that it has no field for. `$$` is a dollar sign; braces mean nothing.
-    With `only_if`, the section is left out where that parameter is None.
+    rejects placeholders without a field. `$$` is a dollar sign; braces have no meaning. With
+    `only_if`, the section is left out if that parameter is None.
 
     >>> MarkdownSection("Question", "Answer concisely: $question", key="q").placeholders
     ('question',)
@@ -261,59 +261,58 @@ class MarkdownSection(Generic[ParamsT]):
             raise ModelError(
                 "a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign"
             )
-        self._pieces = tuple(_pieces(text))
-        # The names in the text, in order.
+        self._pieces = tuple(_split_template(text))
         self.placeholders = tuple(dict.fromkeys(name for _, name in self._pieces if name))
 
     @property
     def params_type(self) -> Any:
-        """The type in the brackets, or None."""
-        return _in_brackets(self)
+        """The type argument, or None."""
+        return _type_argument(self)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The names that the section depends on: its placeholders and its condition."""
+        """The parameters of the section: its placeholders and its condition."""
         return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """The text with the values put in; what is put in is never looked at again.
+        """Fill in the values; placeholders inside of a value are not replaced.
 
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
         """
-        filled = "".join(text + (written(values[name]) if name else "") for text, name in self._pieces)
+        filled = "".join(text + (render_value(values[name]) if name else "") for text, name in self._pieces)
         return f"# {self.title}\n\n{filled}" if self.title else filled
 
     def filled(self, values: Mapping[str, Any]) -> MarkdownSection[Any]:
-        """The section with some values put in for good, as text; the others keep their places.
+        """Return the section with some values filled in; the other placeholders remain.
 
         >>> half = MarkdownSection("", "$greeting, $name!", "q").filled({"greeting": "In $"})
         >>> half.placeholders, half.render({"name": "Ada"})
         (('name',), 'In $, Ada!')
         """
-        found, literal, pieces = copy.copy(self), "", []
+        section, literal, pieces = copy.copy(self), "", []
         for text, name in self._pieces:
             literal += text
             if name in values:
-                literal += written(values[name])
+                literal += render_value(values[name])
             else:
                 pieces.append((literal, name))
                 literal = ""
-        found._pieces = tuple(pieces)
-        found.placeholders = tuple(name for name in self.placeholders if name not in values)
+        section._pieces = tuple(pieces)
+        section.placeholders = tuple(name for name in self.placeholders if name not in values)
         if self.only_if in values:
-            found.only_if = None
-        return found
+            section.only_if = None
+        return section
 
 
-def _pieces(text: Template) -> Iterator[tuple[str, str]]:
-    """A template taken apart once: text, and the name of what comes after it, if anything does."""
+def _split_template(text: Template) -> Iterator[tuple[str, str]]:
+    """Yield pairs of text and the name of the placeholder after it, or an empty name."""
     end = 0
     literal = ""
-    for found in text.pattern.finditer(text.template):
-        literal += text.template[end : found.start()]
-        end = found.end()
-        name = found["named"] or found["braced"]
+    for match in text.pattern.finditer(text.template):
+        literal += text.template[end : match.start()]
+        end = match.end()
+        name = match["named"] or match["braced"]
         if name is None:
             literal += text.delimiter
         else:
@@ -323,11 +322,11 @@ def _pieces(text: Template) -> Iterator[tuple[str, str]]:
 
 
 class PromptTemplate(Generic[OutputT]):
-    """A prompt before its parameters are known: sections, a name, and a version.
+    """A prompt without the values of its parameters: sections, a name, and a version.
 
-    `PromptTemplate[Output]` says what type the answer has. `version` is a digest of the content
-    unless you give one; it is stored with every score that a prompt led to. With `parameters`
-    (name: type) placeholders are held to these, as they are to the fields of a section's type.
+    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by
+    default; every score of the prompt stores it. `parameters` (name: type) declares the
+    placeholders, as the fields of a section's type do.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -347,14 +346,14 @@ class PromptTemplate(Generic[OutputT]):
     ) -> None:
         self.ns, self.key, self.name = ns, key, name or key
         self.sections = tuple(sections)
-        known = _typed(self.sections) if parameters is None else [dict(parameters)]
-        problems = [*_faults_of_sections(self.sections), *_clashes(known)]
+        known = _parameter_types(self.sections) if parameters is None else [dict(parameters)]
+        problems = [*_check_sections(self.sections), *_find_conflicts(known)]
         if parameters is None:
-            problems += _faults_of_types(self.sections)
+            problems += _check_fields(self.sections)
         else:
-            problems += _faults_of_names(self.sections, parameters)
+            problems += _check_parameters(self.sections, parameters)
         if problems:
-            raise ModelError("the prompt does not hold together", where=key, problems=problems)
+            raise ModelError("the prompt is not valid", where=key, problems=problems)
         self.parameters = dict.fromkeys((n for s in self.sections for n in s.wanted), Any)
         for fields in known:
             self.parameters |= fields
@@ -363,12 +362,12 @@ class PromptTemplate(Generic[OutputT]):
 
     @property
     def output_type(self) -> Any:
-        """The type in the brackets, or None."""
-        return _in_brackets(self)
+        """The type argument, or None."""
+        return _type_argument(self)
 
     @property
     def id(self) -> str:
-        """Name and version in one word, as stored with scores.
+        """Name and version, as stored with scores.
 
         >>> PromptTemplate("qa", "answer", [MarkdownSection("", "Hi", "q")], version="2").id
         'qa/answer@2'
@@ -376,28 +375,28 @@ class PromptTemplate(Generic[OutputT]):
         return f"{self.ns}/{self.key}@{self.version}"
 
     def filled(self, values: Mapping[str, Any]) -> PromptTemplate[OutputT]:
-        """The template with some values put in for good, none of them None; its id stays.
+        """Return the template with some values filled in, none of them None; its id stays.
 
-        For a prompt that is asked again and again with only the rest of its values new.
+        Use it for a prompt that is repeated with only a few new values.
         """
-        found = copy.copy(self)
-        found.sections = tuple(section.filled(values) for section in self.sections)
-        found.parameters = {n: kind for n, kind in self.parameters.items() if n not in values}
-        return found
+        template = copy.copy(self)
+        template.sections = tuple(section.filled(values) for section in self.sections)
+        template.parameters = {n: kind for n, kind in self.parameters.items() if n not in values}
+        return template
 
     @classmethod
     def load(cls, path: str | Path) -> PromptTemplate[Any]:
-        """A prompt from its own file: Markdown under a head that names it and its parameters.
+        """Load a prompt from a Markdown file with a front matter.
 
-        The head is YAML between two lines of `---`: `key`, and optionally `ns`, `name`, `version`
-        and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->` begin
-        what is said in that role, `<!-- user if expected -->` a part that may be left out.
+        The front matter is YAML between two lines of `---`: `key`, and optionally `ns`, `name`,
+        `version` and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->`
+        start a section with that role, `<!-- user if expected -->` a conditional section.
         """
-        return cls.parse(read(Path(path)), where=str(path))
+        return cls.parse(read_prompt_file(Path(path)), where=str(path))
 
     @classmethod
     def parse(cls, text: str, *, where: str = "prompt") -> PromptTemplate[Any]:
-        """A prompt from the text of such a file.
+        """Parse the text of a prompt file.
 
         >>> PromptTemplate.parse("---\\nkey: greet\\n---\\nGreet $name.").sections[0].placeholders
         ('name',)
@@ -407,74 +406,74 @@ class PromptTemplate(Generic[OutputT]):
             sections = [
                 MarkdownSection[Any](
                     "",
-                    part.text,
+                    section.text,
                     f"part-{number}",
-                    role="system" if part.role == "system" else "user",
-                    only_if=part.only_if,
+                    role="system" if section.role == "system" else "user",
+                    only_if=section.only_if,
                 )
-                for number, part in enumerate(file.parts, start=1)
+                for number, section in enumerate(file.sections, start=1)
             ]
             return cls(
                 file.ns, file.key, sections, name=file.name, version=file.version, parameters=file.parameters
             )
         except ModelError as error:
-            inside = f"{where}, {error.where}" if error.where.startswith("part-") else where
-            raise ModelError(error.what, where=inside, fix=error.fix, problems=error.problems) from None
+            location = f"{where}, {error.where}" if error.where.startswith("part-") else where
+            raise ModelError(error.what, where=location, fix=error.fix, problems=error.problems) from None
 
 
-def _in_brackets(thing: Any) -> Any:
-    """The type that a generic object was made with, or None."""
-    (found,) = get_args(getattr(thing, "__orig_class__", None)) or (None,)
-    return None if found is Any or isinstance(found, TypeVar) else found
+def _type_argument(instance: Any) -> Any:
+    """Return the type argument of a generic object, or None."""
+    (argument,) = get_args(getattr(instance, "__orig_class__", None)) or (None,)
+    return None if argument is Any or isinstance(argument, TypeVar) else argument
 
 
-def _typed(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
-    """The fields of each parameters type that the sections name."""
+def _parameter_types(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
+    """Return the fields of each parameters type in the sections."""
     kinds = dict.fromkeys(s.params_type for s in sections if s.params_type is not None)
     return [fields_of(kind) for kind in kinds]
 
 
-def _faults_of_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
+def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     if not sections:
-        return [Problem("sections", "a prompt without sections says nothing")]
+        return [Problem("sections", "a prompt needs at least one section")]
     counts = Counter(section.key for section in sections)
     faults = [Problem(key, "two sections have this key") for key, n in counts.items() if n > 1]
     return faults + [
-        Problem(section.key, "a section without title and text says nothing")
+        Problem(section.key, "a section needs a title or a text")
         for section in sections
         if not (section.title.strip() or section.template.strip())
     ]
 
 
-def _faults_of_types(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
-    """Every placeholder of a typed section is a field, and every field has a place somewhere."""
+def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
+    """Every placeholder of a typed section is a field, and every field is used."""
     faults: list[Problem] = []
     used = {name for section in sections for name in section.wanted}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
         fields = fields_of(kind)
         for section in sections:
             if section.params_type is kind:
-                faults += _unknown(section, fields, f"a field of {named(kind)}")
+                faults += _find_unknown(section, fields, f"a field of {type_name(kind)}")
         faults += [
-            Problem(f"{named(kind)}.{name}", "this field has no place in the text")
+            Problem(f"{type_name(kind)}.{name}", "the text does not use this field")
             for name in fields
             if name not in used
         ]
     return faults
 
 
-def _faults_of_names(
+def _check_parameters(
     sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]
 ) -> list[Problem]:
-    """Every placeholder is declared, and everything declared has a place."""
-    faults = [fault for s in sections for fault in _unknown(s, parameters, "a parameter")]
+    """Every placeholder is declared, and every declared parameter is used."""
+    faults = [fault for s in sections for fault in _find_unknown(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.wanted}
     return faults + [
-        Problem(name, "this parameter has no place in the text") for name in parameters if name not in used
+        Problem(name, "the text does not use this parameter") for name in parameters if name not in used
     ]
 
 
-def _unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
+def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
     return [
         Problem(section.key, f"${name} is not {what}; {nearest(name, known)}")
         for name in dict.fromkeys(section.wanted)
@@ -482,10 +481,12 @@ def _unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str)
     ]
 
 
-def _clashes(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
-    """Fields that two types share must be of one type: a name stands for one value."""
+def _find_conflicts(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
+    """Fields of the same name must have the same type: a name stands for one value."""
     first: dict[str, Any] = {}
     for fields in known:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
-                yield Problem(name, f"it is {named(first[name])} in one type, {named(kind)} in another")
+                yield Problem(
+                    name, f"it is {type_name(first[name])} in one type, but {type_name(kind)} in another"
+                )

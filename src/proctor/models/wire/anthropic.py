@@ -1,4 +1,4 @@
-"""Messages as Anthropic writes them."""
+"""The Messages format of Anthropic."""
 
 from __future__ import annotations
 
@@ -7,135 +7,143 @@ from typing import Any
 
 import msgspec
 
-from proctor.models.answer_forms import in_words
-from proctor.models.http.endpoint import decoded
-from proctor.models.http.errors import Complaint
-from proctor.models.wire import schemas, turns
+from proctor.models.answer_forms import schema_instructions
+from proctor.models.http.endpoint import decode_body
+from proctor.models.http.errors import ErrorBody
+from proctor.models.wire import messages as wire
+from proctor.models.wire import schemas
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
 from proctor.sessions.current import checked_usage
 
-# The API wants a limit; this leaves room for a model that thinks before it answers.
+# The API requires a limit; this one leaves room for a model that thinks before it answers.
 MAX_TOKENS = 8192
-_FINISHED = {
+_FINISH_REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-_SCHEMA = ("output_config", "output_format", "json_schema")
+_SCHEMA_NAMES = ("output_config", "output_format", "json_schema")
 _TEMPERATURE = re.compile(r"\btemperature\b")
 
 
 class AnthropicWire:
-    """The format. It has neither seeds nor probabilities of tokens: these are not sent."""
+    """The format. It has no seeds and no token probabilities, so these are not sent."""
 
     def __init__(self) -> None:
-        self._outputs = schemas.Written(_output)
+        self._outputs = schemas.SchemaCache(_output_config)
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
-        """The body of a request."""
+        """Write the body of a request."""
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": request.max_tokens or MAX_TOKENS,
-            "messages": _messages(request.messages),
+            "messages": _write_messages(request.messages),
         }
-        system = turns.system_text(request.messages)
+        system = wire.system_text(request.messages)
         if request.schema is not None:
-            output = self._outputs.of(request.schema)
+            output = self._outputs.get(request.schema)
             if "schema" in without or bytes(output) == b"null":
-                system = f"{system}\n\n{in_words(request.schema)}".strip()
+                system = f"{system}\n\n{schema_instructions(request.schema)}".strip()
             else:
                 body["output_config"] = output
         if system:
             body["system"] = system
         if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+            body["tools"] = [_write_tool(tool) for tool in request.tools]
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
         return codec.encode(body)
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:
-        """The answer in a body."""
-        said, raw = decoded(_Said, body)
-        text = "".join(block.text or "" for block in said.content if block.type == "text")
+        """Read the response in a body."""
+        message, raw = decode_body(_Response, body)
+        text = "".join(block.text or "" for block in message.content if block.type == "text")
         calls = tuple(
-            turns.tool_call(block.name, block.input, block.id)
-            for block in said.content
+            wire.parse_tool_call(block.name, block.input, block.id)
+            for block in message.content
             if block.type == "tool_use"
         )
         refusal = None
-        if said.stop_reason == "refusal":
-            why = said.stop_details.explanation if said.stop_details else None
+        if message.stop_reason == "refusal":
+            why = message.stop_details.explanation if message.stop_details else None
             refusal = why or text or "the model refused to answer"
         return ModelResponse(
-            text=schemas.unwrapped(text, request.schema),
-            model=said.model or "",
+            text=schemas.unwrap_answer(text, request.schema),
+            model=message.model or "",
             tool_calls=calls,
-            usage=_usage(said.usage),
-            finish_reason=_FINISHED.get(said.stop_reason or "", said.stop_reason),
+            usage=_read_usage(message.usage),
+            finish_reason=_FINISH_REASONS.get(message.stop_reason or "", message.stop_reason),
             refusal=refusal,
             raw=raw,
         )
 
-    def objection(self, complaint: Complaint, request: ModelRequest) -> str | None:
-        """The schema, or the temperature where the model takes none. There is no code for either,
-        so the name in the message has to do; a temperature above 1 is the caller's mistake.
+    def rejected_field(self, error: ErrorBody, request: ModelRequest) -> str | None:
+        """Return "schema", or "temperature" where the model takes none.
+
+        The API has no code for either, so the name in the message decides. A temperature above 1
+        is the caller's mistake.
         """
-        if schemas.objected(complaint.message, request, _SCHEMA):
+        if schemas.rejects_schema(error.message, request, _SCHEMA_NAMES):
             return "schema"
-        sent = request.temperature is not None and request.temperature <= 1
-        named = complaint.kind == "invalid_request_error" and _TEMPERATURE.search(complaint.message)
-        return "temperature" if sent and named else None
+        is_valid = request.temperature is not None and request.temperature <= 1
+        is_named = error.type == "invalid_request_error" and _TEMPERATURE.search(error.message)
+        return "temperature" if is_valid and is_named else None
 
 
-def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """Turns of user and assistant by turns: what a tool answers is part of the user's."""
-    ids = turns.CallIds()
-    found: list[dict[str, Any]] = []
+def _write_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Alternate user and assistant turns; tool results belong to the user's turn."""
+    ids = wire.CallIds()
+    turns: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        content = _content(message, ids)
-        if found and found[-1]["role"] == role:
-            found[-1]["content"] = _blocks(found[-1]["content"]) + _blocks(content)
+        content = _write_content(message, ids)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] = _to_blocks(turns[-1]["content"]) + _to_blocks(content)
         else:
-            found.append({"role": role, "content": content})
-    return found
+            turns.append({"role": role, "content": content})
+    return turns
 
 
-def _content(message: Message, ids: turns.CallIds) -> str | list[Any]:
-    said = message.content if turns.is_parts(message.content) else turns.text_of(message.content)
+def _write_content(message: Message, ids: wire.CallIds) -> str | list[Any]:
+    content = (
+        message.content if wire.is_content_parts(message.content) else wire.content_text(message.content)
+    )
     if message.role == "tool":
-        return [{"type": "tool_result", "tool_use_id": ids.of_answer(message), "content": said}]
+        return [{"type": "tool_result", "tool_use_id": ids.next_result(message), "content": content}]
     if not message.tool_calls:
-        return said
-    return _blocks(said) + [
-        {"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": codec.plain(call.arguments)}
+        return content
+    return _to_blocks(content) + [
+        {
+            "type": "tool_use",
+            "id": ids.next_call(call),
+            "name": call.name,
+            "input": codec.plain(call.arguments),
+        }
         for call in message.tool_calls
     ]
 
 
-def _blocks(content: str | list[Any]) -> list[Any]:
+def _to_blocks(content: str | list[Any]) -> list[Any]:
     if isinstance(content, list):
         return content
-    # Empty texts are refused.
+    # The API rejects empty texts.
     return [{"type": "text", "text": content}] if content else []
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    written: dict[str, Any] = {"name": tool.name, "input_schema": tool.parameters or turns.NO_PARAMETERS}
-    if tool.description:
-        written["description"] = tool.description
-    return written
+def _write_tool(tool: ToolSpec) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, "input_schema": tool.parameters or wire.NO_PARAMETERS, **described}
 
 
-def _output(schema: dict[str, Any]) -> dict[str, Any] | None:
-    fitted = schemas.fitted(schemas.wrapped(schema), schemas.ANTHROPIC)
+def _output_config(schema: dict[str, Any]) -> dict[str, Any] | None:
+    fitted = schemas.fit_schema(schemas.wrap_schema(schema), schemas.ANTHROPIC)
     return None if fitted is None else {"format": {"type": "json_schema", "schema": fitted}}
 
 
@@ -151,20 +159,20 @@ class _StopDetails(msgspec.Struct):
     explanation: str | None = None
 
 
-class _Said(msgspec.Struct):
+class _Response(msgspec.Struct):
     content: list[_Block]
     model: str | None = None
     stop_reason: str | None = None
     stop_details: _StopDetails | None = None
-    # Servers report all sorts of things here; an answer is not refused for that.
+    # Untyped: servers differ here, and a response must not fail because of it.
     usage: Any = None
 
 
-def _usage(usage: Any) -> Usage:
-    """Tokens as everywhere: what was read from the cache or put into it is input too."""
-    usage = turns.mapping(usage)
-    asked, cached = usage.get("input_tokens"), usage.get("cache_read_input_tokens")
-    if asked is None:
+def _read_usage(reported: Any) -> Usage:
+    """Read the tokens; tokens read from the cache or written to it count as input."""
+    usage = wire.as_mapping(reported)
+    prompt, cached = usage.get("input_tokens"), usage.get("cache_read_input_tokens")
+    if prompt is None:
         return Usage()
-    asked = total_tokens(asked, cached, usage.get("cache_creation_input_tokens"))
-    return checked_usage(Usage(asked, usage.get("output_tokens"), cached or None), "the model server")
+    prompt = total_tokens(prompt, cached, usage.get("cache_creation_input_tokens"))
+    return checked_usage(Usage(prompt, usage.get("output_tokens"), cached or None), "the model server")

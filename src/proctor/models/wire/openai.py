@@ -1,4 +1,4 @@
-"""Chat completions as OpenAI and compatible servers write them."""
+"""The chat completions format of OpenAI and compatible servers."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from typing import Any
 
 import msgspec
 
-from proctor.models.answer_forms import in_words
-from proctor.models.http.endpoint import Misfit, decoded
-from proctor.models.http.errors import Complaint
-from proctor.models.wire import schemas, turns
+from proctor.models.answer_forms import schema_instructions
+from proctor.models.http.endpoint import UnexpectedBody, decode_body
+from proctor.models.http.errors import ErrorBody
+from proctor.models.wire import messages as wire
+from proctor.models.wire import schemas
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
-from proctor.records.session import Message, ToolCall, Usage
+from proctor.records.session import Message, Usage
 from proctor.sessions.current import checked_usage
 
-# What OpenAI writes where a token was too unlikely to say how much.
+# OpenAI's log probability of a token that was too unlikely to report.
 UNLIKELY = -9999.0
-_FINISHED = {"function_call": "tool_calls", "content_filter": "refusal"}
+_FINISH_REASONS = {"function_call": "tool_calls", "content_filter": "refusal"}
 _UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
-_SCHEMA = ("response_format", "json_schema")
-# Settings that an answer can do without, by the names they have on the wire.
+_SCHEMA_NAMES = ("response_format", "json_schema")
+# Optional settings: their names on the wire, and the fields of the request.
 _SETTINGS = {
     "temperature": "temperature",
     "seed": "seed",
@@ -32,28 +33,29 @@ _SETTINGS = {
 
 
 class OpenAIWire:
-    """The format, in OpenAI's own form or, unless `official`, in that of compatible servers."""
+    """The format, in OpenAI's form or, unless `is_official`, in that of compatible servers."""
 
-    def __init__(self, *, official: bool) -> None:
-        self._official = official
-        self._formats = schemas.Written(_format)
+    def __init__(self, *, is_official: bool) -> None:
+        self._is_official = is_official
+        self._formats = schemas.SchemaCache(_response_format)
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
-        """The body of a request."""
-        messages = _messages(request.messages)
+        """Write the body of a request."""
+        ids = wire.CallIds()
+        messages = [_write_message(message, ids) for message in request.messages]
         body: dict[str, Any] = {"model": model, "messages": messages}
         if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+            body["tools"] = [_write_tool(tool) for tool in request.tools]
         if request.schema is not None and "schema" in without:
-            _add_words(messages, in_words(request.schema))
+            _add_instructions(messages, schema_instructions(request.schema))
         elif request.schema is not None:
-            body["response_format"] = self._formats.of(request.schema)
+            body["response_format"] = self._formats.get(request.schema)
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
         if request.max_tokens is not None:
-            # A server that does not know the one is asked with the other.
-            modern = self._official != ("max_tokens" in without)
-            body["max_completion_tokens" if modern else "max_tokens"] = request.max_tokens
+            # A server that rejects one of the two names gets the other.
+            is_modern = self._is_official != ("max_tokens" in without)
+            body["max_completion_tokens" if is_modern else "max_tokens"] = request.max_tokens
         if request.seed is not None and "seed" not in without:
             body["seed"] = request.seed
         if request.top_logprobs is not None and "top_logprobs" not in without:
@@ -62,62 +64,62 @@ class OpenAIWire:
         return codec.encode(body)
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:
-        """The answer in a body."""
-        said, raw = decoded(_Completion, body)
-        if not said.choices:
-            raise Misfit("`choices` is empty")
-        choice = said.choices[0]
+        """Read the response in a body."""
+        completion, raw = decode_body(_Completion, body)
+        if not completion.choices:
+            raise UnexpectedBody("`choices` is empty")
+        choice = completion.choices[0]
         message = choice.message
-        text = _text(message.content)
-        calls = tuple(_call(call) for call in message.tool_calls or () if call.function)
-        refusal, finished = message.refusal, choice.finish_reason
-        if finished == "content_filter" and refusal is None:
+        text = _read_text(message.content)
+        calls = tuple(
+            wire.parse_tool_call(call.function.name, call.function.arguments, call.id)
+            for call in message.tool_calls or ()
+            if call.function
+        )
+        refusal, finish_reason = message.refusal, choice.finish_reason
+        if finish_reason == "content_filter" and refusal is None:
             refusal = text or "the provider's content filter stopped the answer"
-        elif finished == "stop" and calls:
-            finished = "tool_calls"
+        elif finish_reason == "stop" and calls:
+            finish_reason = "tool_calls"
         return ModelResponse(
-            text=schemas.unwrapped(text, request.schema),
-            model=said.model or "",
+            text=schemas.unwrap_answer(text, request.schema),
+            model=completion.model or "",
             tool_calls=calls,
-            usage=_usage(said.usage),
-            finish_reason="refusal" if refusal else _FINISHED.get(finished or "", finished),
+            usage=_read_usage(completion.usage),
+            finish_reason="refusal" if refusal else _FINISH_REASONS.get(finish_reason or "", finish_reason),
             refusal=refusal or None,
-            logprobs=_chances(choice.logprobs),
+            logprobs=_read_logprobs(choice.logprobs),
             raw=raw,
         )
 
-    def objection(self, complaint: Complaint, request: ModelRequest) -> str | None:
-        """The setting that the server names as unsupported, if it was sent; or the schema, which
-        compatible servers refuse in words of their own.
+    def rejected_field(self, error: ErrorBody, request: ModelRequest) -> str | None:
+        """Return the setting that the server names as unsupported, if the request has it; or
+        "schema", for which compatible servers have no common code.
         """
-        told = f"{complaint.parameter} {complaint.message}"
-        if schemas.objected(told, request, _SCHEMA):
+        if schemas.rejects_schema(f"{error.parameter} {error.message}", request, _SCHEMA_NAMES):
             return "schema"
-        if complaint.code not in _UNSUPPORTED:
+        if error.code not in _UNSUPPORTED:
             return None
-        field = _SETTINGS.get(complaint.parameter)
+        field = _SETTINGS.get(error.parameter)
         return field if field and getattr(request, field) is not None else None
 
 
-def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    ids = turns.CallIds()
-    return [_message(message, ids) for message in messages]
-
-
-def _add_words(messages: list[dict[str, Any]], words: str) -> None:
-    """Under the last message, where it is the user's: some servers want roles to take turns."""
+def _add_instructions(messages: list[dict[str, Any]], instructions: str) -> None:
+    """Append to the last user message: some servers require roles to alternate."""
     last = messages[-1]
     if last["role"] == "user" and isinstance(last["content"], str):
-        last["content"] = f"{last['content']}\n\n{words}"
+        last["content"] = f"{last['content']}\n\n{instructions}"
     else:
-        messages.append({"role": "user", "content": words})
+        messages.append({"role": "user", "content": instructions})
 
 
-def _message(message: Message, ids: turns.CallIds) -> dict[str, Any]:
-    content = message.content if turns.is_parts(message.content) else turns.text_of(message.content)
+def _write_message(message: Message, ids: wire.CallIds) -> dict[str, Any]:
+    content = (
+        message.content if wire.is_content_parts(message.content) else wire.content_text(message.content)
+    )
     written: dict[str, Any] = {"role": message.role, "content": content}
     if message.role == "tool":
-        written["tool_call_id"] = ids.of_answer(message)
+        written["tool_call_id"] = ids.next_result(message)
         return written
     if message.name:
         written["name"] = message.name
@@ -125,32 +127,31 @@ def _message(message: Message, ids: turns.CallIds) -> dict[str, Any]:
         written["content"] = content or None
         written["tool_calls"] = [
             {
-                "id": ids.of_call(call),
+                "id": ids.next_call(call),
                 "type": "function",
-                "function": {"name": call.name, "arguments": turns.text_of(call.arguments)},
+                "function": {"name": call.name, "arguments": wire.content_text(call.arguments)},
             }
             for call in message.tool_calls
         ]
     return written
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name, "parameters": tool.parameters or turns.NO_PARAMETERS}
-    if tool.description:
-        function["description"] = tool.description
+def _write_tool(tool: ToolSpec) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    function = {"name": tool.name, "parameters": tool.parameters or wire.NO_PARAMETERS, **described}
     return {"type": "function", "function": function}
 
 
-def _format(schema: dict[str, Any]) -> dict[str, Any]:
-    whole = schemas.wrapped(schema)
-    strict = schemas.fitted(whole, schemas.OPENAI)
-    wanted = {"name": "answer", "strict": strict is not None, "schema": strict or whole}
-    return {"type": "json_schema", "json_schema": wanted}
+def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    wrapped = schemas.wrap_schema(schema)
+    strict = schemas.fit_schema(wrapped, schemas.OPENAI)
+    json_schema = {"name": "answer", "strict": strict is not None, "schema": strict or wrapped}
+    return {"type": "json_schema", "json_schema": json_schema}
 
 
 class _Function(msgspec.Struct):
     name: str = ""
-    # Text by the book; some compatible servers send the object itself.
+    # A text by specification; some compatible servers send the object.
     arguments: Any = None
 
 
@@ -159,13 +160,13 @@ class _Call(msgspec.Struct):
     function: _Function | None = None
 
 
-class _Said(msgspec.Struct):
+class _Message(msgspec.Struct):
     content: str | list[Any] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
 
-class _Other(msgspec.Struct):
+class _Alternative(msgspec.Struct):
     token: str
     logprob: float | None = None
 
@@ -173,7 +174,7 @@ class _Other(msgspec.Struct):
 class _Token(msgspec.Struct):
     token: str
     logprob: float | None = None
-    top_logprobs: list[_Other] | None = None
+    top_logprobs: list[_Alternative] | None = None
 
 
 class _Logprobs(msgspec.Struct):
@@ -181,7 +182,7 @@ class _Logprobs(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Said
+    message: _Message
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
@@ -189,44 +190,37 @@ class _Choice(msgspec.Struct):
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
-    # Servers report all sorts of things here; an answer is not refused for that.
+    # Untyped: servers differ here, and a response must not fail because of it.
     usage: Any = None
 
 
-def _text(content: str | list[Any] | None) -> str:
+def _read_text(content: str | list[Any] | None) -> str:
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
     return content or ""
 
 
-def _call(call: _Call) -> ToolCall:
-    assert call.function is not None
-    return turns.tool_call(call.function.name, call.function.arguments, call.id)
-
-
-def _usage(usage: Any) -> Usage:
-    usage = turns.mapping(usage)
-    cached = turns.mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+def _read_usage(reported: Any) -> Usage:
+    usage = wire.as_mapping(reported)
+    cached = wire.as_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
     counts = Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached or None)
     return checked_usage(counts, "the model server")
 
 
-def _chances(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:
+def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:
     if logprobs is None:
         return ()
+
+    def value(entry: _Token | _Alternative) -> float:
+        return UNLIKELY if entry.logprob is None else entry.logprob
+
     return tuple(
         TokenChances(
-            each.token,
-            _logprob(each.logprob),
-            {other.token: _logprob(other.logprob) for other in each.top_logprobs or ()},
+            token.token, value(token), {other.token: value(other) for other in token.top_logprobs or ()}
         )
-        for each in logprobs.content or ()
+        for token in logprobs.content or ()
     )
-
-
-def _logprob(value: float | None) -> float:
-    return UNLIKELY if value is None else value
 
 
 class _Model(msgspec.Struct):
@@ -238,5 +232,5 @@ class _Models(msgspec.Struct):
 
 
 def read_models(body: bytes) -> list[str]:
-    """The names in a list of models, as OpenAI and Anthropic write it."""
-    return [model.id for model in decoded(_Models, body)[0].data]
+    """Return the names in a list of models, in the format of OpenAI and Anthropic."""
+    return [model.id for model in decode_body(_Models, body)[0].data]

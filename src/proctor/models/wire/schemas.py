@@ -1,7 +1,7 @@
-"""JSON Schemas in the words that a provider can hold an answer to.
+"""JSON Schemas in the subset that a provider can enforce.
 
-What a provider does not know is left out. The answer is read strictly afterwards, so a bound that
-it could not be held to is still found; it then costs a reminder.
+Keywords that a provider does not know are left out. The answer is validated strictly afterwards,
+so a violated bound is still detected; it then costs a reminder.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ import msgspec
 from proctor.records import codec
 from proctor.records.model import ModelRequest
 
-# What an answer is put under where the provider wants an object and the schema is none.
+# The property that wraps an answer where the provider requires an object.
 WRAPPER = "value"
-MOST_REMEMBERED = 64
+MAX_CACHED_SCHEMAS = 64
 
 _SHAPE = frozenset({"type", "properties", "items", "enum", "anyOf", "required", "description"})
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
-# Schemas that say more than these providers' decoders can follow.
-_BEYOND = frozenset(
+# Keywords that the decoders of strict providers do not support.
+_UNSUPPORTED = frozenset(
     {"allOf", "not", "if", "patternProperties", "prefixItems", "dependentSchemas", "contains"}
 )
+_TYPE_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "oneOf", "$ref"})
 
 
 class Dialect(NamedTuple):
-    """What a provider knows: keywords, and whether objects must name all their fields."""
+    """The keywords that a provider knows, and whether objects must list all their fields."""
 
-    known: frozenset[str]
-    closed: bool = True
+    keywords: frozenset[str]
+    is_closed: bool = True
     all_required: bool = False
 
 
@@ -45,135 +46,122 @@ GEMINI = Dialect(
     _SHAPE
     | {"minimum", "maximum", "minItems", "maxItems", "format", "prefixItems", "title"}
     | {"additionalProperties"},
-    closed=False,
+    is_closed=False,
 )
 
 
-class Written:
-    """Schemas as they are sent, each made once: the same few are asked for again and again.
+class SchemaCache:
+    """Encoded schemas, each made once: runs send the same few again and again.
 
-    >>> written = Written(lambda schema: {"format": schema})
-    >>> bytes(written.of({"type": "string"}))
+    >>> cache = SchemaCache(lambda schema: {"format": schema})
+    >>> bytes(cache.get({"type": "string"}))
     b'{"format":{"type":"string"}}'
     """
 
     def __init__(self, make: Callable[[dict[str, Any]], Any]) -> None:
         self._make = make
-        self._made: dict[bytes, msgspec.Raw] = {}
+        self._encoded: dict[bytes, msgspec.Raw] = {}
 
-    def of(self, schema: dict[str, Any]) -> msgspec.Raw:
-        """The part of a request that asks for a schema."""
+    def get(self, schema: dict[str, Any]) -> msgspec.Raw:
+        """Return the encoded part of the request that asks for a schema."""
         key = codec.encode(schema)
-        found = self._made.get(key)
-        if found is None:
-            if len(self._made) >= MOST_REMEMBERED:
-                self._made.clear()
-            found = self._made[key] = msgspec.Raw(codec.encode(self._make(schema)))
-        return found
+        encoded = self._encoded.get(key)
+        if encoded is None:
+            if len(self._encoded) >= MAX_CACHED_SCHEMAS:
+                self._encoded.clear()
+            encoded = self._encoded[key] = msgspec.Raw(codec.encode(self._make(schema)))
+        return encoded
 
 
-class _Beyond(Exception):
-    """The provider cannot be held to this schema."""
+class _UnsupportedSchema(Exception):
+    """The provider cannot enforce this schema."""
 
 
-def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself if it is an object's, else an object with the answer in it.
+def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an object schema unchanged; put any other schema into an object.
 
-    >>> wrapped({"type": "array"})["properties"]
+    >>> wrap_schema({"type": "array"})["properties"]
     {'value': {'type': 'array'}}
     """
-    if is_object(schema):
+    if schema.get("type") == "object":
         return schema
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     outer = {"type": "object", "properties": {WRAPPER: inner}, "required": [WRAPPER]}
     return outer | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
-def unwrapped(text: str, schema: dict[str, Any] | None) -> str:
-    """The answer that `wrapped` put into an object; one that does not look so stays as it is.
+def unwrap_answer(text: str, schema: dict[str, Any] | None) -> str:
+    """Undo `wrap_schema` in an answer; return an answer without the wrapper unchanged.
 
-    >>> unwrapped('{"value": [1, 2]}', {"type": "array"})
+    >>> unwrap_answer('{"value": [1, 2]}', {"type": "array"})
     '[1, 2]'
     """
-    if schema is None or is_object(schema):
+    if schema is None or schema.get("type") == "object":
         return text
     try:
-        held = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        outer = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
         return text
-    return bytes(held[WRAPPER]).decode() if list(held) == [WRAPPER] else text
+    return bytes(outer[WRAPPER]).decode() if list(outer) == [WRAPPER] else text
 
 
-def objected(told: str, request: ModelRequest, names: Sequence[str]) -> bool:
-    """True if a server's complaint names the part of the request that asks for a schema."""
-    return request.schema is not None and any(name in told for name in names)
+def rejects_schema(message: str, request: ModelRequest, names: Sequence[str]) -> bool:
+    """Return True if an error message names the part of the request that asks for a schema."""
+    return request.schema is not None and any(name in message for name in names)
 
 
-def is_object(schema: dict[str, Any]) -> bool:
-    """True if the answer is an object for sure."""
-    return schema.get("type") == "object"
+def fit_schema(schema: dict[str, Any], dialect: Dialect) -> dict[str, Any] | None:
+    """Reduce a schema to a provider's dialect; return None if the provider cannot enforce it.
 
-
-def fitted(schema: dict[str, Any], dialect: Dialect) -> dict[str, Any] | None:
-    """The schema in a provider's words, or None if it cannot be held to it.
-
-    >>> fitted({"type": "object", "properties": {"a": {"const": 1, "title": "A"}}}, OPENAI)
+    >>> fit_schema({"type": "object", "properties": {"a": {"const": 1, "title": "A"}}}, OPENAI)
     {'type': 'object', 'properties': {'a': {'enum': [1]}}, 'additionalProperties': False, \
 'required': ['a']}
-    >>> fitted({"type": "object"}, OPENAI) is None
+    >>> fit_schema({"type": "object"}, OPENAI) is None
     True
     """
     try:
-        return _fitted(schema, dialect)
-    except _Beyond:
+        return _fit_node(schema, dialect)
+    except _UnsupportedSchema:
         return None
 
 
-def _fitted(node: Any, dialect: Dialect) -> dict[str, Any]:
-    if not isinstance(node, dict) or (dialect.closed and _is_beyond(node)):
-        raise _Beyond
-    definitions = {name: _fitted(each, dialect) for name, each in node.get("$defs", {}).items()}
-    ends = {"$defs": definitions} if definitions else {}
+def _fit_node(node: Any, dialect: Dialect) -> dict[str, Any]:
+    if not isinstance(node, dict) or (dialect.is_closed and _is_unsupported(node)):
+        raise _UnsupportedSchema
+    definitions = {name: _fit_node(inner, dialect) for name, inner in node.get("$defs", {}).items()}
+    suffix = {"$defs": definitions} if definitions else {}
     if "$ref" in node:
-        # Nothing may stand beside a reference.
-        return {"$ref": node["$ref"], **ends}
-    found = {key: value for key, value in _spelled(node).items() if key in dialect.known}
-    if dialect.closed and found.get("format", "date") not in _FORMATS:
-        del found["format"]
-    return _inside(found, dialect) | ends
+        # A reference allows no other keywords next to it.
+        return {"$ref": node["$ref"], **suffix}
+    portable = dict(node)
+    if "oneOf" in portable:
+        portable["anyOf"] = portable.pop("oneOf")
+    if "const" in portable:
+        portable["enum"] = [portable.pop("const")]
+    fitted = {key: value for key, value in portable.items() if key in dialect.keywords}
+    if dialect.is_closed and fitted.get("format", "date") not in _FORMATS:
+        del fitted["format"]
+    return _fit_children(fitted, dialect) | suffix
 
 
-def _is_beyond(node: dict[str, Any]) -> bool:
-    says = {"type", "enum", "const", "anyOf", "oneOf", "$ref"}
-    open_object = node.get("type") == "object" and (
+def _is_unsupported(node: dict[str, Any]) -> bool:
+    is_open_object = node.get("type") == "object" and (
         not node.get("properties") or node.get("additionalProperties") not in (None, False)
     )
-    return open_object or bool(_BEYOND & node.keys()) or not says & node.keys()
+    return is_open_object or bool(_UNSUPPORTED & node.keys()) or not _TYPE_KEYWORDS & node.keys()
 
 
-def _spelled(node: dict[str, Any]) -> dict[str, Any]:
-    """The same with the words that every provider knows."""
-    found = dict(node)
-    if "oneOf" in found:
-        found["anyOf"] = found.pop("oneOf")
-    if "const" in found:
-        found["enum"] = [found.pop("const")]
-    return found
-
-
-def _inside(found: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
-    if "properties" in found:
-        inner = {name: _fitted(each, dialect) for name, each in found["properties"].items()}
-        found["properties"] = inner
-        if dialect.closed:
-            found["additionalProperties"] = False
+def _fit_children(node: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+    if "properties" in node:
+        node["properties"] = {name: _fit_node(child, dialect) for name, child in node["properties"].items()}
+        if dialect.is_closed:
+            node["additionalProperties"] = False
         if dialect.all_required:
-            found["required"] = list(inner)
-    if isinstance(found.get("items"), dict):
-        found["items"] = _fitted(found["items"], dialect)
+            node["required"] = list(node["properties"])
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            node[key] = _fit_node(node[key], dialect)
     for key in ("anyOf", "prefixItems"):
-        if key in found:
-            found[key] = [_fitted(each, dialect) for each in found[key]]
-    if isinstance(found.get("additionalProperties"), dict):
-        found["additionalProperties"] = _fitted(found["additionalProperties"], dialect)
-    return found
+        if key in node:
+            node[key] = [_fit_node(child, dialect) for child in node[key]]
+    return node

@@ -1,4 +1,4 @@
-"""Answers that are paid for once: kept on disk by what was asked, and found again."""
+"""Models with cached responses: each distinct request is paid for once."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.errors import CallFailed, ModelError
-from proctor.models.asking import Recalled, key_of, read, recall, remember
+from proctor.models.asking import call_key, read, recall, remember
 from proctor.models.connect import provider
 from proctor.ports import Kept, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 
-# So much of a text is shown, and so much of it before the place where two texts part.
-SHOWN, BEFORE = 60, 20
-# Judges fence what they quote with a mark that is made out of it. It differs wherever anything
-# does, and says nothing.
+# The length of an excerpt, and how much of it comes before the first difference.
+EXCERPT_CHARS, CONTEXT_CHARS = 60, 20
+# Judges fence quoted text with a digest of it, which differs whenever anything else does.
 _FENCE = re.compile(r"<<<[^<>\n]{1,80}? ([0-9a-f]{16})\b")
-MARK = "mark"
-# What stands where one side has no such field.
-_NOTHING = object()
+# Stands for a field that only one side has.
+_MISSING = object()
+# A waiting call retries if it has this share of its time left after the first call has failed.
+MIN_EXTRA_TIME = 0.1
 
 
 class Difference(NamedTuple):
-    """The first field that differs, and what stands there on either side, cut to what differs."""
+    """The first field that differs, and an excerpt of it on either side."""
 
     field: str
     asked: str
@@ -45,152 +45,135 @@ class Difference(NamedTuple):
 
 
 def first_difference(asked: ModelRequest, known: ModelRequest) -> Difference | None:
-    """Where two requests first differ, or None if they are the same.
+    """Return where two requests first differ, or None if they are equal.
 
     >>> from proctor.records.session import Message
-    >>> one = ModelRequest((Message("user", "Capital of Spain?"),))
-    >>> two = ModelRequest((Message("user", "Capital of Italy?"),))
-    >>> first_difference(one, two)
+    >>> spain = ModelRequest((Message("user", "Capital of Spain?"),))
+    >>> italy = ModelRequest((Message("user", "Capital of Italy?"),))
+    >>> first_difference(spain, italy)
     Difference(field='messages.0.content', asked="'Capital of Spain?'", known="'Capital of Italy?'")
     """
-    found = _between(_unmarked(asked), _unmarked(known), ())
-    return found or _between(codec.plain(asked), codec.plain(known), ())
+    difference = _compare(_without_fences(asked), _without_fences(known), ())
+    return difference or _compare(codec.plain(asked), codec.plain(known), ())
 
 
-def nearest(asked: ModelRequest, known: Iterable[ModelRequest]) -> int | None:
-    """The place of the request that differs least, or None if there is none.
+def nearest_request(asked: ModelRequest, known: Iterable[ModelRequest]) -> int | None:
+    """Return the index of the most similar request, or None if there are none.
 
-    Fewest different fields first, then the most lines in common, then the longest common beginning
-    and end. All of them are looked at, so this is meant to be quick and not to be subtle.
+    Fewest different fields come first, then most common lines, then the longest common beginning
+    and end. The comparison is fast rather than exact, because it looks at all requests.
     """
-    wanted = _Look(asked)
-    likeness = {place: wanted.distance(_Look(request)) for place, request in enumerate(known)}
-    return min(likeness, key=likeness.__getitem__) if likeness else None
+    wanted = _Features(asked)
+    distances = {index: wanted.distance(_Features(request)) for index, request in enumerate(known)}
+    return min(distances, key=distances.__getitem__) if distances else None
 
 
-class _Look:
-    """What is compared of a request: its fields, the lines of its messages, and their text."""
+class _Features:
+    """The compared features of a request: its fields, and the text and lines of its messages."""
 
     __slots__ = ("_fields", "_lines", "_text")
 
     def __init__(self, request: ModelRequest) -> None:
-        plain = _unmarked(request)
-        self._text = codec.encode(plain.get("messages")).decode()
+        self._fields = _without_fences(request)
+        self._text = codec.encode(self._fields.get("messages")).decode()
         self._lines = Counter(self._text.split("\\n"))
-        self._fields = plain
 
-    def distance(self, other: _Look) -> tuple[int, int, int]:
+    def distance(self, other: _Features) -> tuple[int, int, int]:
         names = self._fields.keys() | other._fields.keys()
         different = sum(self._fields.get(name) != other._fields.get(name) for name in names)
         shared = sum(len(line) * n for line, n in (self._lines & other._lines).items())
-        start = _shared_start(self._text, other._text)
+        start = _common_prefix(self._text, other._text)
         rest = min(len(self._text), len(other._text)) - start
-        end = _shared_start(self._text[: -rest - 1 : -1], other._text[: -rest - 1 : -1])
+        end = _common_prefix(self._text[: -rest - 1 : -1], other._text[: -rest - 1 : -1])
         return different, -shared, -start - end
 
 
-def _shared_start(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
+def _common_prefix(a: str, b: str) -> int:
+    """Return the length of the common prefix, by bisection."""
+    low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if a[low:middle] == b[low:middle]:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _unmarked(request: ModelRequest) -> dict[str, Any]:
-    """A request as plain data, with the same word for the marks of its fences."""
+def _without_fences(request: ModelRequest) -> dict[str, Any]:
+    """Return the request as plain data, with one word for the digests of all fences."""
     text = codec.encode(request).decode()
-    for mark in set(_FENCE.findall(text)):
-        text = text.replace(mark, MARK)
-    found: dict[str, Any] = msgspec.json.decode(text)
-    return found
+    for digest in set(_FENCE.findall(text)):
+        text = text.replace(digest, "mark")
+    plain: dict[str, Any] = msgspec.json.decode(text)
+    return plain
 
 
-def _between(asked: Any, known: Any, path: tuple[str, ...]) -> Difference | None:
+def _compare(asked: Any, known: Any, path: tuple[str, ...]) -> Difference | None:
     if asked == known and type(asked) is type(known):
         return None
     pairs: Iterable[tuple[str, Any, Any]] = ()
     if isinstance(asked, dict) and isinstance(known, dict):
-        names = [*asked, *(name for name in known if name not in asked)]
-        pairs = ((str(n), asked.get(n, _NOTHING), known.get(n, _NOTHING)) for n in names)
+        pairs = ((str(n), asked.get(n, _MISSING), known.get(n, _MISSING)) for n in {**asked, **known})
     elif isinstance(asked, list | tuple) and isinstance(known, list | tuple):
-        both = enumerate(zip_longest(asked, known, fillvalue=_NOTHING))
-        pairs = ((str(place), one, two) for place, (one, two) in both)
-    for name, one, two in pairs:
-        found = _between(one, two, (*path, name))
-        if found is not None:
-            return found
+        items = enumerate(zip_longest(asked, known, fillvalue=_MISSING))
+        pairs = ((str(index), a, b) for index, (a, b) in items)
+    for name, a, b in pairs:
+        difference = _compare(a, b, (*path, name))
+        if difference is not None:
+            return difference
     return Difference(".".join(path), *_excerpts(asked, known))
 
 
 def _excerpts(asked: Any, known: Any) -> tuple[str, str]:
-    """Both values from a little before the place where they part."""
     if not (isinstance(asked, str) and isinstance(known, str)):
-        return _excerpt(_written(asked), 0), _excerpt(_written(known), 0)
-    same = next((i for i, (a, b) in enumerate(zip(asked, known, strict=False)) if a != b), None)
-    apart = min(len(asked), len(known)) if same is None else same
-    start = max(0, apart - BEFORE)
+        texts = ["nothing" if v is _MISSING else codec.encode(v).decode() for v in (asked, known)]
+        return _excerpt(texts[0], 0), _excerpt(texts[1], 0)
+    start = max(0, _common_prefix(asked, known) - CONTEXT_CHARS)
     return repr(_excerpt(asked, start)), repr(_excerpt(known, start))
 
 
-def _written(value: Any) -> str:
-    return "nothing" if value is _NOTHING else codec.encode(value).decode()
-
-
 def _excerpt(text: str, start: int) -> str:
-    cut = text[start : start + SHOWN]
-    return ("…" if start else "") + cut + ("…" if start + SHOWN < len(text) else "")
+    end = start + EXCERPT_CHARS
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
 
 
-class Behind(NamedTuple):
-    """A model that is wrapped, and what its wrapper is known by: the same as the model itself.
-
-    `identity` tells it from another model of the same address, where there is more to tell.
-    Whether it fits schemas is asked of the model each time: it may find out that it does not.
-    """
+class WrappedModel(NamedTuple):
+    """The model inside of a wrapper; the wrapper has the same model name and identity."""
 
     adapter: ProviderAdapter
     model: str
     identity: str
 
 
-def behind(model: Any) -> Behind:
-    """The model that is to be wrapped: an adapter, its address, or whatever the user holds.
+def resolve_model(model: Any) -> WrappedModel:
+    """Connect the model of a wrapper: an adapter, an address, or a Python object.
 
-    >>> behind(lambda messages: "Paris").model
+    >>> resolve_model(lambda messages: "Paris").model
     'python:<lambda>'
     """
     adapter = provider(model)
-    identity = str(getattr(adapter, "identity", ""))
-    return Behind(adapter, adapter.model, identity)
-
-
-# Who has so much of their time left after another's has ended asks again.
-LATER = 0.1
+    return WrappedModel(adapter, adapter.model, str(getattr(adapter, "identity", "")))
 
 
 def connect(address: str, *, of: Any) -> Cached:
-    """The model `of`, with its answers kept in the folder that the address names.
+    """Wrap the model `of`; cache its responses in the folder that the address names.
 
     In an eval file: `{model: "cached:.proctor/answers", of: "openai:gpt-4o-mini"}`.
     """
     folder = address.partition(":")[2]
     if not folder:
-        raise ModelError("it names no folder", where=address, fix="write cached:FOLDER")
-    return Cached(of, DiskKept(folder))
+        raise ModelError("the folder is missing", where=address, fix="write cached:FOLDER")
+    return Cached(of, DiskCache(folder))
 
 
-class DiskKept:
-    """A store in a folder: one file for each key, whole or not there at all.
+class DiskCache:
+    """A store in a folder: one file for each key, written atomically.
 
     >>> import tempfile
-    >>> kept = DiskKept(tempfile.mkdtemp())
-    >>> kept.keep("4f00", b"Paris")
-    >>> kept.find("4f00"), kept.find("4f01")
+    >>> cache = DiskCache(tempfile.mkdtemp())
+    >>> cache.keep("4f00", b"Paris")
+    >>> cache.find("4f00"), cache.find("4f01")
     (b'Paris', None)
     """
 
@@ -198,174 +181,180 @@ class DiskKept:
         self._folder = Path(folder).absolute()
 
     def find(self, key: str) -> bytes | None:
-        """What is kept under a key, or None."""
+        """Return the data of a key, or None."""
         try:
-            return self._file(key).read_bytes()
+            return self._path(key).read_bytes()
         except OSError:
             return None
 
     def keep(self, key: str, data: bytes) -> None:
-        """Keep bytes under a key; a reader sees the old ones or the new ones, never a part."""
-        file = self._file(key)
-        whole = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+        """Store data under a key; readers see the old data or the new data, never a part."""
+        path = self._path(key)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            whole.write_bytes(data)
-            whole.replace(file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(data)
+            temporary.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
-                whole.unlink()
+                temporary.unlink()
             raise ModelError(
-                f"an answer cannot be kept: {error.strerror or error}",
+                f"a response cannot be cached: {error.strerror or error}",
                 where=str(self._folder),
-                fix="give a folder that can be written to",
+                fix="choose a folder that you can write to",
             ) from None
 
     def __iter__(self) -> Iterator[bytes]:
-        """Everything that is kept."""
-        for file in sorted(self._folder.glob("??/[!.]*")):
-            data = self.find(file.parent.name + file.name)
+        """Iterate over all stored data."""
+        for path in sorted(self._folder.glob("??/[!.]*")):
+            data = self.find(path.parent.name + path.name)
             if data is not None:
                 yield data
 
-    def _file(self, key: str) -> Path:
-        # Few enough files in a folder that people and tools can list it.
+    def _path(self, key: str) -> Path:
+        # Subfolders keep the number of files in one folder small.
         return self._folder / key[:2] / key[2:]
 
 
-class Cached:
-    """A model whose answers are kept, and given again to the very same question.
+# The former name.
+DiskKept = DiskCache
 
-    Failures are never kept. Of several same questions at once only one is sent; the others wait
-    for it and share its answer, or its failure; but who has notably more time left than the one
-    who asked tries again if that may help. `explain` says why an answer was not found.
+
+class Cached:
+    """A model whose responses are cached and reused for equal requests.
+
+    Failures are not cached. Of several equal concurrent requests only the first is sent; the
+    others share its response or its failure. A caller with clearly more time left than the first
+    sends the request again if the failure is transient. `explain` describes a cache miss.
 
     >>> import tempfile
     >>> from proctor.records.session import Message
-    >>> model = Cached(lambda messages: "Paris", DiskKept(tempfile.mkdtemp()))
-    >>> asked = ModelRequest((Message("user", "Capital of France?"),))
-    >>> [asyncio.run(model.complete(asked)).cached for _ in range(2)]
+    >>> model = Cached(lambda messages: "Paris", DiskCache(tempfile.mkdtemp()))
+    >>> request = ModelRequest((Message("user", "Capital of France?"),))
+    >>> [asyncio.run(model.complete(request)).cached for _ in range(2)]
     [False, True]
     """
 
     def __init__(self, adapter: Any, store: Kept) -> None:
-        self._adapter, self.model, self.identity = behind(adapter)
+        self._adapter, self.model, self.identity = resolve_model(adapter)
         self._store = store
         self._lock = threading.Lock()
-        self._under_way: dict[str, _Flight] = {}
+        self._running: dict[str, _RunningCall] = {}
 
     @property
     def fits_schema(self) -> bool:
-        """As the model itself says."""
+        """Whether the wrapped model supports schemas."""
         return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """The kept answer, or else the model's, which is kept."""
-        until = math.inf if timeout is None else time.monotonic() + timeout
-        key = key_of(self._adapter, request)
+        """Return the cached response, or call the model and cache its response."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        key = call_key(self._adapter, request)
         while True:
-            found = recall(self._store, self._adapter, request)
-            if found is not None:
-                return found
-            mine = _Flight(until)
+            cached = recall(self._store, self._adapter, request)
+            if cached is not None:
+                return cached
+            own_call = _RunningCall(deadline)
             with self._lock:
-                flight = self._under_way.setdefault(key, mine)
-            if flight is mine:
-                return await self._lead(key, mine, request)
+                call = self._running.setdefault(key, own_call)
+            if call is own_call:
+                return await self._send(key, call, request)
             try:
-                response = await self._follow(flight, until)
+                response = await self._wait_for(call, deadline)
             except CallFailed as error:
-                if error.retryable and _has_more_time(until, flight.until):
+                if error.retryable and _has_more_time(deadline, call.deadline):
                     continue
                 raise
             if response is not None:
                 return msgspec.structs.replace(response, cached=True)
 
-    async def _lead(self, key: str, flight: _Flight, request: ModelRequest) -> ModelResponse:
-        """Ask for all who wait; if this call is given up, one of them asks."""
+    async def _send(self, key: str, call: _RunningCall, request: ModelRequest) -> ModelResponse:
+        """Send the request for all waiting callers; if this call is cancelled, one of them sends it."""
         try:
-            # Another may have asked and kept the answer since it was looked for.
+            # Another call may have stored the response since the first look.
             response = recall(self._store, self._adapter, request)
             if response is None:
-                response = await self._adapter.complete(request, timeout=_left(flight.until))
+                response = await self._adapter.complete(request, timeout=_remaining(call.deadline))
                 if not response.cached:
                     remember(self._store, self._adapter, request, response)
         except BaseException as error:
-            self._land(key)
+            self._end(key)
             if isinstance(error, Exception):
-                flight.answer.set_exception(error)
+                call.future.set_exception(error)
             else:
-                flight.answer.cancel()
+                call.future.cancel()
             raise
-        self._land(key)
-        flight.answer.set_result(response)
+        self._end(key)
+        call.future.set_result(response)
         return response
 
-    def _land(self, key: str) -> None:
+    def _end(self, key: str) -> None:
         with self._lock:
-            del self._under_way[key]
+            del self._running[key]
 
-    async def _follow(self, flight: _Flight, until: float) -> ModelResponse | None:
-        """The answer that another asked for; None if it was given up."""
-        left = _left(until)
-        waiting = asyncio.wrap_future(_mirror(flight.answer))
+    async def _wait_for(self, call: _RunningCall, deadline: float) -> ModelResponse | None:
+        """Return the response of another call; None if that call was cancelled."""
+        left = _remaining(deadline)
+        waiting = asyncio.wrap_future(_mirror(call.future))
         try:
             done, _ = await asyncio.wait((waiting,), timeout=left)
         finally:
             waiting.cancel()
         if not done:
             raise CallFailed(
-                f"{self.model}: the same question is under way, and no answer within {left:g} s",
+                f"{self.model}: an equal request is running and did not finish within {left:g} s",
                 retryable=True,
             )
         return None if waiting.cancelled() else waiting.result()
 
     def explain(self, request: ModelRequest) -> str:
-        """Why the answer to a request is not found, in words."""
+        """Explain why the cache has no response to a request."""
         if recall(self._store, self._adapter, request) is not None:
-            return "the answer is kept"
-        if not isinstance(self._store, DiskKept):
-            return "nothing is kept under this key, and this store cannot be searched"
+            return "the response is cached"
+        if not isinstance(self._store, DiskCache):
+            return "nothing is cached under this key, and this store cannot be searched"
         calls = [call for data in self._store if (call := read(data)) is not None]
-        same: list[Recalled] = [call for call in calls if call.model == self.model]
-        if not same:
+        same_model = [call for call in calls if call.model == self.model]
+        if not same_model:
             others = ", ".join(sorted({call.model for call in calls})) or "nothing at all"
-            return f"nothing is kept for {self.model}; kept: {others}"
-        place = nearest(request, (call.request for call in same))
-        assert place is not None
-        found = first_difference(request, same[place].request)
-        if found is None:
-            return f"the same question is kept for another {self.model}: its code has changed"
+            return f"nothing is cached for {self.model}; cached: {others}"
+        index = nearest_request(request, (call.request for call in same_model))
+        assert index is not None
+        difference = first_difference(request, same_model[index].request)
+        if difference is None:
+            return f"the same request is cached for another {self.model}: its code has changed"
         return (
-            f"{len(same)} kept for {self.model}; the nearest differs in {found.field}: "
-            f"asked {found.asked}, kept {found.known}"
+            f"{len(same_model)} cached for {self.model}; the nearest differs in {difference.field}: "
+            f"asked {difference.asked}, cached {difference.known}"
         )
 
 
-class _Flight:
-    """A call that is under way, and until when the one who made it waits for it."""
+class _RunningCall:
+    """A running call and its deadline."""
 
-    __slots__ = ("answer", "until")
+    __slots__ = ("deadline", "future")
 
-    def __init__(self, until: float) -> None:
-        self.answer = Future[ModelResponse]()
-        self.until = until
-
-
-def _left(until: float) -> float | None:
-    return None if until == math.inf else max(0.0, until - time.monotonic())
+    def __init__(self, deadline: float) -> None:
+        self.future = Future[ModelResponse]()
+        self.deadline = deadline
 
 
-def _has_more_time(until: float, others: float) -> bool:
-    """True if a failure may be due to the other's time; those who asked at about the same time
-    share it, or a server that is down would be asked once for each of them.
+def _remaining(deadline: float) -> float | None:
+    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+
+
+def _has_more_time(deadline: float, other_deadline: float) -> bool:
+    """Return True if a failure may be due to the other call's earlier deadline.
+
+    Calls that started at about the same time share the failure; otherwise each of them would call
+    a server that is down.
     """
     now = time.monotonic()
-    return until > now and until - others > LATER * max(0.0, until - now)
+    return deadline > now and deadline - other_deadline > MIN_EXTRA_TIME * max(0.0, deadline - now)
 
 
-def _mirror(flight: Future[ModelResponse]) -> Future[ModelResponse]:
-    """A future that ends like another and can be given up without ending it."""
+def _mirror(source: Future[ModelResponse]) -> Future[ModelResponse]:
+    """Return a future that ends with another and can be cancelled without it."""
     mirror = Future[ModelResponse]()
 
     def copy(done: Future[ModelResponse]) -> None:
@@ -378,5 +367,5 @@ def _mirror(flight: Future[ModelResponse]) -> Future[ModelResponse]:
         else:
             mirror.set_result(done.result())
 
-    flight.add_done_callback(copy)
+    source.add_done_callback(copy)
     return mirror

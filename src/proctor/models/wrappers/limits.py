@@ -1,4 +1,4 @@
-"""Calls evenly spaced: so many a second, whoever makes them."""
+"""Models with a budget or with a fixed rate of calls."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from proctor.core import stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import CallFailed, ModelError
 from proctor.models.spending import Spending
-from proctor.models.wrappers.cached import behind
+from proctor.models.wrappers.cached import resolve_model
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min)")
+
 
 class Budgeted:
-    """A model that may be asked as long as its budget lasts; then `StopRun` ends the run.
+    """A model with a budget; when it is spent, `StopRun` ends the run.
 
-    Give the same `Spending` to several models and they share one budget.
+    Models that share a `Spending` share one budget.
 
     >>> spending = Spending(Budget(calls=100))
     >>> target = Budgeted(lambda messages: "Paris", spending)
@@ -29,16 +31,16 @@ class Budgeted:
     """
 
     def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
-        self._adapter, self.model, self.identity = behind(adapter)
+        self._adapter, self.model, self.identity = resolve_model(adapter)
         self.spending = budget if isinstance(budget, Spending) else Spending(budget)
 
     @property
     def fits_schema(self) -> bool:
-        """As the model itself says."""
+        """Whether the wrapped model supports schemas."""
         return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Ask within the budget; what comes from a cache was paid for before and is free."""
+        """Call the model within the budget; a cached response is free."""
         self.spending.begin()
         response = await self._adapter.complete(request, timeout=timeout)
         if response.cached:
@@ -48,28 +50,23 @@ class Budgeted:
         return response
 
 
-_PACE = re.compile(r"(\d+(?:\.\d+)?)/(s|min)")
-
-
 def connect(address: str, *, of: Any) -> Paced:
-    """The model `of`, at the pace that the address names: `paced:5/s`, `paced:300/min`.
+    """Wrap the model `of` with the rate of the address: `paced:5/s`, `paced:300/min`.
 
     >>> connect("paced:5/s", of=lambda messages: "yes").model
     'python:<lambda>'
     """
-    found = _PACE.fullmatch(address.partition(":")[2].strip())
-    if found is None:
-        raise ModelError("it names no pace", where=address, fix="write paced:5/s or paced:300/min")
-    number = float(found[1])
-    if found[2] == "s":
-        return Paced(of, per_second=number)
-    return Paced(of, per_minute=number)
+    match = _RATE.fullmatch(address.partition(":")[2].strip())
+    if match is None:
+        raise ModelError("the pace is missing", where=address, fix="write paced:5/s or paced:300/min")
+    number = float(match[1])
+    return Paced(of, per_second=number) if match[2] == "s" else Paced(of, per_minute=number)
 
 
 class Paced:
-    """A model that is asked at an even pace, over all who share this object.
+    """A model that is called at an even rate by all users of this object.
 
-    A call whose turn would come after its time-out fails at once and says how long to wait.
+    A call whose turn comes after its timeout fails at once and says how long to wait.
 
     >>> Paced(lambda messages: "yes", per_minute=300).interval
     0.2
@@ -83,29 +80,34 @@ class Paced:
         per_minute: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._adapter, self.model, self.identity = behind(adapter)
-        self.interval = _interval(per_second, per_minute)
+        self._adapter, self.model, self.identity = resolve_model(adapter)
+        rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
+        if len(rates) != 1 or not 0 < rates[0] < float("inf"):
+            raise ModelError(
+                "the pace must be one number above 0", fix="set per_second= or per_minute=, not both"
+            )
+        self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._next = self._clock.monotonic()
-        # Turns of those who gave up waiting, to be taken by others.
-        self._given_back: list[float] = []
+        # Turns of cancelled calls, for other calls to use.
+        self._returned: list[float] = []
 
     @property
     def fits_schema(self) -> bool:
-        """As the model itself says."""
+        """Whether the wrapped model supports schemas."""
         return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Ask when its turn has come; the wait is part of the `timeout`, not of a stopwatch."""
-        began = self._clock.monotonic()
-        turn = self._take(began)
-        wait = turn - began
+        """Call the model at its turn; the wait counts towards `timeout`, not towards a stopwatch."""
+        started = self._clock.monotonic()
+        turn = self._take_turn(started)
+        wait = turn - started
         if timeout is not None and wait >= timeout:
-            self._give_back(turn)
+            self._return_turn(turn)
             raise CallFailed(
-                f"{self.model} is asked at a pace: the next turn is in {wait:.1f} s, "
-                f"the call had {timeout:g} s",
+                f"{self.model} has a fixed rate: the next turn is in {wait:.1f} s, "
+                f"but the call has only {timeout:g} s",
                 retryable=True,
                 retry_after=wait,
             )
@@ -114,28 +116,21 @@ class Paced:
                 with stopwatch.halted():
                     await self._clock.sleep(wait)
             except asyncio.CancelledError:
-                self._give_back(turn)
+                self._return_turn(turn)
                 raise
-        left = None if timeout is None else max(0.0, began + timeout - self._clock.monotonic())
+        left = None if timeout is None else max(0.0, started + timeout - self._clock.monotonic())
         return await self._adapter.complete(request, timeout=left)
 
-    def _take(self, now: float) -> float:
+    def _take_turn(self, now: float) -> float:
         with self._lock:
-            while self._given_back:
-                turn = heapq.heappop(self._given_back)
+            while self._returned:
+                turn = heapq.heappop(self._returned)
                 if turn >= now:
                     return turn
             turn = max(now, self._next)
             self._next = turn + self.interval
             return turn
 
-    def _give_back(self, turn: float) -> None:
+    def _return_turn(self, turn: float) -> None:
         with self._lock:
-            heapq.heappush(self._given_back, turn)
-
-
-def _interval(per_second: float | None, per_minute: float | None) -> float:
-    rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
-    if len(rates) != 1 or not 0 < rates[0] < float("inf"):
-        raise ModelError("a pace is one number above 0", fix="give per_second= or per_minute=, not both")
-    return 1.0 / rates[0]
+            heapq.heappush(self._returned, turn)

@@ -1,1 +1,1 @@
-"""A main loop of one's own: a prompt, a model, tools, and what becomes of them."""
+"""A main loop for agents: a prompt, a model, tools and events."""

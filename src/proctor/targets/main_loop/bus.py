@@ -1,4 +1,4 @@
-"""An event bus: whoever wants to know what a main loop does is told as it happens."""
+"""An event bus that reports the progress of a main loop."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EventT = TypeVar("EventT")
 
 
 class PromptRendered(msgspec.Struct, frozen=True):
-    """A main loop is about to ask its first question.
+    """A main loop is about to send its first prompt.
 
-    `prompt` is the name and version of the prompt. `session`, here and in the other events, tells
-    one execution from another.
+    `prompt` is the name and version of the prompt. `session`, here and in the other events,
+    identifies the execution.
     """
 
     session: Session
@@ -40,7 +40,7 @@ class ModelAnswered(msgspec.Struct, frozen=True):
 
 
 class ToolInvoked(msgspec.Struct, frozen=True):
-    """A tool was called, and its result or error is known."""
+    """A tool call has ended with a result or an error."""
 
     session: Session
     call: ToolCall
@@ -48,7 +48,7 @@ class ToolInvoked(msgspec.Struct, frozen=True):
 
 
 class LoopEnded(msgspec.Struct, frozen=True):
-    """The execution is over; `error` says why, where it ended without an answer."""
+    """The execution is over; `error` is the reason if there is no answer."""
 
     session: Session
     turns: int
@@ -57,34 +57,34 @@ class LoopEnded(msgspec.Struct, frozen=True):
 
 
 class EventBus:
-    """Tells whoever subscribed of events by their type, one after the other, from any thread.
+    """Passes events to subscribed handlers by type, one at a time, from any thread.
 
-    Handlers are plain functions and should be quick: who publishes waits for them. All handlers
-    see all events in one order; what a handler itself publishes comes after the event it was told
-    of. A handler that fails is reported, as a warning of the run or of Python, and stops nobody.
+    Handlers are plain functions and should be fast: `publish` waits for them. All handlers see
+    all events in the same order; events that a handler publishes come after the current one. A
+    handler that fails causes a warning, of the run or of Python, and does not affect the others.
 
-    >>> bus, heard = EventBus(), []
-    >>> leave = bus.subscribe(str, heard.append)
+    >>> bus, events = EventBus(), []
+    >>> unsubscribe = bus.subscribe(str, events.append)
     >>> bus.publish("one"), bus.publish(2)
     (None, None)
-    >>> leave()
+    >>> unsubscribe()
     >>> bus.publish("three")
-    >>> heard
+    >>> events
     ['one']
     """
 
     def __init__(self) -> None:
         self._handlers: dict[object, tuple[type[Any], Callable[[Any], object]]] = {}
-        self._waiting: deque[Any] = deque()
-        self._telling = False
-        # Held while handlers are told, so that threads take turns; a handler may publish.
+        self._queue: deque[Any] = deque()
+        self._is_publishing = False
+        # Held while handlers run, so that threads take turns; reentrant, as handlers may publish.
         self._lock = threading.RLock()
 
     def subscribe(self, kind: type[EventT], handler: Callable[[EventT], object]) -> Callable[[], None]:
-        """Be told of every event of a type, and of types derived from it; gives what ends that."""
+        """Call the handler for every event of a type or a subtype; return the function that ends it."""
         if inspect.iscoroutinefunction(handler):
             raise UsageError(
-                "a handler of events is a plain function, and this one has to be awaited",
+                "an event handler must be a plain function, not an async one",
                 where=getattr(handler, "__name__", ""),
                 fix="let it start a task, or put the event into a queue",
             )
@@ -92,43 +92,39 @@ class EventBus:
         with self._lock:
             self._handlers = {**self._handlers, key: (kind, handler)}
 
-        def leave() -> None:
+        def unsubscribe() -> None:
             with self._lock:
-                self._handlers = {k: each for k, each in self._handlers.items() if k is not key}
+                self._handlers = {k: entry for k, entry in self._handlers.items() if k is not key}
 
-        return leave
+        return unsubscribe
 
     def publish(self, event: Any) -> None:
-        """Tell everybody who wants to know of such an event."""
+        """Pass an event to all handlers of its type."""
         with self._lock:
-            self._waiting.append(event)
-            if self._telling:
+            self._queue.append(event)
+            if self._is_publishing:
                 return
-            self._telling = True
+            self._is_publishing = True
             failures: list[str] = []
             try:
-                while self._waiting:
-                    failures += self._tell(self._waiting.popleft())
+                while self._queue:
+                    failures += self._call_handlers(self._queue.popleft())
             finally:
-                self._telling = False
-                self._waiting.clear()
+                self._is_publishing = False
+                self._queue.clear()
         for failure in failures:
-            _report(failure)
+            if sessions.warnings.get() is None:
+                warnings.warn(failure, RuntimeWarning, stacklevel=2)
+            else:
+                sessions.warn(failure)
 
-    def _tell(self, event: Any) -> list[str]:
+    def _call_handlers(self, event: Any) -> list[str]:
         failures = []
         for kind, handler in self._handlers.values():
             if isinstance(event, kind):
                 try:
                     handler(event)
                 except Exception as error:
-                    told = f"{type(error).__name__}: {error}"
-                    failures.append(f"a handler of {type(event).__name__} failed: {told}")
+                    reason = f"{type(error).__name__}: {error}"
+                    failures.append(f"a handler of {type(event).__name__} failed: {reason}")
         return failures
-
-
-def _report(failure: str) -> None:
-    if sessions.warnings.get() is None:
-        warnings.warn(failure, RuntimeWarning, stacklevel=3)
-    else:
-        sessions.warn(failure)

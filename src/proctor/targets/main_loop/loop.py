@@ -1,4 +1,4 @@
-"""The main loop: ask a model, run the tools it calls, until it answers."""
+"""The main loop: call a model and run its tools until it answers."""
 
 from __future__ import annotations
 
@@ -21,61 +21,64 @@ from proctor.models.connect import provider
 from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
 from proctor.records import codec
-from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
 from proctor.targets.main_loop.tools import Tool, Toolbox
 
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
 
-class Allowance(Spending):
-    """The budget of one execution; what it uses counts against the run's budget as well.
+CANCELLED = "cancelled before it answered"
 
-    Unlike that of a run, a budget that is spent ends only the execution.
 
-    >>> allowance = Allowance(Budget(calls=1), None)
-    >>> allowance.begin()
-    >>> allowance.begin()
+class ExecutionBudget(Spending):
+    """The budget of one execution; its spending also counts against the run's budget.
+
+    When it is spent, only the execution ends, not the run.
+
+    >>> budget = ExecutionBudget(Budget(calls=1), None)
+    >>> budget.begin()
+    >>> budget.begin()
     Traceback (most recent call last):
         ...
     proctor.errors.LoopStopped: the budget is spent: 1 of 1 calls
     """
 
-    def __init__(self, budget: Budget | Mapping[str, Any], around: Spending | None) -> None:
+    def __init__(self, budget: Budget | Mapping[str, Any], run_spending: Spending | None) -> None:
         super().__init__(budget)
-        self._around = around
+        self._run_spending = run_spending
 
     def begin(self) -> None:
-        """Take leave for one call, of the execution and of the run."""
+        """Count one call of the execution and of the run."""
         try:
             super().begin()
-        except StopRun as spent:
-            raise LoopStopped(spent.what, limit="budget") from None
-        if self._around is not None:
-            self._around.begin()
+        except StopRun as error:
+            raise LoopStopped(error.what, limit="budget") from None
+        if self._run_spending is not None:
+            self._run_spending.begin()
 
     def take_back(self) -> None:
-        """Give the leave for a call back."""
+        """Subtract a call that a cache answered."""
         super().take_back()
-        if self._around is not None:
-            self._around.take_back()
+        if self._run_spending is not None:
+            self._run_spending.take_back()
 
     def end(self, model: str, usage: Usage) -> None:
-        """Note what a call used."""
-        if self._around is not None:
-            self._around.end(model, usage)
+        """Add the usage of a call."""
+        if self._run_spending is not None:
+            self._run_spending.end(model, usage)
         try:
             super().end(model, usage)
-        except StopRun as unknown:
-            raise LoopStopped(f"{unknown.what}; {unknown.fix}", limit="budget") from None
+        except StopRun as error:
+            raise LoopStopped(f"{error.what}; {error.fix}", limit="budget") from None
 
 
-def seconds_until(deadline: datetime | float | None, clock: Clock) -> float | None:
-    """How long an execution may take: up to a point in time, or so many seconds from now.
+def seconds_to_deadline(deadline: datetime | float | None, clock: Clock) -> float | None:
+    """Return the seconds to a point in time; a number is already in seconds.
 
-    >>> from proctor.core.clock import SystemClock
-    >>> seconds_until(2.5, SystemClock())
+    >>> seconds_to_deadline(2.5, SystemClock())
     2.5
     """
     if deadline is None:
@@ -83,25 +86,21 @@ def seconds_until(deadline: datetime | float | None, clock: Clock) -> float | No
     if isinstance(deadline, datetime):
         if deadline.tzinfo is None:
             raise TargetError(
-                "the deadline does not say in which time zone it is",
-                fix="give an aware time, such as datetime.now(UTC) + timedelta(seconds=30)",
+                "the deadline has no time zone",
+                fix="pass an aware time, such as datetime.now(UTC) + timedelta(seconds=30)",
             )
         return (deadline - clock.now()).total_seconds()
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or math.isnan(deadline):
-        raise TargetError(f"{deadline!r} is no deadline", fix="give an aware datetime, or seconds from now")
+        raise TargetError(
+            f"{deadline!r} is not a deadline", fix="pass an aware datetime, or seconds from now"
+        )
     return float(deadline)
 
 
-InputT = TypeVar("InputT")
-OutputT = TypeVar("OutputT")
-
-GIVEN_UP = "given up before it had answered"
-
-
 class Response(msgspec.Struct, Generic[OutputT], frozen=True):
-    """What a main loop came to: the output in its type, and the text it was read from.
+    """The result of a main loop: the output in its type, and the text of the answer.
 
-    `usage` is what all model calls of the execution used, `turns` how often the model answered.
+    `usage` is the total of all model calls, `turns` the number of the model's answers.
 
     >>> Response("Paris", "Paris", Usage(12, 1), turns=1).output
     'Paris'
@@ -114,12 +113,11 @@ class Response(msgspec.Struct, Generic[OutputT], frozen=True):
 
 
 class MainLoop(Generic[InputT, OutputT]):
-    """An agent: a prompt for each request, a model, and tools that it may call until it answers.
+    """An agent: a prompt for each request, a model, and tools that the model calls until it answers.
 
-    Write `initialize` in a class of your own; it says what is asked, and in which session it is
-    recorded. `adapter` is a model, or its address. The answer is read into the type of the prompt,
-    `PromptTemplate[Output]`, or else of the loop, `MainLoop[Input, Output]`; text stays as it is.
-    Whoever subscribed to the `bus` is told what happens.
+    A subclass defines `initialize`, which returns the prompt and the session. `adapter` is a model
+    or its address. The answer is parsed into the type of the prompt, `PromptTemplate[Output]`, or
+    else of the loop, `MainLoop[Input, Output]`; text stays text. The `bus` reports the progress.
 
     >>> from proctor.models.prompts import MarkdownSection, PromptTemplate
     >>> section = MarkdownSection("Question", "Answer in one word: $question", key="q")
@@ -147,7 +145,7 @@ class MainLoop(Generic[InputT, OutputT]):
         clock: Clock = SystemClock(),  # noqa: B008 - it has no state
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-            raise TargetError(f"max_turns is a number from 1 on, not {max_turns!r}")
+            raise TargetError(f"max_turns must be 1 or more, not {max_turns!r}")
         self.adapter = provider(adapter)
         self.bus = EventBus() if bus is None else bus
         self.max_turns = max_turns
@@ -157,9 +155,9 @@ class MainLoop(Generic[InputT, OutputT]):
         self._clock = clock
 
     def initialize(self, request: InputT) -> tuple[Prompt[OutputT], Session]:
-        """What is asked for a request, and the session it is recorded in; it may be async."""
+        """Return the prompt for a request, and the session to record in; it may be async."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no initialize: it gives the prompt and a session"
+            f"{type(self).__name__} has no initialize, which returns the prompt and a session"
         )
 
     def execute(
@@ -169,7 +167,7 @@ class MainLoop(Generic[InputT, OutputT]):
         deadline: datetime | float | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
     ) -> tuple[Response[OutputT], Session]:
-        """Run one request to its answer, and wait for it; see `aexecute`."""
+        """Run one request and wait for the answer; see `aexecute`."""
         return bridge.run(self.aexecute(request, deadline=deadline, budget=budget))
 
     async def aexecute(
@@ -179,33 +177,34 @@ class MainLoop(Generic[InputT, OutputT]):
         deadline: datetime | float | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
     ) -> tuple[Response[OutputT], Session]:
-        """Run one request to its answer.
+        """Run one request until the model answers.
 
-        `deadline` is an aware time, or seconds from now; `budget` is for this execution alone, all
-        that its tools ask of models included. An execution that has used up one of them, or its
-        turns, ends with `LoopStopped`.
+        `deadline` is an aware time, or seconds from now; `budget` covers this execution, including
+        the model calls of its tools. An execution that exceeds one of them, or `max_turns`, raises
+        `LoopStopped`.
         """
-        seconds = seconds_until(deadline, self._clock)
-        with _within(budget), _recorded() as record:
+        seconds = seconds_to_deadline(deadline, self._clock)
+        with _apply_budget(budget), _record() as record:
             try:
-                async with lifetimes.in_use(), asyncio.timeout(seconds) as limit:
-                    _refuse_past(seconds)
-                    prompt = await self._begun(request, record)
+                async with lifetimes.in_use(), asyncio.timeout(seconds) as timer:
+                    if seconds is not None and seconds <= 0:
+                        raise LoopStopped("the deadline passed before the execution began", limit="time")
+                    prompt = await self._initialize(request, record)
                     response = await self._converse(prompt, record)
             except BaseException as error:
-                if isinstance(error, TimeoutError) and limit.expired():
-                    error = LoopStopped("its time is over: the deadline has passed", limit="time")
+                if isinstance(error, TimeoutError) and timer.expired():
+                    error = LoopStopped("the deadline has passed", limit="time")
                 self._end(record, error)
                 raise error from error.__cause__
             self._end(record, None)
         return response, record.session
 
-    async def _begun(self, request: InputT, record: _Record) -> Prompt[OutputT]:
-        begun: Any = self.initialize(request)
-        prompt, session = await begun if inspect.isawaitable(begun) else begun
+    async def _initialize(self, request: InputT, record: _Record) -> Prompt[OutputT]:
+        result: Any = self.initialize(request)
+        prompt, session = await result if inspect.isawaitable(result) else result
         if not isinstance(prompt, Prompt) or not isinstance(session, Session):
             raise TargetError(
-                "initialize gives a Prompt and a Session, "
+                "initialize must return a Prompt and a Session, "
                 f"not {type(prompt).__name__} and {type(session).__name__}",
                 where=type(self).__name__,
             )
@@ -213,142 +212,134 @@ class MainLoop(Generic[InputT, OutputT]):
         return prompt
 
     async def _converse(self, prompt: Prompt[OutputT], record: _Record) -> Response[OutputT]:
-        """Turn by turn: the model answers, or calls tools and is told what came of it."""
+        """Let the model answer or call tools, turn by turn."""
         messages = prompt.messages()
         self.bus.publish(PromptRendered(record.session, messages, prompt.template.id))
-        kind = _output_type(prompt, type(self))
-        form = None if kind is None else JsonForm(kind)
+        output_type = _output_type(prompt, type(self))
+        form = None if output_type is None else JsonForm(output_type)
         known = 0
         while record.turns < self.max_turns:
-            asked = {**self._settings, "tools": self._toolbox.specs, "known": known}
-            answer = await aask(self.adapter, messages, form, **cast("AskOptions", asked))
+            options = {**self._settings, "tools": self._toolbox.specs, "known": known}
+            answer = await aask(self.adapter, messages, form, **cast("AskOptions", options))
             record.turns += 1
-            record.pass_on()
+            record.forward()
             self.bus.publish(ModelAnswered(record.session, answer, record.turns))
             if not answer.tool_calls:
-                return self._response(answer, record, form)
+                text = answer.text if answer.refusal is None else answer.refusal
+                output: Any = text if form is None else answer.output
+                return Response(output, text, record.usage(), record.turns)
             if record.turns >= self.max_turns:
-                # Nobody would hear what came of the tools, so they are not run.
+                # The model could not see the results, so the tools do not run.
                 break
-            said = Message("assistant", answer.text, tool_calls=answer.tool_calls)
+            reply = Message("assistant", answer.text, tool_calls=answer.tool_calls)
             known = len(messages) + 1
-            called = await self._call(answer.tool_calls, record)
-            messages = (*messages, said, *map(_result, called))
+            results = await self._run_tools(answer.tool_calls, record)
+            messages = (*messages, reply, *map(_to_message, results))
         raise LoopStopped(
             f"the model still called tools in its last turn, number {self.max_turns}", limit="turns"
         )
 
-    async def _call(self, calls: Sequence[ToolCall], record: _Record) -> list[ToolCall]:
-        """Run tools side by side; they are recorded in the order in which they were called."""
-        done: dict[int, ToolCall] = {}
+    async def _run_tools(self, calls: Sequence[ToolCall], record: _Record) -> list[ToolCall]:
+        """Run tools concurrently; record them in the order of the calls."""
+        results = [msgspec.structs.replace(call, error=CANCELLED) for call in calls]
 
-        async def one(place: int, call: ToolCall) -> None:
-            done[place] = await self._toolbox.answer(call, self._clock)
+        async def run(index: int, call: ToolCall) -> None:
+            results[index] = await self._toolbox.answer(call, self._clock)
 
-        tasks = [asyncio.ensure_future(one(place, call)) for place, call in enumerate(calls)]
+        tasks = [asyncio.ensure_future(run(index, call)) for index, call in enumerate(calls)]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for place, call in enumerate(calls):
-                given_up = msgspec.structs.replace(call, error=GIVEN_UP)
-                record.session.append(done.get(place, given_up))
-                self.bus.publish(ToolInvoked(record.session, done.get(place, given_up), record.turns))
-            record.pass_on()
-        return [done[place] for place in range(len(calls))]
-
-    def _response(self, answer: ModelResponse, record: _Record, form: JsonForm | None) -> Response[OutputT]:
-        text = answer.text if answer.refusal is None else answer.refusal
-        output: Any = text if form is None else answer.output
-        return Response(output, text, record.usage(), record.turns)
+            for result in results:
+                record.session.append(result)
+                self.bus.publish(ToolInvoked(record.session, result, record.turns))
+            record.forward()
+        return results
 
     def _end(self, record: _Record, error: BaseException | None) -> None:
-        why = None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
+        reason = None if error is None else f"{type(error).__name__}: {error}".removesuffix(": ")
         if isinstance(error, LoopStopped):
             error.usage = record.usage()
-        self.bus.publish(LoopEnded(record.session, record.turns, record.usage(), why))
+        self.bus.publish(LoopEnded(record.session, record.turns, record.usage(), reason))
 
 
 class _Record:
-    """What an execution leaves behind: in its own session, and in that of the trial around it."""
+    """The record of an execution: its own session, which is copied to the trial's session."""
 
-    def __init__(self, around: Session | None) -> None:
+    def __init__(self, outer_session: Session | None) -> None:
         self.session = Session()
         self.turns = 0
-        self._around = around
-        self._before = 0
-        self._passed_on = 0
+        self._outer_session = outer_session
+        self._start = 0
+        self._forwarded = 0
 
     def move_to(self, session: Session) -> None:
-        """Go on in the session that `initialize` gave, with what it has recorded on the way."""
+        """Continue in the session that `initialize` returned; move earlier events there."""
         if session is self.session:
             return
-        if session is self._around:
-            self._around = None
-        self._before = self._passed_on = len(session)
+        if session is self._outer_session:
+            self._outer_session = None
+        self._start = self._forwarded = len(session)
         for event in self.session:
             session.append(event)
         self.session = session
         sessions.current.set(session)
 
-    def pass_on(self) -> None:
-        """Let the session around have what is new, so that it is not lost if this one is."""
-        if self._around is not None:
-            for event in self.session.events[self._passed_on :]:
-                self._around.append(event)
-            self._passed_on = len(self.session)
+    def forward(self) -> None:
+        """Copy new events to the outer session, so that they survive a failure."""
+        if self._outer_session is not None:
+            for event in self.session.events[self._forwarded :]:
+                self._outer_session.append(event)
+            self._forwarded = len(self.session)
 
     def usage(self) -> Usage:
-        """What the model calls of this execution used."""
-        new = self.session.events[self._before :]
-        return sum((event.usage for event in new if isinstance(event, ModelCall)), Usage())
+        """Return the total usage of the execution."""
+        events = self.session.events[self._start :]
+        return sum((event.usage for event in events if isinstance(event, ModelCall)), Usage())
 
 
 @contextlib.contextmanager
-def _recorded() -> Iterator[_Record]:
+def _record() -> Iterator[_Record]:
     record = _Record(sessions.current_session())
-    before = sessions.current.set(record.session)
+    token = sessions.current.set(record.session)
     try:
         yield record
     finally:
-        record.pass_on()
-        sessions.current.reset(before)
+        record.forward()
+        sessions.current.reset(token)
 
 
 @contextlib.contextmanager
-def _within(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
-    """Whatever is asked inside counts against the budget, and still against the run's."""
+def _apply_budget(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
+    """Count all model calls inside against the budget, and still against the run's budget."""
     if budget is None:
         yield
         return
-    under = conditions.get()
-    before = conditions.set(under._replace(spending=Allowance(budget, under.spending)))
+    outer = conditions.get()
+    token = conditions.set(outer._replace(spending=ExecutionBudget(budget, outer.spending)))
     try:
         yield
     finally:
-        conditions.reset(before)
+        conditions.reset(token)
 
 
-def _refuse_past(seconds: float | None) -> None:
-    if seconds is not None and seconds <= 0:
-        raise LoopStopped("its time was over before it began: the deadline has passed", limit="time")
-
-
-def _result(call: ToolCall) -> Message:
-    """What the model is told of a call; lists go as text, which no provider takes for parts."""
+def _to_message(call: ToolCall) -> Message:
+    """Return the tool message for the model; lists become text, so that they are not content parts."""
     content = call.result if call.error is None else f"Error: {call.error}"
     if not isinstance(content, str | dict):
         content = codec.encode(content).decode()
     return Message("tool", content, name=call.name, call_id=call.call_id)
 
 
-def _output_type(prompt: Prompt[Any], kind: type) -> Any:
-    """The type of the answer; None for text."""
-    found = prompt.output_type
-    if found is None:
-        bases = [base for each in kind.__mro__ for base in vars(each).get("__orig_bases__", ())]
-        loops = [get_args(base) for base in bases if get_origin(base) is MainLoop]
-        found = loops[0][1] if loops and not isinstance(loops[0][1], TypeVar) else None
-    return None if found in (None, str, Any) else found
+def _output_type(prompt: Prompt[Any], loop_class: type) -> Any:
+    """Return the type of the answer; None for text."""
+    output_type = prompt.output_type
+    if output_type is None:
+        bases = [base for parent in loop_class.__mro__ for base in vars(parent).get("__orig_bases__", ())]
+        arguments = [get_args(base) for base in bases if get_origin(base) is MainLoop]
+        if arguments and not isinstance(arguments[0][1], TypeVar):
+            output_type = arguments[0][1]
+    return None if output_type in (None, str, Any) else output_type

@@ -1,4 +1,4 @@
-"""Tools: typed functions that a model may call."""
+"""Tools: typed functions that a model can call."""
 
 from __future__ import annotations
 
@@ -8,216 +8,212 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints, overload
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, overload
 
 import msgspec
 
 from proctor.core import optional as extras
+from proctor.core.callables import is_async_callable, resolve_hints, unwrap_partial
 from proctor.core.clock import Clock
 from proctor.core.identity import name_of
 from proctor.core.threads import in_thread
 from proctor.errors import Problem, StopRun, TargetError, nearest
-from proctor.models.answer_forms import inlined
+from proctor.models.answer_forms import inline_root
 from proctor.records import codec
 from proctor.records.model import ToolSpec
 from proctor.records.session import ToolCall
 
-# Defaults that stand in a schema as they are; others are made when the tool is called.
-_SHOWN = str | int | float | bool | None
+# Types of defaults that a schema can show.
+_PLAIN_TYPES = str | int | float | bool | None
+# The names that all providers accept.
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+ParsedArguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class BadArguments(ValueError):
-    """A model called a tool with arguments that do not fit; says which, so that it can mend it."""
+    """A model called a tool with invalid arguments; the message helps it to correct them."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__(f"the arguments do not fit: {'; '.join(faults)}")
 
 
 class Arguments(NamedTuple):
-    """How the arguments of a tool are described to a model, and how they are read."""
+    """The JSON Schema of a tool's arguments, and their parser."""
 
     schema: dict[str, Any]
-    read: Callable[[Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    parse: Callable[[Mapping[str, Any]], ParsedArguments]
 
 
-def of_type(kind: Any, where: str) -> Arguments:
-    """Arguments that are the fields of one dataclass, struct or pydantic model.
+def of_type(record_type: Any, where: str) -> Arguments:
+    """Take the fields of a dataclass, struct or pydantic model as arguments.
 
     >>> class Query(msgspec.Struct):
     ...     text: str
-    >>> of_type(Query, "search").read({"text": "Paris"})
+    >>> of_type(Query, "search").parse({"text": "Paris"})
     ((Query(text='Paris'),), {})
     """
-    if not is_record(kind):
+    if not is_record(record_type):
         raise TargetError(
-            f"the parameters of a tool cannot be of the type {kind!r}",
+            f"the parameters of a tool cannot have the type {record_type!r}",
             where=where,
-            fix="give a dataclass, a struct or a pydantic model, whose fields they are",
+            fix="pass a dataclass, a struct or a pydantic model with a field for each parameter",
         )
-    schema = _schema(kind, where)
+    schema = _make_schema(record_type, where)
 
-    def read(given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def parse(values: Mapping[str, Any]) -> ParsedArguments:
         known = () if schema.get("additionalProperties") else schema.get("properties", {})
-        faults = [_unknown(name, known) for name in given if known and name not in known]
+        faults = [_unknown_parameter(name, known) for name in values if known and name not in known]
         try:
-            made = _decoded(codec.encode(given), kind)
+            record = _decode(codec.encode(values), record_type)
         except ValueError as error:
-            faults.append(_described_type(error))
+            faults.append(_describe_error(error))
         if faults:
-            raise _bad(faults)
-        return (made,), {}
+            raise BadArguments(faults)
+        return (record,), {}
 
-    return Arguments(schema, read)
+    return Arguments(schema, parse)
 
 
 def of_function(function: Callable[..., Any], where: str) -> Arguments:
-    """Arguments that are the parameters of a function, or the fields of its only parameter.
+    """Take the parameters of a function as arguments, or the fields of its only parameter.
 
     >>> def add(a: int, b: int = 1) -> int: ...
-    >>> of_function(add, "add").read({"a": 2})
+    >>> of_function(add, "add").parse({"a": 2})
     ((), {'a': 2})
     """
     parameters = inspect.signature(function).parameters
-    hints = _hints(function, where)
-    faults = [
-        Problem(name, fault) for name, parameter in parameters.items() if (fault := _fault(parameter, hints))
+    try:
+        hints = resolve_hints(function, include_extras=True)
+    except NameError as error:
+        raise TargetError(
+            f"the type of a parameter cannot be resolved: {error}",
+            where=where,
+            fix="import it where the tool is defined, and not only for type checkers",
+        ) from None
+    problems = [
+        Problem(name, fault)
+        for name, parameter in parameters.items()
+        if (fault := _find_fault(parameter, hints))
     ]
-    if faults:
-        raise TargetError("it cannot be a tool as it is", where=where, problems=faults)
+    if problems:
+        raise TargetError("the function cannot be a tool", where=where, problems=problems)
     if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
         return of_type(only, where)
-    kinds = {name: _described(hints[name]) for name in parameters}
-    needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
-    fields = [(name, kinds[name], _default(each)) for name, each in parameters.items()]
-    made = msgspec.defstruct(
-        where, [field if field[0] not in needed else field[:2] for field in fields], kw_only=True
-    )
-    schema = {**_schema(made, where), "additionalProperties": False}
+    types = {name: _describe_type(hints[name]) for name in parameters}
+    required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
+    fields: list[Any] = [
+        (name, types[name]) if name in required else (name, types[name], _make_default(parameter))
+        for name, parameter in parameters.items()
+    ]
+    struct = msgspec.defstruct(where, fields, kw_only=True)
+    schema = {**_make_schema(struct, where), "additionalProperties": False}
 
-    def read(given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        faults = [_unknown(name, kinds) for name in given if name not in kinds]
-        faults += [f"{name} is missing" for name in needed if name not in given]
-        values = {}
-        for name, value in given.items():
+    def parse(values: Mapping[str, Any]) -> ParsedArguments:
+        faults = [_unknown_parameter(name, types) for name in values if name not in types]
+        faults += [f"{name} is missing" for name in required if name not in values]
+        parsed = {}
+        for name, value in values.items():
             try:
-                values[name] = _decoded(codec.encode(value), kinds.get(name, Any))
+                parsed[name] = _decode(codec.encode(value), types.get(name, Any))
             except ValueError as error:
-                faults.append(f"{name}: {_described_type(error)}")
+                faults.append(f"{name}: {_describe_error(error)}")
         if faults:
-            raise _bad(faults)
-        return (), values
+            raise BadArguments(faults)
+        return (), parsed
 
-    return Arguments(schema, read)
+    return Arguments(schema, parse)
 
 
-def is_record(kind: Any) -> bool:
-    """True for a dataclass, a struct or a pydantic model.
+def is_record(candidate: Any) -> bool:
+    """Return True for a dataclass, a struct or a pydantic model.
 
     >>> is_record(int)
     False
     """
-    return isinstance(kind, type) and (
-        hasattr(kind, "__dataclass_fields__")
-        or issubclass(kind, msgspec.Struct)
-        or extras.is_pydantic_model(kind)
+    return isinstance(candidate, type) and (
+        hasattr(candidate, "__dataclass_fields__")
+        or issubclass(candidate, msgspec.Struct)
+        or extras.is_pydantic_model(candidate)
     )
 
 
-def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
-    while isinstance(function, functools.partial):
-        function = function.func
-    code = function if inspect.isroutine(function) else type(function).__call__
-    try:
-        return get_type_hints(code, include_extras=True)
-    except NameError as error:
-        raise TargetError(
-            f"a type of its parameters cannot be found: {error}",
-            where=where,
-            fix="import it where the tool is defined, and not for type checkers only",
-        ) from None
-
-
-def _fault(parameter: Parameter, hints: Mapping[str, Any]) -> str:
+def _find_fault(parameter: Parameter, hints: Mapping[str, Any]) -> str:
     if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
-        return "a model cannot be told what it takes; name the parameters one by one"
+        return "a schema cannot describe it; name the parameters one by one"
     if parameter.kind is Parameter.POSITIONAL_ONLY:
-        return "a model gives arguments by name, and this one goes only by place"
+        return "a model passes arguments by name, and this one is positional-only"
     return "" if parameter.name in hints else "it has no type"
 
 
-def _described(kind: Any) -> Any:
-    """A type in which a plain text beside it, as in `Annotated[str, "a city"]`, describes it."""
-    if get_origin(kind) is not Annotated:
-        return kind
-    inside, *notes = get_args(kind)
-    kept = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
-    return Annotated[inside, *kept]
+def _describe_type(hint: Any) -> Any:
+    """Turn a plain text in `Annotated[str, "a city"]` into the description."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    inner, *notes = get_args(hint)
+    metadata = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
+    return Annotated[inner, *metadata]
 
 
-def _default(parameter: Parameter) -> Any:
+def _make_default(parameter: Parameter) -> Any:
     value = parameter.default
-    return value if isinstance(value, _SHOWN) else msgspec.field(default_factory=lambda: value)
+    return value if isinstance(value, _PLAIN_TYPES) else msgspec.field(default_factory=lambda: value)
 
 
-def _schema(kind: Any, where: str) -> dict[str, Any]:
-    if extras.is_pydantic_model(kind):
-        return dict(kind.model_json_schema())
+def _make_schema(record_type: Any, where: str) -> dict[str, Any]:
+    if extras.is_pydantic_model(record_type):
+        return dict(record_type.model_json_schema())
     definitions: dict[str, Any] = {}
 
-    def inside(part: type) -> dict[str, Any]:
-        if not extras.is_pydantic_model(part):
-            raise TypeError(f"{part!r} has no JSON Schema")
-        found = dict(part.model_json_schema())  # type: ignore[attr-defined]
-        definitions.update(found.pop("$defs", {}))
-        return found
+    def pydantic_schema(inner: type) -> dict[str, Any]:
+        if not extras.is_pydantic_model(inner):
+            raise TypeError(f"{inner!r} has no JSON Schema")
+        nested = dict(inner.model_json_schema())  # type: ignore[attr-defined]
+        definitions.update(nested.pop("$defs", {}))
+        return nested
 
     try:
-        found = inlined(msgspec.json.schema(kind, schema_hook=inside))
+        schema = inline_root(msgspec.json.schema(record_type, schema_hook=pydantic_schema))
     except TypeError as error:
-        raise TargetError(f"a model cannot be told what it takes: {error}", where=where) from None
+        raise TargetError(f"a schema cannot describe its parameters: {error}", where=where) from None
     if definitions:
-        found = {**found, "$defs": {**definitions, **found.get("$defs", {})}}
-    return found
+        schema = {**schema, "$defs": {**definitions, **schema.get("$defs", {})}}
+    return schema
 
 
-def _decoded(data: bytes, kind: Any) -> Any:
-    if extras.is_pydantic_model(kind):
-        return kind.model_validate_json(data, strict=True)
-    return msgspec.json.decode(data, type=kind, dec_hook=_foreign)
+def _decode(data: bytes, value_type: Any) -> Any:
+    if extras.is_pydantic_model(value_type):
+        return value_type.model_validate_json(data, strict=True)
+    return msgspec.json.decode(data, type=value_type, dec_hook=_decode_pydantic)
 
 
-def _foreign(kind: type, value: Any) -> Any:
-    """A pydantic model inside of something else."""
+def _decode_pydantic(value_type: type, value: Any) -> Any:
+    """Decode a pydantic model inside of another type."""
     try:
-        return _decoded(codec.encode(value), kind)
+        return _decode(codec.encode(value), value_type)
     except ValueError as error:
-        raise ValueError(_described_type(error)) from None
+        raise ValueError(_describe_error(error)) from None
 
 
-def _described_type(error: ValueError) -> str:
-    """What is wrong, in one line; pydantic has several things to say."""
+def _describe_error(error: ValueError) -> str:
+    """Describe an error in one line; pydantic reports several at once."""
     errors = getattr(error, "errors", None)
     if not callable(errors):
         return str(error)
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors())
+    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors())
 
 
-def _unknown(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
+def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
     return f"there is no parameter {name!r}: {nearest(name, known)}"
 
 
-def _bad(faults: list[str]) -> BadArguments:
-    return BadArguments(f"the arguments do not fit: {'; '.join(faults)}")
-
-
-# What all providers take.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-
-
 class Tool:
-    """A function that a model may call: its name, what it is for, and what it takes.
+    """A function that a model can call: its name, its purpose and its parameters.
 
-    `parameters` is a dataclass, struct or pydantic model, of which the handler gets one; without
-    it they are those of the handler's signature. The handler may be async; a plain one runs in a
-    thread. What it raises, and arguments that do not fit, are told to the model, which may mend
-    them. `timeout` is for one call, in seconds.
+    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it;
+    without it, the handler's signature defines the parameters. The handler may be async; a plain
+    one runs in a thread. The model sees the handler's exceptions and invalid arguments, so that it
+    can correct them. `timeout` limits one call, in seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -234,9 +230,9 @@ class Tool:
         *,
         timeout: float | None = None,
     ) -> None:
-        if not _NAME.fullmatch(name):
+        if not _TOOL_NAME.fullmatch(name):
             raise TargetError(
-                f"{name!r} cannot be the name of a tool",
+                f"{name!r} is not a valid tool name",
                 fix="use letters, digits, _ and -, at most 64, and no digit first",
             )
         self.handler = handler
@@ -246,57 +242,52 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """The name that the model calls it by."""
+        """The name that the model uses."""
         return self.spec.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the handler as if it were no tool."""
+        """Call the handler as a plain function."""
         return self.handler(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
 
     async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """The call with its result or its error, and how long it took."""
-        began = clock.monotonic()
+        """Return the call with its result or error, and its duration."""
+        started = clock.monotonic()
         result, error = None, call.error
         if error is None:
             try:
                 result = await self._run(call.arguments)
-            except (StopRun, asyncio.CancelledError) as ended:
-                if isinstance(ended, StopRun) or _is_cancelled():
+            except (StopRun, asyncio.CancelledError) as stopped:
+                if isinstance(stopped, StopRun) or _is_cancelled():
                     raise
-                error = "CancelledError: the tool was cancelled from inside"
-            except BadArguments as misfit:
-                error = str(misfit)
+                error = "CancelledError: the tool cancelled itself"
+            except BadArguments as bad_arguments:
+                error = str(bad_arguments)
             except (Exception, SystemExit) as failure:
-                # Command lines that are called as functions end like that.
-                error = _told(failure)
-        taken = (clock.monotonic() - began) * 1000.0
-        return msgspec.structs.replace(call, result=result, error=error, duration_ms=taken)
+                # Command-line programs that are called as functions raise SystemExit.
+                error = _describe_exception(failure)
+        duration_ms = (clock.monotonic() - started) * 1000.0
+        return msgspec.structs.replace(call, result=result, error=error, duration_ms=duration_ms)
 
     async def _run(self, arguments: dict[str, Any]) -> Any:
-        args, kwargs = self._arguments.read(arguments)
+        args, kwargs = self._arguments.parse(arguments)
         try:
-            async with asyncio.timeout(self.timeout) as limit:
-                result = await self._called(*args, **kwargs)
+            async with asyncio.timeout(self.timeout) as timer:
+                if is_async_callable(self.handler):
+                    result = await self.handler(*args, **kwargs)
+                else:
+                    result = await in_thread(functools.partial(self.handler, *args, **kwargs))
+                    result = await result if inspect.isawaitable(result) else result
         except TimeoutError:
-            if limit.expired():
+            if timer.expired():
                 raise TimeoutError(f"no answer within {self.timeout:g} s") from None
             raise
         try:
             return codec.plain(result)
         except codec.UNWRITABLE as error:
             raise TypeError(f"its result cannot be written as JSON: {error}") from None
-
-    async def _called(self, *args: Any, **kwargs: Any) -> Any:
-        waits = inspect.iscoroutinefunction(self.handler) or inspect.iscoroutinefunction(
-            getattr(self.handler, "__call__", None)  # noqa: B004 - of objects too
-        )
-        if waits:
-            return await self.handler(*args, **kwargs)
-        result = await in_thread(functools.partial(self.handler, *args, **kwargs))
-        return await result if inspect.isawaitable(result) else result
 
 
 @overload
@@ -317,7 +308,7 @@ def tool(
     description: str | None = None,
     timeout: float | None = None,
 ) -> Any:
-    """Make a tool of a typed function; the first paragraph of its docstring says what it is for.
+    """Make a tool from a typed function; the first paragraph of its docstring is the description.
 
     >>> @tool
     ... def add(a: int, b: int) -> int:
@@ -327,11 +318,14 @@ def tool(
     ('Add two numbers.', 5)
     """
 
-    def made(function: Callable[..., Any]) -> Tool:
-        told = _summary(function) if description is None else description
-        return Tool(name or name_of(function), told, function, timeout=timeout)
+    def make(function: Callable[..., Any]) -> Tool:
+        text = description
+        if text is None:
+            docstring = inspect.getdoc(unwrap_partial(function)) or ""
+            text = " ".join(docstring.partition("\n\n")[0].split())
+        return Tool(name or name_of(function), text, function, timeout=timeout)
 
-    return made if function is None else made(function)
+    return make if function is None else make(function)
 
 
 class Toolbox:
@@ -343,33 +337,26 @@ class Toolbox:
     """
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
-        made = [each if isinstance(each, Tool) else tool(each) for each in tools]
-        self._tools = {each.name: each for each in made}
-        twice = [each.name for each in made if self._tools[each.name] is not each]
-        if twice:
+        toolset = [item if isinstance(item, Tool) else tool(item) for item in tools]
+        self._tools = {item.name: item for item in toolset}
+        duplicates = [item.name for item in toolset if self._tools[item.name] is not item]
+        if duplicates:
             raise TargetError(
-                "the tools cannot be told apart",
-                problems=[Problem(name, "two tools have this name") for name in twice],
+                "tool names must be unique",
+                problems=[Problem(name, "two tools have this name") for name in duplicates],
             )
-        self.specs = tuple(each.spec for each in made)
+        self.specs = tuple(item.spec for item in toolset)
 
     async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """The call as the tool answered it; a tool that is not there is told as an error."""
-        found = self._tools.get(call.name)
-        if found is not None:
-            return await found.answer(call, clock)
+        """Run the tool of a call; an unknown tool becomes the call's error."""
+        handler = self._tools.get(call.name)
+        if handler is not None:
+            return await handler.answer(call, clock)
         hint = nearest(call.name, self._tools)
         return msgspec.structs.replace(call, error=f"there is no tool {call.name!r}: {hint}")
 
 
-def _summary(function: Callable[..., Any]) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
-    text = inspect.getdoc(function) or ""
-    return " ".join(text.partition("\n\n")[0].split())
-
-
-def _told(failure: BaseException) -> str:
+def _describe_exception(failure: BaseException) -> str:
     try:
         return f"{type(failure).__name__}: {failure}"
     except Exception:
@@ -377,6 +364,6 @@ def _told(failure: BaseException) -> str:
 
 
 def _is_cancelled() -> bool:
-    """True if this task was told to end, rather than the tool having cancelled itself."""
+    """Return True if this task was cancelled from outside, not by the tool."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,0 +1,41 @@
+"""Facts about callables that users pass in: functions, partials, methods and callable objects."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+
+def unwrap_partial(function: Any) -> Any:
+    """Return the function inside of nested partials."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def code_of(function: Any) -> Any:
+    """Return the function that a partial or a callable object runs."""
+    function = unwrap_partial(function)
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def is_async_callable(function: Callable[..., Any]) -> bool:
+    """Return True if calling it returns a coroutine, also for partials and callable objects.
+
+    >>> import asyncio
+    >>> is_async_callable(functools.partial(asyncio.sleep, 0)), is_async_callable(len)
+    (True, False)
+    """
+    return inspect.iscoroutinefunction(code_of(function))
+
+
+def resolve_hints(function: Callable[..., Any], *, include_extras: bool = False) -> dict[str, Any]:
+    """Return the annotations of a callable by parameter; raises NameError or TypeError.
+
+    >>> def add(a: int, b: "int") -> int: ...
+    >>> resolve_hints(functools.partial(add, 1))["b"]
+    <class 'int'>
+    """
+    return get_type_hints(code_of(function), include_extras=include_extras)

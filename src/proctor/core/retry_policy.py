@@ -1,0 +1,110 @@
+"""The one retry policy: which failures are retried, and how long to wait before the next attempt.
+
+Model providers, SDK clients and HTTP targets use it; docs/running.md describes it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import socket
+from typing import Any
+
+import msgspec
+
+from proctor.errors import ModelError, Problem
+
+# Request timeout, lock conflict (some providers answer 409), too early, too many requests.
+RETRYABLE_CLIENT_ERRORS = frozenset({408, 409, 425, 429})
+# Not implemented, and HTTP version not supported: the next attempt gets the same answer.
+FINAL_SERVER_ERRORS = frozenset({501, 505})
+RATE_LIMITED = 429
+# Statuses that ask for fewer concurrent requests: rate limited, unavailable, overloaded.
+OVERLOADED = frozenset({429, 503, 529})
+MAX_BACKOFF_SECONDS = 30.0
+# Seconds for one request where neither the model's `timeout` nor the caller allows more.
+REQUEST_SECONDS = 120.0
+_CONNECTION_ERRORS = (ConnectionError, TimeoutError, socket.gaierror)
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often to retry, the first delay between attempts, and the timeout of one request.
+
+    `timeout` also limits a pause that the server asks for. Without it the limit is 120 seconds,
+    or the time that the run or the evaluator allows the whole call, if that is longer. If the
+    caller limits the whole call, 429 is retried until that time is over, even beyond `retries`,
+    unless `retries` is 0.
+    """
+
+    retries: int = 4
+    retry_delay: float = 0.5
+    timeout: float | None = None
+
+    def request_timeout(self, limit: float) -> float:
+        """Return the seconds for one request of a call that may take `limit` seconds in total.
+
+        >>> policy = RetryPolicy()
+        >>> policy.request_timeout(300.0), policy.request_timeout(5.0)
+        (300.0, 120.0)
+        >>> RetryPolicy(timeout=30.0).request_timeout(300.0)
+        30.0
+        """
+        return max(REQUEST_SECONDS, limit) if self.timeout is None else self.timeout
+
+
+def make_retry_policy(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> RetryPolicy:
+    """Check the options and report all faults at once.
+
+    >>> make_retry_policy(2, 0.1, 30, where="openai:gpt-4o-mini").timeout
+    30.0
+    """
+    problems = []
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        problems.append(Problem("retries", f"expected a whole number of 0 or more, not {retries!r}"))
+    if not _is_number(retry_delay) or retry_delay < 0:
+        problems.append(Problem("retry_delay", f"expected 0 or more seconds, not {retry_delay!r}"))
+    if timeout is not None and (not _is_number(timeout) or timeout <= 0):
+        problems.append(Problem("timeout", f"expected more than 0 seconds, not {timeout!r}"))
+    if problems:
+        raise ModelError("its options do not fit", where=where, problems=problems)
+    return RetryPolicy(retries, float(retry_delay), None if timeout is None else float(timeout))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def is_retryable_status(status: int) -> bool:
+    """Return True if the same request may succeed later.
+
+    >>> [is_retryable_status(status) for status in (429, 503, 400, 501)]
+    [True, True, False, False]
+    """
+    return status in RETRYABLE_CLIENT_ERRORS or (status >= 500 and status not in FINAL_SERVER_ERRORS)
+
+
+def is_retryable_error(error: BaseException) -> bool:
+    """Return True if an exception is transient: by its `retryable`, its `status_code`, or its type.
+
+    >>> is_retryable_error(ConnectionResetError()), is_retryable_error(ValueError())
+    (True, False)
+    """
+    retryable = getattr(error, "retryable", None)
+    if isinstance(retryable, bool):
+        return retryable
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return is_retryable_status(status)
+    # The SDKs of OpenAI and Anthropic raise this where no response arrived; it has no status.
+    is_sdk_error = any(base.__name__ == "APIConnectionError" for base in type(error).__mro__)
+    return is_sdk_error or isinstance(error, _CONNECTION_ERRORS)
+
+
+def backoff_seconds(attempt: int, delay: float, chance: random.Random) -> float:
+    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most 30.
+
+    >>> 1.0 <= backoff_seconds(3, 0.5, random.Random(0)) <= 2.0
+    True
+    """
+    longest = min(MAX_BACKOFF_SECONDS, delay * 2.0 ** (attempt - 1))
+    return chance.uniform(longest / 2, longest)

@@ -1,0 +1,236 @@
+"""Access to a provider's server: its URL, and the API key, which is never shown."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypedDict
+from urllib.parse import urlsplit
+
+from proctor.core.redaction.known_secrets import known_secrets
+from proctor.errors import ModelError
+from proctor.models import connect as connections
+
+# In responses only a text this long is certain to be the key.
+MIN_KEY_IN_RESPONSE = 16
+_SENDABLE = re.compile(r"[\x21-\x7e]+")
+# The key for servers that no provider owns; no provider's key is sent to them.
+OTHER_KEY = "PROCTOR_API_KEY"
+
+
+class ServerUrl(NamedTuple):
+    """A base URL without a trailing slash, and its origin, which the rate limits belong to."""
+
+    base: str
+    origin: str
+
+
+def parse_server_url(url: str, *, where: str) -> ServerUrl:
+    """Check and split a base URL.
+
+    >>> parse_server_url("http://127.0.0.1:8080/v1/", where="base_url")
+    ServerUrl(base='http://127.0.0.1:8080/v1', origin='http://127.0.0.1:8080')
+    """
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError):
+        is_usable = False
+    # The message does not quote the URL, which may contain a password.
+    if not is_usable:
+        raise ModelError(
+            "the address of the server is not an http or https URL",
+            where=where,
+            fix="write it as https://host/v1",
+        )
+    if "@" in parts.netloc or parts.query:
+        raise ModelError(
+            "the address of the server contains a password or a query, and addresses are stored",
+            where=where,
+            fix="pass the key as api_key=… or in the environment",
+        )
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return ServerUrl(f"{origin}{parts.path}".rstrip("/"), origin)
+
+
+def model_name(address: str, scheme: str) -> str:
+    """Return the model name after the colon of an address.
+
+    >>> model_name("openai:gpt-4o-mini", "openai")
+    'gpt-4o-mini'
+    """
+    name = address.partition(":")[2].strip()
+    if not name:
+        raise ModelError("the model name is missing", where=address, fix=f"write it as {scheme}:NAME")
+    return name
+
+
+class ApiKey:
+    """A secret for a request header, and the name of its source.
+
+    It cannot be printed, copied or pickled. Without a secret, no header is sent.
+
+    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY")
+    ApiKey(OPENAI_API_KEY)
+    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY").hide("wrong key sk-0123456789")
+    'wrong key [hidden]'
+    """
+
+    __slots__ = ("_secret", "source")
+
+    def __init__(self, secret: str = "", source: str = "api_key") -> None:
+        self._secret = secret
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"ApiKey({self.source})"
+
+    def __bool__(self) -> bool:
+        return bool(self._secret)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key cannot be copied or pickled; connect again where you need it")
+
+    def format_header(self, form: str) -> str:
+        """Return the header value with the key in place of `{}`."""
+        return form.format(self._secret)
+
+    def hide(self, text: str) -> str:
+        """Remove the key from a text, in any encoding that a server may quote it in."""
+        return known_secrets((self._secret,)).hide(text)
+
+    def hide_in_response(self, body: bytes) -> bytes:
+        """Remove the key from a response body."""
+        return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).hide_in_bytes(body)
+
+
+def find_key(
+    variables: Sequence[str],
+    *,
+    api_key: Any = None,
+    api_key_env: str | None = None,
+    is_required: bool = True,
+    where: str,
+    environ: Mapping[str, str] | None = None,
+) -> ApiKey:
+    """Return the caller's key, or the key in the first environment variable that is set.
+
+    >>> find_key(["OPENAI_API_KEY"], where="openai:gpt-4o", environ={"OPENAI_API_KEY": "sk-1"})
+    ApiKey(OPENAI_API_KEY)
+    """
+    if api_key is not None:
+        return _check_key(api_key, "api_key", where)
+    environ = os.environ if environ is None else environ
+    names = [api_key_env] if api_key_env is not None else list(variables)
+    for name in names:
+        if environ.get(name, "").strip():
+            return _check_key(environ[name], name, where)
+    if is_required or api_key_env is not None:
+        raise ModelError(
+            f"there is no key: {' or '.join(names)} is not set in the environment",
+            where=where,
+            fix=f"export {names[0]}=…, or pass api_key=… when you create the model",
+        )
+    return ApiKey("", variables[0])
+
+
+def _check_key(secret: Any, source: str, where: str) -> ApiKey:
+    # The message never quotes the value.
+    if not isinstance(secret, str) or not _SENDABLE.fullmatch(secret.strip()):
+        raise ModelError(
+            f"the key in {source} is empty or has characters that no key has",
+            where=where,
+            fix="remove spaces, quotes or line breaks around it",
+        )
+    return ApiKey(secret.strip(), source)
+
+
+def endpoint_digest(origin: str, headers: Mapping[str, str]) -> str:
+    """Return a digest that identifies an endpoint and its key without revealing the key."""
+    state = hashlib.sha256(origin.encode())
+    for name, value in sorted(headers.items()):
+        state.update(f"\n{len(name)}:{name}{value}".encode())
+    return state.hexdigest()
+
+
+class ServerOptions(TypedDict, total=False):
+    """The server and the key."""
+
+    base_url: str | None
+    api_key: str | None
+    api_key_env: str | None
+
+
+class ConnectionOptions(ServerOptions, total=False):
+    """The server, and the fields of `RetryPolicy`."""
+
+    retries: int
+    retry_delay: float
+    timeout: float | None
+
+
+class ModelOptions(ConnectionOptions, total=False):
+    """The options of a model; `OpenAIAdapter` describes them."""
+
+    prices: Any
+    fits_schema: bool
+    name: str | None
+
+
+class Provider(NamedTuple):
+    """A provider: its scheme, its URL, and the variables for a gateway's URL and for the key.
+
+    `version` is a suffix that a base URL may have or leave out.
+    """
+
+    scheme: str
+    base_url: str
+    base_url_variable: str
+    keys: tuple[str, ...]
+    version: str = ""
+
+
+class ServerAccess(NamedTuple):
+    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a
+    file; a server from the provider's own environment variable is a gateway to the same models.
+    """
+
+    base: str
+    origin: str
+    key: ApiKey
+    is_official: bool
+    is_explicit: bool
+
+    def identity(self, model: str, address: str) -> str:
+        """Return the parts of the address and the server that the model's name does not show."""
+        missing = [] if model == address else [address]
+        if not self.is_official and not model.startswith(self.base):
+            missing.append(self.base)
+        return " ".join(missing)
+
+
+def resolve_access(provider: Provider, options: ServerOptions, option_type: Any, where: str) -> ServerAccess:
+    """Choose the server and its key; reject options that `option_type` does not define.
+
+    A provider's key is for the provider, and for a gateway that its own variable names. A server
+    that the caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
+    """
+    # Python does not check the names of a TypedDict at run time.
+    error = connections.unknown_options_error(options, list(option_type.__annotations__), where)
+    if error is not None:
+        raise error
+    explicit_url = options.get("base_url")
+    url = explicit_url or os.environ.get(provider.base_url_variable) or provider.base_url
+    server = parse_server_url(url, where=where)
+    base = server.base.removesuffix(provider.version)
+    is_official = base == provider.base_url
+    key = find_key(
+        provider.keys if is_official or not explicit_url else [OTHER_KEY],
+        api_key=options.get("api_key"),
+        api_key_env=options.get("api_key_env"),
+        is_required=is_official,
+        where=where,
+    )
+    return ServerAccess(base, server.origin, key, is_official, bool(explicit_url))
