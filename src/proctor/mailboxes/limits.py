@@ -27,8 +27,8 @@ from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
 
-MOST_AT_ONCE = 10
-LONGEST_LEASE = 43_200
+MAX_MESSAGES = 10
+MAX_LEASE_SECONDS = 43_200
 # How many lines of a message's history are kept, the last ones.
 MAX_HISTORY = 10
 # How many dead letters are kept, the newest, where they are kept by us.
@@ -36,8 +36,8 @@ MAX_DEAD_LETTERS = 10_000
 # What every kind of mailbox takes, so that one name works everywhere.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
-LEASE_RAN_OUT = "its lease ran out"
-GIVEN_BACK = "it was given back"
+LEASE_EXPIRED = "its lease ran out"
+RETURNED = "it was given back"
 # As in scripts/mailbox.lua.
 BAD_HEADER = "unreadable: its record has no valid header"
 
@@ -56,11 +56,11 @@ def check_receive(
     Fix: give numbers within these ranges
     """
     faults = []
-    if not (_is_whole(max_messages) and 1 <= max_messages <= MOST_AT_ONCE):
-        wanted = f"a whole number from 1 to {MOST_AT_ONCE}"
+    if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
+        wanted = f"a whole number from 1 to {MAX_MESSAGES}"
         faults.append(_fault("max_messages", max_messages, wanted))
-    if not _within(visibility_timeout, LONGEST_LEASE):
-        faults.append(_fault("visibility_timeout", visibility_timeout, _range(LONGEST_LEASE)))
+    if not _within(visibility_timeout, MAX_LEASE_SECONDS):
+        faults.append(_fault("visibility_timeout", visibility_timeout, _range(MAX_LEASE_SECONDS)))
     if not _within(wait_time_seconds, math.inf):
         faults.append(_fault("wait_time_seconds", wait_time_seconds, _range(math.inf)))
     if faults:
@@ -72,7 +72,7 @@ def check_receive(
         )
 
 
-def check_seconds(name: str, seconds: float, most: float = LONGEST_LEASE, *, where: str = "") -> None:
+def check_seconds(name: str, seconds: float, most: float = MAX_LEASE_SECONDS, *, where: str = "") -> None:
     """Refuse a delay or a lease that is out of range; `name` is the argument it was given as.
 
     >>> check_seconds("delay_seconds", True)
@@ -120,7 +120,7 @@ def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
     return check_name(reply_to if isinstance(reply_to, str) else reply_to.name)
 
 
-def no_reply_to(where: str) -> MailboxError:
+def no_reply_to_error(where: str) -> MailboxError:
     """The error for an answer to a message that does not say where answers go."""
     return MailboxError(
         "the message does not say where an answer should go",
@@ -129,7 +129,7 @@ def no_reply_to(where: str) -> MailboxError:
     )
 
 
-def not_ones_own(where: str) -> ReceiptExpired:
+def expired_error(where: str) -> ReceiptExpired:
     """The error for settling a message whose lease is over, or which was settled before."""
     return ReceiptExpired(
         "the message is no longer yours: its lease is over, or it was settled before",
@@ -138,17 +138,17 @@ def not_ones_own(where: str) -> ReceiptExpired:
     )
 
 
-def closed(where: str) -> MailboxClosed:
+def closed_error(where: str) -> MailboxClosed:
     """The error for the use of a mailbox that was closed."""
     return MailboxClosed("the mailbox was closed", where=where, fix="open it again")
 
 
-def gone(name: str) -> MailboxGone:
+def removed_error(name: str) -> MailboxGone:
     """The error for a mailbox that was removed for good."""
     return MailboxGone("it was removed for good: nobody waits for what is sent to it", where=name)
 
 
-def full(where: str, capacity: int) -> MailboxFull:
+def full_error(where: str, capacity: int) -> MailboxFull:
     """The error for sending more than a mailbox may hold."""
     return MailboxFull(
         f"the mailbox may hold {capacity} messages, those in flight counted",
@@ -166,7 +166,7 @@ def history_line(delivery: int, reason: str) -> str:
     return f"delivery {delivery}: {reason}"
 
 
-def too_often(deliveries: int) -> str:
+def describe_deliveries(deliveries: int) -> str:
     """Why a message is set aside that comes back again and again.
 
     >>> too_often(3)
@@ -176,12 +176,12 @@ def too_often(deliveries: int) -> str:
     return f"it was delivered {times} and never acknowledged"
 
 
-def unreadable(why: object) -> str:
+def describe_unreadable(why: object) -> str:
     """Why a message is set aside whose body is not of the mailbox's type."""
     return f"it cannot be read: {why}"
 
 
-class Bodies(Generic[BodyT]):
+class BodyCodec(Generic[BodyT]):
     """Writes bodies as JSON and reads them back into their type; None takes any JSON as it is.
 
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list,

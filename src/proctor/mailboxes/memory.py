@@ -98,7 +98,7 @@ class Queue:
         added = list(entries)
         with self.changed:
             if capacity is not None and len(self._entries) + len(added) > capacity:
-                raise limits.full(self.name, capacity)
+                raise limits.full_error(self.name, capacity)
             self._entries.update(added)
             if delay <= 0:
                 self._waiting.extend(added)
@@ -125,7 +125,7 @@ class Queue:
                 entry = self._waiting.popleft()
                 is_spent = max_deliveries is not None and entry.count >= max_deliveries
                 if is_spent and not entry.forgiven:
-                    self._bury(entry, limits.too_often(entry.count))
+                    self._bury(entry, limits.describe_deliveries(entry.count))
                     continue
                 entry.count += 1
                 entry.forgiven = provisional
@@ -146,7 +146,7 @@ class Queue:
     def give_back(self, lease: Lease, delay: float, reason: str, *, counts: bool = True) -> None:
         with self.changed:
             entry = self._held(lease)
-            entry.returned(reason or limits.GIVEN_BACK)
+            entry.returned(reason or limits.RETURNED)
             entry.count -= not counts
             entry.forgiven = not counts
             if delay > 0:
@@ -193,7 +193,7 @@ class Queue:
         entry = lease.entry
         over = entry.due <= self.clock.monotonic() and not even_if_over
         if entry.receipt != lease.receipt or over:
-            raise limits.not_ones_own(self.name)
+            raise limits.expired_error(self.name)
         return entry
 
     def _schedule(self, entry: Entry, due: float) -> None:
@@ -215,7 +215,7 @@ class Queue:
             if entry.turn != turn:
                 continue
             if entry.receipt is not None:
-                entry.returned(limits.LEASE_RAN_OUT)
+                entry.returned(limits.LEASE_EXPIRED)
             entry.turn = _NOT_LATER
             self._waiting.append(entry)
 
@@ -242,7 +242,7 @@ class Queue:
 
 def _text(body: Any) -> str:
     """A body as the text it was sent as, or would have been."""
-    if isinstance(body, Written):
+    if isinstance(body, EncodedBody):
         return body.decode("utf-8", "replace")
     try:
         return codec.encode(body).decode()
@@ -250,7 +250,7 @@ def _text(body: Any) -> str:
         return f"<{type(body).__qualname__}, which cannot be written: {error}>"
 
 
-class Written(bytes):
+class EncodedBody(bytes):
     """A body that was written when it was sent, as it would be for a server."""
 
     __slots__ = ()
@@ -259,7 +259,7 @@ class Written(bytes):
 BodyT = TypeVar("BodyT")
 
 
-class Place:
+class MemoryBroker:
     """Where mailboxes in memory find each other by name.
 
     Bodies are written as JSON and read back, as on their way through a server, or, with
@@ -297,7 +297,7 @@ class Place:
 
 # What is at memory:// addresses stays for the life of the process, as it would on a server,
 # until it is taken or removed.
-_OF_THE_PROCESS = Place(writes=True)
+_PROCESS_BROKER = MemoryBroker(writes=True)
 
 
 class InMemoryMessage(Generic[BodyT]):
@@ -351,7 +351,7 @@ class InMemoryMessage(Generic[BodyT]):
         """Send an answer to `reply_to`; gives the id of the answer."""
         self._mailbox._open_queue()
         if self.reply_to is None:
-            raise limits.no_reply_to(self._mailbox.name)
+            raise limits.no_reply_to_error(self._mailbox.name)
         answers = self._lease.entry.answers or self._mailbox.beside(self.reply_to, None)
         return answers.send(body)
 
@@ -381,15 +381,15 @@ class InMemoryMailbox(Generic[BodyT]):
         capacity: int | None = None,
         max_deliveries: int | None = None,
         clock: Clock | None = None,
-        place: Place | None = None,
+        place: MemoryBroker | None = None,
     ) -> None:
         limits.check_bound("capacity", capacity, where=name)
         limits.check_bound("max_deliveries", max_deliveries, where=name)
         self._name = limits.check_name(name)
-        self._bodies = limits.Bodies(body_type)
+        self._bodies = limits.BodyCodec(body_type)
         self._capacity = capacity
         self._max_deliveries = max_deliveries
-        self._place = place or Place(writes=body_type is not None, clock=clock)
+        self._place = place or MemoryBroker(writes=body_type is not None, clock=clock)
         self._queue = self._place.queue(name)
         self._closed = False
         self._wakes = 0
@@ -499,17 +499,17 @@ class InMemoryMailbox(Generic[BodyT]):
 
     def _open_queue(self) -> Queue:
         if self._closed:
-            raise limits.closed(self._name)
+            raise limits.closed_error(self._name)
         return self._queue
 
     def _send(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         queue = self._open_queue()
         if queue.gone:
-            raise limits.gone(self._name)
+            raise limits.removed_error(self._name)
         name = limits.reply_name(reply_to)
         answers = self._introduced(reply_to)
         now = queue.clock.now()
-        kept = (Written(self._bodies.write(body)) if queue.writes else body for body in bodies)
+        kept = (EncodedBody(self._bodies.write(body)) if queue.writes else body for body in bodies)
         entries = [Entry(body, now, name, answers) for body in kept]
         queue.put(entries, delay, self._capacity)
         return [entry.id for entry in entries]
@@ -535,12 +535,12 @@ class InMemoryMailbox(Generic[BodyT]):
     def _read(self, lease: Lease) -> InMemoryMessage[BodyT] | None:
         """The message, or None if it was set aside because it cannot be read."""
         body = lease.entry.body
-        if isinstance(body, Written):
+        if isinstance(body, EncodedBody):
             try:
                 body = self._bodies.read(body)
             except ValueError as error:
                 with contextlib.suppress(ReceiptExpired):
-                    self._queue.set_aside(lease, limits.unreadable(error), even_if_over=True)
+                    self._queue.set_aside(lease, limits.describe_unreadable(error), even_if_over=True)
                 return None
         return InMemoryMessage(body, lease, self)
 
@@ -555,7 +555,7 @@ def connect(
     """
     name = address.removeprefix("memory:").removeprefix("//")
     return InMemoryMailbox(
-        name, body_type, capacity=capacity, max_deliveries=max_deliveries, place=_OF_THE_PROCESS
+        name, body_type, capacity=capacity, max_deliveries=max_deliveries, place=_PROCESS_BROKER
     )
 
 

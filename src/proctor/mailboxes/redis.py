@@ -17,21 +17,21 @@ from proctor.errors import ConfigError, MailboxError, MessageTooLarge
 from proctor.mailboxes import limits
 from proctor.mailboxes.redis_scripts import (
     CHUNK,
-    NONE,
-    SOME,
-    Letter,
-    Patience,
+    DEFAULT_RETRY,
+    NO_RETRY,
+    RetryLimit,
+    StoredMessage,
     WrongType,
-    chunked,
-    dead_letter,
-    in_ms,
-    line_at,
-    line_to,
-    moment,
     one_line,
+    open_connection,
     read_address,
+    read_dead_letter,
+    replace_invalid,
     script,
-    text_of,
+    split_chunks,
+    to_datetime,
+    to_milliseconds,
+    wrap_client,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
@@ -39,7 +39,7 @@ from proctor.records.mail import DeadLetter
 BodyT = TypeVar("BodyT")
 
 
-class Home(Protocol):
+class Owner(Protocol):
     """The mailbox of a message, as far as the message needs it."""
 
     @property
@@ -57,7 +57,7 @@ class RedisMessage(Generic[BodyT]):
 
     __slots__ = ("_mailbox", "_sent_ms", "body", "delivery_count", "id", "receipt_handle", "reply_to")
 
-    def __init__(self, mailbox: Home, letter: Letter, deliveries: int, receipt: str, body: BodyT) -> None:
+    def __init__(self, mailbox: Owner, letter: StoredMessage, deliveries: int, receipt: str, body: BodyT) -> None:
         self._mailbox = mailbox
         self._sent_ms = letter.sent_ms
         self.id = letter.id
@@ -69,7 +69,7 @@ class RedisMessage(Generic[BodyT]):
     @property
     def enqueued_at(self) -> datetime:
         """When the server took it in."""
-        return moment(self._sent_ms)
+        return to_datetime(self._sent_ms)
 
     @property
     def _receipt(self) -> list[str]:
@@ -82,14 +82,14 @@ class RedisMessage(Generic[BodyT]):
     def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
         """Give it back, to be seen again after so many seconds."""
         limits.check_seconds("visibility_timeout", visibility_timeout, where=self._mailbox.name)
-        told = one_line(reason) or limits.GIVEN_BACK
-        delay = in_ms(visibility_timeout)
+        told = one_line(reason) or limits.RETURNED
+        delay = to_milliseconds(visibility_timeout)
         self._mailbox.settle("nack", [*self._receipt, delay, told, int(counts)])
 
     def extend_visibility(self, timeout: float) -> None:
         """Keep it for so many seconds from now."""
         limits.check_seconds("timeout", timeout, where=self._mailbox.name)
-        self._mailbox.settle("extend", [*self._receipt, in_ms(timeout)])
+        self._mailbox.settle("extend", [*self._receipt, to_milliseconds(timeout)])
 
     def confirm_delivery(self) -> None:
         """Make a provisional delivery count: from now on losing it is held against the message."""
@@ -97,12 +97,12 @@ class RedisMessage(Generic[BodyT]):
 
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""
-        self._mailbox.settle("reject", [*self._receipt, text_of(reason), 1])
+        self._mailbox.settle("reject", [*self._receipt, replace_invalid(reason), 1])
 
     def reply(self, body: Any) -> str:
         """Send an answer to `reply_to`; gives the id of the answer."""
         if self.reply_to is None:
-            raise limits.no_reply_to(self._mailbox.name)
+            raise limits.no_reply_to_error(self._mailbox.name)
         answers = self._mailbox.beside(self.reply_to, None)
         try:
             return answers.send(body)
@@ -165,7 +165,7 @@ class RedisMailbox(Generic[BodyT]):
         limits.check_bound("capacity", capacity, where=name)
         limits.check_bound("max_deliveries", max_deliveries, where=name)
         limits.check_bound("max_body_bytes", max_body_bytes, where=name)
-        self._bodies = limits.Bodies(body_type)
+        self._bodies = limits.BodyCodec(body_type)
         if (client is None) == (url is None):
             raise ConfigError(
                 "a mailbox on Redis needs a client or a url, and not both",
@@ -173,7 +173,7 @@ class RedisMailbox(Generic[BodyT]):
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )
         self._settings = Settings(capacity, max_deliveries, max_body_bytes)
-        self._line = (line_at(url) if url is not None else line_to(client)).hold()
+        self._line = (open_connection(url) if url is not None else wrap_client(client)).hold()
         # One tag, so that all keys of a mailbox lie on one node of a cluster.
         self._tag = f"proctor:{{{name}}}:".encode()
         kinds = (b"ready", b"later", b"mail", b"leases", b"bell", b"dead", b"gone")
@@ -219,7 +219,7 @@ class RedisMailbox(Generic[BodyT]):
         """Put several messages in, in order, about a hundred in one round trip."""
         self._check_open()
         ids: list[str] = []
-        for chunk in chunked(map(self._written, bodies)):
+        for chunk in split_chunks(map(self._written, bodies)):
             ids += self._put(chunk, reply_to, 0)
         return ids
 
@@ -245,7 +245,7 @@ class RedisMailbox(Generic[BodyT]):
         self._check_open()
         wakes = self._wakes
         until = time.monotonic() + wait_time_seconds
-        lease = _Lease(in_ms(visibility_timeout), provisional)
+        lease = _Lease(to_milliseconds(visibility_timeout), provisional)
         messages, due = self._look(max_messages, lease)
         if messages or wait_time_seconds <= 0:
             return messages
@@ -273,7 +273,7 @@ class RedisMailbox(Generic[BodyT]):
         """What was set aside, the newest first; the newest 10,000 are kept."""
         limits.check_bound("limit", limit, where=self._name)
         self._check_open()
-        return [dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
+        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
 
     def purge(self) -> int:
         """Drop every message, those in flight too; says how many. Dead letters stay."""
@@ -309,7 +309,7 @@ class RedisMailbox(Generic[BodyT]):
         if waiting:
             # Who cannot be rung because the server is away sees by itself that it was woken.
             with contextlib.suppress(MailboxError):
-                self._line.run(script("wake", alone=True), [self._bell()], [waiting], NONE)
+                self._line.run(script("wake", alone=True), [self._bell()], [waiting], NO_RETRY)
 
     def close(self) -> None:
         """Use it no more from here; what is in it stays there."""
@@ -328,14 +328,14 @@ class RedisMailbox(Generic[BodyT]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise limits.closed(self._name)
+            raise limits.closed_error(self._name)
 
     def _bell(self) -> bytes:
         # A process that was forked off has a bell of its own.
         return b"%s:%d" % (self._own_bell, os.getpid())
 
     def _run(
-        self, move: str, args: Sequence[Any], patience: Patience = SOME, extra_keys: tuple[bytes, ...] = ()
+        self, move: str, args: Sequence[Any], patience: RetryLimit = DEFAULT_RETRY, extra_keys: tuple[bytes, ...] = ()
     ) -> Any:
         keys = self._keys + extra_keys
         try:
@@ -362,14 +362,14 @@ class RedisMailbox(Generic[BodyT]):
     def _put(self, bodies: Sequence[bytes], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         mark = os.urandom(_MARK_BYTES).hex()
         capacity = self._settings.capacity or 0
-        args = (capacity, in_ms(delay), limits.reply_name(reply_to) or "", mark, *bodies)
+        args = (capacity, to_milliseconds(delay), limits.reply_name(reply_to) or "", mark, *bodies)
         done = self._run("send", args)
         if done != SENT:
-            raise limits.full(self._name, capacity) if done == 0 else limits.gone(self._name)
+            raise limits.full_error(self._name, capacity) if done == 0 else limits.removed_error(self._name)
         return [f"{mark}{number:02d}" for number in range(len(bodies))]
 
     def _look(
-        self, most: int, lease: _Lease, *, leaving: bool = False, patience: Patience = SOME
+        self, most: int, lease: _Lease, *, leaving: bool = False, patience: RetryLimit = DEFAULT_RETRY
     ) -> tuple[list[RedisMessage[BodyT]], int]:
         """What can be had now, and in how many ms something is due (-1: nothing is)."""
         too_many = self._settings.max_deliveries or 0
@@ -399,7 +399,7 @@ class RedisMailbox(Generic[BodyT]):
                 break
             rest = until - time.monotonic()
             try:
-                patience = Patience(max(SOME.seconds, rest), woken)
+                patience = RetryLimit(max(DEFAULT_RETRY.seconds, rest), woken)
                 messages, due = self._look(most, lease, leaving=rest <= 0, patience=patience)
             except MailboxError:
                 if woken():
@@ -414,17 +414,17 @@ class RedisMailbox(Generic[BodyT]):
     def _hand_over(self) -> None:
         """Ring for another who waits: the token for what is there may have been ours."""
         with contextlib.suppress(MailboxError):
-            self._run("receive", (0, 0, "", 0, 1, 0), NONE)
+            self._run("receive", (0, 0, "", 0, 1, 0), NO_RETRY)
 
     def _opened(self, text: bytes, deliveries: int, receipt: str) -> RedisMessage[BodyT] | None:
         """The message, or None if it was set aside because it cannot be read."""
-        letter = Letter.read(text)
+        letter = StoredMessage.read(text)
         try:
             body = self._bodies.read(letter.body)
         except ValueError as error:
             # Should that fail it comes again; what came with it must not be lost by it.
             with contextlib.suppress(MailboxError):
-                self._run("reject", [letter.id, receipt, text_of(limits.unreadable(error)), 0])
+                self._run("reject", [letter.id, receipt, replace_invalid(limits.describe_unreadable(error)), 0])
             return None
         return RedisMessage(self, letter, deliveries, receipt, body)
 
@@ -432,7 +432,7 @@ class RedisMailbox(Generic[BodyT]):
         """For its messages: acknowledge, give back, extend or set aside."""
         self._check_open()
         if not self._run(move, args):
-            raise limits.not_ones_own(self._name)
+            raise limits.expired_error(self._name)
 
 
 def connect(
@@ -453,7 +453,7 @@ def connect(
     place = read_address(address)
     return RedisMailbox(
         place.name,
-        line_at(place.url, cluster=place.cluster),
+        open_connection(place.url, cluster=place.cluster),
         body_type,
         capacity=capacity,
         max_deliveries=max_deliveries,

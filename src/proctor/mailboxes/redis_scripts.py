@@ -28,7 +28,7 @@ _MOST_DIGITS = 10
 _LAST_MOMENT = 253_402_300_799_999
 
 
-class Letter(NamedTuple):
+class StoredMessage(NamedTuple):
     """A message as it was kept, with its body still written.
 
     >>> Letter.read(b"7f 1735689600000 results\\n[1]")
@@ -41,13 +41,13 @@ class Letter(NamedTuple):
     body: bytes
 
     @classmethod
-    def read(cls, text: bytes) -> Letter:
+    def read(cls, text: bytes) -> StoredMessage:
         head, _, body = text.partition(b"\n")
         key, sent, reply_to = head.decode().split(" ")
         return cls(key, int(sent), reply_to or None, body)
 
 
-def dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
+def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     """Read an entry of the stream of dead letters, whatever it holds; its key says when it died.
 
     >>> dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
@@ -59,22 +59,22 @@ def dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     # Unreadable records are exactly what is set aside, and strangers may add to the stream.
     fault = ""
     try:
-        letter = Letter.read(record)
-        enqueued_at = moment(letter.sent_ms)
+        letter = StoredMessage.read(record)
+        enqueued_at = to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
         key = _text(entry.get(b"id", b"")) or died.decode()
-        letter, enqueued_at = Letter(key, died_ms, None, record), moment(died_ms)
+        letter, enqueued_at = StoredMessage(key, died_ms, None, record), to_datetime(died_ms)
         fault = limits.BAD_HEADER
     deliveries = _number(entry.get(b"count", b""))
     past = _text(entry.get(b"past", b""))
-    reason = _text(entry.get(b"reason", b"")) or fault or limits.too_often(deliveries)
+    reason = _text(entry.get(b"reason", b"")) or fault or limits.describe_deliveries(deliveries)
     return DeadLetter(
         id=letter.id,
         body=_text(letter.body),
         reason=reason,
         delivery_count=deliveries,
         enqueued_at=enqueued_at,
-        died_at=moment(died_ms),
+        died_at=to_datetime(died_ms),
         history=tuple(map(_history_line, past.split("\n"))) if past else (),
         reply_to=letter.reply_to,
     )
@@ -92,10 +92,10 @@ def _history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
     if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MOST_DIGITS):
         return line
-    return limits.history_line(int(delivery), reason or limits.LEASE_RAN_OUT)
+    return limits.history_line(int(delivery), reason or limits.LEASE_EXPIRED)
 
 
-def chunked(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Bodies in chunks that the server takes in one go.
 
     >>> [len(chunk) for chunk in chunked([b"1"] * 120)]
@@ -113,7 +113,7 @@ def chunked(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def moment(ms: int) -> datetime:
+def to_datetime(ms: int) -> datetime:
     """A time of the server.
 
     >>> moment(1735689600250).isoformat()
@@ -122,7 +122,7 @@ def moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-def in_ms(seconds: float) -> int:
+def to_milliseconds(seconds: float) -> int:
     """Seconds as the scripts count them; never shorter than asked for."""
     return math.ceil(seconds * 1000)
 
@@ -133,10 +133,10 @@ def one_line(reason: str) -> str:
     >>> one_line("first\\n  second")
     'first second'
     """
-    return text_of(" ".join(reason.split())[:_LONGEST_LINE])
+    return replace_invalid(" ".join(reason.split())[:_LONGEST_LINE])
 
 
-def text_of(reason: str) -> str:
+def replace_invalid(reason: str) -> str:
     """A reason as it can be sent: what is no character at all is replaced."""
     return reason.encode("utf-8", "replace").decode()
 
@@ -152,7 +152,7 @@ _HEALTH_CHECK = 15
 # What redis-py takes where a connection pool was made without saying it.
 _UNSAID_TIMEOUT = 5.0
 # Errors that pass, among those that redis-py has no class for.
-_PASSING = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
+_TRANSIENT = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
 _WHY = "a mailbox on Redis"
 
 
@@ -171,15 +171,15 @@ def script(name: str, *, alone: bool = False) -> Script:
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-class Patience(NamedTuple):
+class RetryLimit(NamedTuple):
     """How many seconds a server may be away before a call fails, and what ends it before that."""
 
     seconds: float = 2.5
     given_up: Callable[[], bool] = lambda: False
 
 
-SOME = Patience()
-NONE = Patience(0)
+DEFAULT_RETRY = RetryLimit()
+NO_RETRY = RetryLimit(0)
 
 
 class WrongType(MailboxError):
@@ -215,7 +215,7 @@ def read_address(address: str) -> Address:
     return Address(url, parts[0] if parts else "proctor", cluster)
 
 
-class Line:
+class RedisConnection:
     """A client that is asked patiently, shared by the mailboxes that lie beside each other.
 
     Whoever uses it holds it; a client that was made here is closed when nobody does any more.
@@ -231,7 +231,7 @@ class Line:
         self._lock = threading.Lock()
         self.where, self.longest_listen = _told(client)
 
-    def hold(self) -> Line:
+    def hold(self) -> RedisConnection:
         """Say that one more uses it."""
         with self._lock:
             self._holders += 1
@@ -245,7 +245,7 @@ class Line:
         if last and self._owned:
             self._client.close()
 
-    def run(self, move: Script, keys: Sequence[bytes], args: Sequence[Any], patience: Patience = SOME) -> Any:
+    def run(self, move: Script, keys: Sequence[bytes], args: Sequence[Any], patience: RetryLimit = DEFAULT_RETRY) -> Any:
         """Run a script; a server that is away for a moment is waited for."""
         # A client that tries again by itself uses up the same patience.
         deadline = time.monotonic() + patience.seconds
@@ -293,7 +293,7 @@ class Line:
             known.ClusterError,
             known.RedisClusterException,
         )
-        if isinstance(error, lasting) or not (isinstance(error, passing) or str(error).startswith(_PASSING)):
+        if isinstance(error, lasting) or not (isinstance(error, passing) or str(error).startswith(_TRANSIENT)):
             raise self._plain(error) from None
 
     def _plain(self, error: Exception) -> MailboxError:
@@ -333,9 +333,9 @@ class Line:
         return MailboxError(f"the server refuses: {error}", where=self.where)
 
 
-def line_to(client: Any) -> Line:
+def wrap_client(client: Any) -> RedisConnection:
     """A line over a client of redis-py that the user holds."""
-    if isinstance(client, Line):
+    if isinstance(client, RedisConnection):
         return client
     redis = extras.require("redis", extra="redis", why=_WHY)
     if not isinstance(client, redis.Redis | redis.cluster.RedisCluster):
@@ -343,10 +343,10 @@ def line_to(client: Any) -> Line:
             f"a {type(client).__qualname__} is not a client of Redis",
             fix="give a redis.Redis or a redis.cluster.RedisCluster (the ones without async)",
         )
-    return Line(client, owned=False)
+    return RedisConnection(client, owned=False)
 
 
-def line_at(url: str, *, cluster: bool = False) -> Line:
+def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
     """A line to the server at a URL, over a client of its own."""
     redis = extras.require("redis", extra="redis", why=_WHY)
     timeouts = {
@@ -357,7 +357,7 @@ def line_at(url: str, *, cluster: bool = False) -> Line:
     }
     try:
         if cluster:
-            return Line(redis.cluster.RedisCluster.from_url(url, **timeouts), owned=True)
+            return RedisConnection(redis.cluster.RedisCluster.from_url(url, **timeouts), owned=True)
         # A line tries again by itself, and knows better how long.
         once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         client = redis.Redis.from_url(url, retry=once, **timeouts)
@@ -375,7 +375,7 @@ def line_at(url: str, *, cluster: bool = False) -> Line:
             where=hidden(url),
             fix="check that it runs and that the address and the password are right",
         ) from None
-    return Line(client, owned=True)
+    return RedisConnection(client, owned=True)
 
 
 def _told(client: Any) -> tuple[str, float]:

@@ -15,22 +15,22 @@ from proctor.mailboxes.sqs_messages import (
     REPLY_TO,
     RESERVED,
     DeadLetters,
-    Received,
+    Delivery,
     SQSMessage,
     whole_seconds,
 )
 from proctor.mailboxes.sqs_queue import (
     BATCH,
-    LONGEST_DELAY,
-    LONGEST_POLL,
-    MOST_DELIVERIES,
-    Access,
+    MAX_DELAY_SECONDS,
+    MAX_DELIVERIES,
+    MAX_POLL_SECONDS,
     Entry,
-    Facts,
     Queue,
-    Raw,
-    batches,
-    written,
+    QueueAttributes,
+    RawMessage,
+    SqsClient,
+    encode_entry,
+    split_batches,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
@@ -38,7 +38,7 @@ from proctor.records.mail import DeadLetter
 T = TypeVar("T")
 
 
-class Bell:
+class WakeSignal:
     """Calls off whoever waits.
 
     A receiver takes the `turn` when it comes; when the bell rings, everybody's turn is over.
@@ -149,23 +149,23 @@ class SQSMailbox(Generic[BodyT]):
         max_deliveries: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._name, url = _named(name)
+        self._name, url = _parse_name(name)
         _check_deliveries(max_deliveries, self._name)
         if client is None and url is not None:
-            told = _place_of(url)
+            told = _parse_url(url)
             endpoint_url, region = endpoint_url or told[0], region or told[1]
-        access = client if isinstance(client, Access) else Access(client, endpoint_url, region)
+        access = client if isinstance(client, SqsClient) else SqsClient(client, endpoint_url, region)
         self.clock: Clock = SystemClock() if clock is None else clock
         self.queue = Queue(access, self._name, url)
         self._access = access
         self._url = url
         self._dead = DeadLetters(Queue(access, self._name + DEAD))
-        self._bodies = limits.Bodies(body_type)
+        self._bodies = limits.BodyCodec(body_type)
         self._max_deliveries = max_deliveries
-        self._bell = Bell()
+        self._bell = WakeSignal()
         self._closed = False
         self._lock = threading.Lock()
-        self._facts: Facts | None = None
+        self._facts: QueueAttributes | None = None
         self._others: dict[str, SQSMailbox[Any]] = {}
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class SQSMailbox(Generic[BodyT]):
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
         """Put a message in; gives its id. Raises `MessageTooLarge`."""
-        delay = whole_seconds("delay_seconds", delay_seconds, self.queue.where, LONGEST_DELAY)
+        delay = whole_seconds("delay_seconds", delay_seconds, self.queue.where, MAX_DELAY_SECONDS)
         facts = self._open()
         entry, _ = self._entry(body, limits.reply_name(reply_to), facts)
         if delay:
@@ -201,7 +201,7 @@ class SQSMailbox(Generic[BodyT]):
         reply_name = limits.reply_name(reply_to)
         entries = (self._entry(body, reply_name, facts) for body in bodies)
         ids: list[str] = []
-        for batch in batches(entries, facts.largest):
+        for batch in split_batches(entries, facts.largest):
             ids += self.queue.send_all(batch)
         return ids
 
@@ -305,7 +305,7 @@ class SQSMailbox(Generic[BodyT]):
         self._dead.queue.remove()
         self.close()
 
-    def set_aside(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
+    def set_aside(self, received: Delivery, reason: str, delivery_count: int | None = None) -> None:
         """Move a message to the dead letters; first it is there, then it is gone here."""
         self._dead.put(received, reason, delivery_count)
         self.queue.delete(received.receipt_handle)
@@ -321,28 +321,28 @@ class SQSMailbox(Generic[BodyT]):
     def check_open(self) -> None:
         """Raise `MailboxClosed` if it was closed."""
         if self._closed:
-            raise limits.closed(self._name)
+            raise limits.closed_error(self._name)
 
-    def _open(self) -> Facts:
+    def _open(self) -> QueueAttributes:
         """What is known of the queue; it is found, made and set up when it is first used."""
         self.check_open()
         with self._lock:
             if self._facts is None:
                 facts, most = self.queue.facts(), self._max_deliveries
                 if most is not None:
-                    most = min(most + SPARE_DELIVERIES, MOST_DELIVERIES)
-                wanted = Facts(facts.arn, facts.largest, most, self._name + DEAD)
+                    most = min(most + SPARE_DELIVERIES, MAX_DELIVERIES)
+                wanted = QueueAttributes(facts.arn, facts.largest, most, self._name + DEAD)
                 if most is not None and facts != wanted:
                     self.queue.set_aside_after(most, self._dead.facts.arn)
                     facts = wanted
                 self._facts = facts
             return self._facts
 
-    def _entry(self, body: BodyT, reply_to: str | None, facts: Facts) -> tuple[Entry, int]:
+    def _entry(self, body: BodyT, reply_to: str | None, facts: QueueAttributes) -> tuple[Entry, int]:
         text = self._bodies.write(body).decode()
         # Two characters that JSON may hold and SQS may not; written as escapes they are the same.
         text = text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
-        entry, size = written(text, {} if reply_to is None else {REPLY_TO: reply_to})
+        entry, size = encode_entry(text, {} if reply_to is None else {REPLY_TO: reply_to})
         most = facts.largest - min(RESERVED, facts.largest // 2)
         if size > most:
             raise MessageTooLarge(
@@ -352,14 +352,14 @@ class SQSMailbox(Generic[BodyT]):
             )
         return entry, size
 
-    def _polls(self, turn: int, most: int, lease: int, wait: float) -> Iterator[list[Raw]]:
+    def _polls(self, turn: int, most: int, lease: int, wait: float) -> Iterator[list[RawMessage]]:
         """What SQS gives, time after time, until the wait is over or called off."""
         until = self.clock.monotonic() + wait
-        got: list[Raw] | None
+        got: list[RawMessage] | None
         while True:
             left = until - self.clock.monotonic()
             if left >= 1:
-                got = self._long_poll(turn, most, lease, min(LONGEST_POLL, int(left)))
+                got = self._long_poll(turn, most, lease, min(MAX_POLL_SECONDS, int(left)))
             else:
                 got = self.queue.receive(most, lease)
             if got is None:
@@ -370,28 +370,28 @@ class SQSMailbox(Generic[BodyT]):
             if not got and (left <= 0 or self._bell.sleep(turn, min(left, _LOOK_AGAIN))):
                 return
 
-    def _long_poll(self, turn: int, most: int, lease: int, wait: int) -> list[Raw] | None:
-        def too_late(got: list[Raw]) -> None:
+    def _long_poll(self, turn: int, most: int, lease: int, wait: int) -> list[RawMessage] | None:
+        def too_late(got: list[RawMessage]) -> None:
             # If it cannot be given back, it comes back when its lease is over.
             with contextlib.suppress(MailboxError):
                 self.queue.give_back(one["ReceiptHandle"] for one in got)
 
         return self._bell.run(turn, lambda: self.queue.receive(most, lease, wait), too_late)
 
-    def _readable(self, got: Sequence[Raw], lease: int, most: int | None) -> list[SQSMessage[BodyT]]:
+    def _readable(self, got: Sequence[RawMessage], lease: int, most: int | None) -> list[SQSMessage[BodyT]]:
         """The messages that can be read and came `most` times at most; others are set aside."""
         messages: list[SQSMessage[BodyT]] = []
         trouble: MailboxError | None = None
         for one in got:
-            received = Received(one)
+            received = Delivery(one)
             try:
                 if most is not None and received.delivery_count > most:
-                    self.set_aside(received, limits.too_often(most), most)
+                    self.set_aside(received, limits.describe_deliveries(most), most)
                     continue
                 try:
                     body = self._bodies.read(received.text)
                 except ValueError as why:
-                    self.set_aside(received, limits.unreadable(why))
+                    self.set_aside(received, limits.describe_unreadable(why))
                     continue
             except MailboxError as error:
                 trouble = error
@@ -415,7 +415,7 @@ def connect(address: str, body_type: type[Any], **options: Any) -> SQSMailbox[An
     return SQSMailbox(name, None, body_type, **options)
 
 
-def _named(name: str) -> tuple[str, str | None]:
+def _parse_name(name: str) -> tuple[str, str | None]:
     """A queue's name, and its URL if that was given."""
     url = name if name.startswith(("http://", "https://")) else None
     bare = urlsplit(name).path.rpartition("/")[2] if url else name
@@ -435,15 +435,15 @@ def _named(name: str) -> tuple[str, str | None]:
 
 def _check_deliveries(most: int | None, where: str) -> None:
     limits.check_bound("max_deliveries", most, where=where)
-    if most is not None and most > MOST_DELIVERIES:
+    if most is not None and most > MAX_DELIVERIES:
         raise ConfigError(
             f"max_deliveries is {most}",
             where=where,
-            fix=f"SQS counts up to {MOST_DELIVERIES}; give less, or None for any number",
+            fix=f"SQS counts up to {MAX_DELIVERIES}; give less, or None for any number",
         )
 
 
-def _place_of(url: str) -> tuple[str | None, str | None]:
+def _parse_url(url: str) -> tuple[str | None, str | None]:
     """The endpoint that a queue's URL tells, or the region if the endpoint is Amazon's own.
 
     >>> _place_of("https://sqs.eu-west-1.amazonaws.com/123456789012/letters")

@@ -16,7 +16,7 @@ import msgspec
 from proctor.core.clock import Clock
 from proctor.errors import MailboxError
 from proctor.mailboxes import limits
-from proctor.mailboxes.sqs_queue import BATCH, Facts, Queue, Raw, written
+from proctor.mailboxes.sqs_queue import BATCH, Queue, QueueAttributes, RawMessage, encode_entry
 from proctor.records.mail import DeadLetter
 
 BodyT = TypeVar("BodyT")
@@ -24,12 +24,12 @@ BodyT = TypeVar("BodyT")
 REPLY_TO = "reply_to"
 
 
-class Received:
+class Delivery:
     """What SQS says of one delivery."""
 
     __slots__ = ("_raw",)
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: RawMessage) -> None:
         self._raw = raw
 
     @property
@@ -56,12 +56,12 @@ class Received:
 
     @property
     def enqueued_at(self) -> datetime:
-        return moment(self._attributes.get("SentTimestamp", "0"))
+        return to_datetime(self._attributes.get("SentTimestamp", "0"))
 
     @property
     def first_received_at(self) -> datetime:
         first = self._attributes.get("ApproximateFirstReceiveTimestamp")
-        return self.enqueued_at if first is None else moment(first)
+        return self.enqueued_at if first is None else to_datetime(first)
 
     def attribute(self, name: str) -> str | None:
         """What was sent beside the body under a name."""
@@ -69,7 +69,7 @@ class Received:
         return None if told is None else told.get("StringValue")
 
 
-class Home(Protocol):
+class Owner(Protocol):
     """What a message needs of the mailbox that it came from."""
 
     @property
@@ -80,7 +80,7 @@ class Home(Protocol):
 
     def check_open(self) -> None: ...
 
-    def set_aside(self, received: Received, reason: str) -> None: ...
+    def set_aside(self, received: Delivery, reason: str) -> None: ...
 
     def answer(self, name: str, body: Any) -> str: ...
 
@@ -94,7 +94,7 @@ class SQSMessage(Generic[BodyT]):
 
     __slots__ = ("_ends", "_home", "_lock", "_received", "_settled", "body")
 
-    def __init__(self, home: Home, received: Received, body: BodyT, lease: int) -> None:
+    def __init__(self, home: Owner, received: Delivery, body: BodyT, lease: int) -> None:
         self.body = body
         self._home = home
         self._received = received
@@ -127,7 +127,7 @@ class SQSMessage(Generic[BodyT]):
 
     def acknowledge(self) -> None:
         """It is done: it goes for good. Raises `ReceiptExpired` if the lease is over."""
-        with _Settling(self):
+        with _Claim(self):
             self._home.queue.delete(self.receipt_handle)
 
     def nack(
@@ -142,7 +142,7 @@ class SQSMessage(Generic[BodyT]):
         SQS has no place for the reason, and counts every delivery.
         """
         seconds = whole_seconds("visibility_timeout", visibility_timeout, self._home.queue.where)
-        with _Settling(self):
+        with _Claim(self):
             self._home.queue.hide(self.receipt_handle, seconds)
 
     def extend_visibility(self, timeout: float) -> None:
@@ -161,14 +161,14 @@ class SQSMessage(Generic[BodyT]):
 
     def reject(self, reason: str) -> None:
         """Set it aside as a dead letter at once."""
-        with _Settling(self):
+        with _Claim(self):
             self._home.set_aside(self._received, reason)
 
     def reply(self, body: Any) -> str:
         """Send an answer to `reply_to`; gives the id of the answer."""
         self._home.check_open()
         if self.reply_to is None:
-            raise limits.no_reply_to(f"message {self.id}")
+            raise limits.no_reply_to_error(f"message {self.id}")
         return self._home.answer(self.reply_to, body)
 
     def claim(self) -> None:
@@ -185,10 +185,10 @@ class SQSMessage(Generic[BodyT]):
     def _check(self) -> None:
         self._home.check_open()
         if self._settled or self._home.clock.monotonic() >= self._ends:
-            raise limits.not_ones_own(self._home.queue.where)
+            raise limits.expired_error(self._home.queue.where)
 
 
-class _Settling:
+class _Claim:
     """A claim on a message, taken back if what should settle it fails."""
 
     def __init__(self, message: SQSMessage[Any]) -> None:
@@ -202,7 +202,7 @@ class _Settling:
             self._message.unclaim()
 
 
-def whole_seconds(name: str, seconds: float, where: str, most: float = limits.LONGEST_LEASE) -> int:
+def whole_seconds(name: str, seconds: float, where: str, most: float = limits.MAX_LEASE_SECONDS) -> int:
     """Seconds as SQS counts them: whole ones, never less than asked.
 
     >>> whole_seconds("timeout", 0.2, "")
@@ -212,7 +212,7 @@ def whole_seconds(name: str, seconds: float, where: str, most: float = limits.LO
     return math.ceil(seconds)
 
 
-def moment(milliseconds: str) -> datetime:
+def to_datetime(milliseconds: str) -> datetime:
     """A time as SQS writes it.
 
     >>> moment("1500")
@@ -232,7 +232,7 @@ _TRUSTED = 30.0
 _CUT = " (its body is too large to be set aside whole, so the end is missing)"
 
 
-class _Fate(msgspec.Struct, frozen=True, omit_defaults=True):
+class _DeathRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is written beside a body that is set aside by us; the body itself stays as it was."""
 
     id: str
@@ -247,19 +247,19 @@ class DeadLetters:
     def __init__(self, queue: Queue, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.queue = queue
         self._monotonic = monotonic
-        self._facts: Facts | None = None
+        self._facts: QueueAttributes | None = None
         # By id, in the order in which they were first seen.
         self._seen: dict[str, DeadLetter] = {}
         self._number = 0
         self._look_again = 0.0
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> QueueAttributes:
         if self._facts is None:
             self._facts = self.queue.facts()
         return self._facts
 
-    def put(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
+    def put(self, received: Delivery, reason: str, delivery_count: int | None = None) -> None:
         """Keep a message as a dead letter."""
         count = received.delivery_count if delivery_count is None else delivery_count
         entry, size = _dead(received, reason, count)
@@ -299,12 +299,12 @@ class DeadLetters:
         known = {key: there.pop(key) for key in self._seen if key in there}
         self._seen = known | there
 
-    def _taken(self, receipts: dict[str, str]) -> Iterator[Received]:
+    def _taken(self, receipts: dict[str, str]) -> Iterator[Delivery]:
         """Everything, each once, for SQS gives no order; `receipts` is what to give back."""
         most = min(limits.MAX_DEAD_LETTERS, self.queue.count())
         while len(receipts) < most:
             # A wait of a second makes SQS ask all of its servers, not some.
-            got = [Received(one) for one in self.queue.receive(BATCH, _LOOK, wait=1)]
+            got = [Delivery(one) for one in self.queue.receive(BATCH, _LOOK, wait=1)]
             new = [one for one in got if one.id not in receipts]
             receipts.update({one.id: one.receipt_handle for one in got})
             yield from new
@@ -312,8 +312,8 @@ class DeadLetters:
                 return
 
 
-def _dead(received: Received, reason: str, count: int, less: int = 0) -> tuple[dict[str, object], int]:
-    fate = _Fate(
+def _dead(received: Delivery, reason: str, count: int, less: int = 0) -> tuple[dict[str, object], int]:
+    fate = _DeathRecord(
         received.id,
         reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…",
         count,
@@ -326,19 +326,19 @@ def _dead(received: Received, reason: str, count: int, less: int = 0) -> tuple[d
     body = received.text
     if less:
         body = body.encode()[:-less].decode(errors="ignore")
-    return written(body, attributes)
+    return encode_entry(body, attributes)
 
 
-def _fate(text: str | None) -> _Fate | None:
+def _fate(text: str | None) -> _DeathRecord | None:
     """What was written beside a dead letter; None if nothing was, or nothing that can be read."""
     try:
-        return None if text is None else msgspec.json.decode(text, type=_Fate)
+        return None if text is None else msgspec.json.decode(text, type=_DeathRecord)
     except (msgspec.DecodeError, ValueError):
         # Strangers may write into the queue: their messages are shown like those SQS has moved.
         return None
 
 
-def _letter(received: Received, deliveries: int | None) -> DeadLetter:
+def _letter(received: Delivery, deliveries: int | None) -> DeadLetter:
     told = _fate(received.attribute(_FATE))
     if told is not None:
         return DeadLetter(
@@ -354,7 +354,7 @@ def _letter(received: Received, deliveries: int | None) -> DeadLetter:
     return DeadLetter(
         id=received.id,
         body=received.text,
-        reason=limits.too_often(count),
+        reason=limits.describe_deliveries(count),
         delivery_count=count,
         enqueued_at=received.enqueued_at,
         # SQS does not tell when it moved a message; this is the last that it tells.

@@ -38,7 +38,7 @@ _FIXES = {
 }
 
 
-def explained(error: Exception, where: str) -> MailboxError:
+def translate_error(error: Exception, where: str) -> MailboxError:
     """The error of ours for one of boto3.
 
     >>> print(explained(ValueError("Invalid endpoint: nowhere"), "queue 'a'"))
@@ -52,7 +52,7 @@ def explained(error: Exception, where: str) -> MailboxError:
         return MailboxError(str(error) or type(error).__name__, where=where, fix=fix)
     code, what = told.get("Code", ""), told.get("Message", "")
     if is_stale(code, what):
-        return limits.not_ones_own(where)
+        return limits.expired_error(where)
     if is_gone(error):
         return MailboxGone(
             what or "there is no such queue",
@@ -89,9 +89,9 @@ def _bare(code: str) -> str:
 
 
 BATCH = 10
-LONGEST_POLL = 20
-LONGEST_DELAY = 900
-MOST_DELIVERIES = 1000
+MAX_POLL_SECONDS = 20
+MAX_DELAY_SECONDS = 900
+MAX_DELIVERIES = 1000
 # The longest that SQS keeps what nobody takes: unread work should not vanish.
 _RETENTION = 14 * 24 * 3600
 # A queue that was just made may be unknown to some of SQS for a moment.
@@ -105,10 +105,10 @@ _COUNTS = (
 )
 
 Entry = dict[str, Any]
-Raw = Mapping[str, Any]
+RawMessage = Mapping[str, Any]
 
 
-class Facts(msgspec.Struct, frozen=True):
+class QueueAttributes(msgspec.Struct, frozen=True):
     """What a mailbox must know of its queue; `deliveries` is None if SQS sets nothing aside.
 
     `dead` is the name of the queue where SQS puts what came so often.
@@ -120,7 +120,7 @@ class Facts(msgspec.Struct, frozen=True):
     dead: str
 
 
-class Access:
+class SqsClient:
     """SQS at one endpoint, with everything that goes wrong told in our words."""
 
     def __init__(self, client: Any, endpoint_url: str | None, region: str | None) -> None:
@@ -154,14 +154,14 @@ class Access:
         except (self._errors.ClientError, self._errors.BotoCoreError) as error:
             if is_gone(error):
                 return None
-            raise explained(error, f"{where} at {self.endpoint}") from error
+            raise translate_error(error, f"{where} at {self.endpoint}") from error
         return answer
 
 
 class Queue:
     """A queue by its name, made when it is first needed; or one that is there, by its URL."""
 
-    def __init__(self, access: Access, name: str, url: str | None = None) -> None:
+    def __init__(self, access: SqsClient, name: str, url: str | None = None) -> None:
         self._access = access
         self._name = name
         self._url = url
@@ -177,13 +177,13 @@ class Queue:
                 self._url = None if found is None else found["QueueUrl"]
             return self._url is not None
 
-    def facts(self) -> Facts:
+    def facts(self) -> QueueAttributes:
         """What it can take, and after how many deliveries SQS sets a message aside."""
         wanted = ["QueueArn", "MaximumMessageSize", "RedrivePolicy"]
         told = self._told(wanted)
         policy = msgspec.json.decode(told.get("RedrivePolicy") or "{}")
         deliveries = policy.get("maxReceiveCount")
-        return Facts(
+        return QueueAttributes(
             told["QueueArn"],
             int(told["MaximumMessageSize"]),
             None if deliveries is None else int(deliveries),
@@ -207,7 +207,7 @@ class Queue:
             raise self._not_done(refused, len(entries), "sent")
         return [str(done[str(place)]["MessageId"]) for place in range(len(entries))]
 
-    def receive(self, most: int, lease: int, wait: int = 0) -> list[Raw]:
+    def receive(self, most: int, lease: int, wait: int = 0) -> list[RawMessage]:
         """Lease messages as SQS gives them."""
         answer = self._ask(
             "receive_message",
@@ -313,7 +313,7 @@ class Queue:
         )
 
 
-def batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list[Entry]]:
+def split_batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list[Entry]]:
     """Messages in as few batches as SQS takes, in order; each comes with its size in bytes.
 
     >>> [len(one) for one in batches([({}, 4), ({}, 4), ({}, 4)], largest=10)]
@@ -331,7 +331,7 @@ def batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list
         yield batch
 
 
-def written(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
+def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
     """A message as SQS is given it, with its size in bytes as SQS counts it.
 
     >>> written('"hi"', {"reply_to": "results"})[1]
@@ -355,7 +355,7 @@ def _client(endpoint_url: str | None, region: str | None) -> Any:
     config = extras.require("botocore.config", extra="sqs", why="a mailbox on SQS").Config(
         retries={"mode": "standard", "total_max_attempts": 3},
         connect_timeout=5,
-        read_timeout=LONGEST_POLL + 10,
+        read_timeout=MAX_POLL_SECONDS + 10,
         max_pool_connections=32,
     )
     errors = _botocore_errors()
@@ -365,7 +365,7 @@ def _client(endpoint_url: str | None, region: str | None) -> Any:
             "sqs", region_name=region, endpoint_url=endpoint_url, config=config
         )
     except (errors.BotoCoreError, ValueError) as error:
-        raise explained(error, "SQS") from error
+        raise translate_error(error, "SQS") from error
 
 
 def _botocore_errors() -> Any:
