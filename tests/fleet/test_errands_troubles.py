@@ -197,7 +197,7 @@ def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
 def test_the_cache_is_refused(tmp_path: Path) -> None:
     """Outputs are kept where the history is."""
     requests, _ = boxes()
-    with pytest.raises(ConfigError, match="workers keep no outputs"):
+    with pytest.raises(ConfigError, match="workers do not cache outputs"):
         errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
 
 

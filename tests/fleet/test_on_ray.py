@@ -484,7 +484,7 @@ def test_what_makes_no_sense_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="at least one actor"):
         OnRay(recipe, setup_from, actors=0)
     for gpus in (-1, 1.5):
-        with pytest.raises(ConfigError, match="several whole ones"):
+        with pytest.raises(ConfigError, match="or a whole number"):
             OnRay(recipe, setup_from, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
         OnRay(recipe, lambda data: setup_from(data))

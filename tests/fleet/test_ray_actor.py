@@ -21,7 +21,7 @@ from tests.surroundings import samples
 
 EXAM = """
 import asyncio
-from proctor import sessions
+from proctor.sessions import current as sessions
 from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
