@@ -74,10 +74,7 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "DeadLetter: it was delivered 2 times and never acknowledged; "
         "delivery 1: the worker died; delivery 2: the worker died"
     )
-    assert (
-        "workers: 1 ended as a dead letter: delivered too often, or rejected (s1)"
-        in warnings(report)
-    )
+    assert "workers: 1 ended as a dead letter: delivered too often, or rejected (s1)" in warnings(report)
     assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(report)
 
 

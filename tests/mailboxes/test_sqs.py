@@ -531,5 +531,5 @@ def test_by_its_address_the_environment_says_where_and_as_whom(
     monkeypatch.delenv("AWS_ENDPOINT_URL_SQS")
     assert SQSMailbox(url, None, int).approximate_count() == 1
     box.remove()
-    with pytest.raises(ConfigError, match="there is no 'capacity'"):
+    with pytest.raises(ConfigError, match="unknown options: 'capacity'"):
         connections.mailbox(f"sqs://{name}", int, capacity=3)
