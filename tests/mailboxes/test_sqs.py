@@ -505,7 +505,7 @@ def test_a_queue_can_be_given_by_its_url(server: SQSServer, client: Any) -> None
         ("letters.fifo", "FIFO"),
         ("https://sqs.us-east-1.amazonaws.com/123456789012/letters.fifo", "FIFO"),
         ("two words", "cannot be the name"),
-        ("x" * 76, "75 characters at most"),
+        ("x" * 76, "use at most 75 characters"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(client: Any, name: str, why: str) -> None:
