@@ -312,9 +312,8 @@ def rescore(
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
-            peers = None
-            if evaluator_needs(plan.evaluators):
-                peers = select_peers(plan.evaluators, metadata.baseline, metadata.options)
+            needs = evaluator_needs(plan.evaluators)
+            peers = select_peers(plan.evaluators, metadata.baseline, metadata.options) if needs else None
             yield observed.runner(stored.runner(scorer, peers, OutputLimits(metadata.options, threads)))
 
     return RunExecution(
