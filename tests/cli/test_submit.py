@@ -88,7 +88,7 @@ def test_the_cache_is_refused(project: Project) -> None:
     project.write("eval.yaml", f"{EVAL}run: {{cache: true}}\n")
     told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS)
     assert told.code == 2
-    assert "workers keep no outputs" in told.err
+    assert "workers do not cache outputs" in told.err
     assert mailbox(ADDRESS, EvalRequest).approximate_count() == 0
 
 

@@ -269,6 +269,6 @@ def test_entries_of_earlier_versions(history: SQLiteHistory) -> None:
             called.append(sample.id)
             return "new"
 
-        asked: Any = cache.around(call, SystemClock())(Sample("1", "Hi"), {}, 0)
+        asked: Any = cache.wrap(call, SystemClock())(Sample("1", "Hi"), {}, 0)
         asyncio.run(asked)
         assert (called == []) is is_used

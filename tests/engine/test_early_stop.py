@@ -169,7 +169,7 @@ def test_the_baseline_is_a_run_like_any_other(tmp_path: Path) -> None:
 def test_it_must_be_shuffled(tmp_path: Path) -> None:
     """Refused before anything is run or stored."""
     history = SQLiteHistory(tmp_path / "h.db")
-    with pytest.raises(ConfigError, match="takes its samples in random order"):
+    with pytest.raises(ConfigError, match="needs its samples in random order"):
         early(history, EarlyGate(BASELINE), shuffle=None)
     assert (history.runs(), CALLS) == ([], Counter())
 

@@ -12,7 +12,7 @@ from proctor import EvalReport, SQLiteHistory, compare, evaluate, exact_match, r
 from proctor.core.identity import SCHEME
 from proctor.distributed.expected_results import expectation
 from proctor.engine.plan import Setup
-from proctor.engine.start import differences
+from proctor.engine.start import find_changes
 from proctor.errors import ResumeRefused
 from proctor.evaluators.attached import attach
 from proctor.records.gate import Check
@@ -198,7 +198,7 @@ def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLi
         evaluators=tuple(msgspec.structs.replace(spec, identity=old) for spec in first.metadata.evaluators),
     )
     history.update(before)
-    places = [(change.where, change.what) for change in differences(before, first.metadata)]
+    places = [(change.where, change.what) for change in find_changes(before, first.metadata)]
     assert [where for where, _ in places] == ["target", "evaluators' code"]
     assert all(f"this is scheme {SCHEME}" in what for _, what in places)
     with pytest.raises(ResumeRefused, match="another version of Proctor"):

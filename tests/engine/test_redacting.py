@@ -25,7 +25,14 @@ from proctor import (
     rescore,
 )
 from proctor.core.redaction.redact import Redaction
-from proctor.engine.redacting import MOST_WAITING, Aside, Redacting, described, guarded, redaction_for
+from proctor.engine.redacting import (
+    MAX_QUEUED_CHARACTERS,
+    BackgroundQueue,
+    RedactingWriter,
+    described,
+    guarded,
+    redaction_for,
+)
 from proctor.errors import ConfigError, RunStopped
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
@@ -350,7 +357,7 @@ def test_more_than_can_be_looked_at_is_waited_for() -> None:
     async def work() -> None:
         done: list[int] = []
         go = threading.Event()
-        aside = Aside()
+        aside = BackgroundQueue()
 
         def first() -> Any:
             go.wait()
@@ -359,19 +366,19 @@ def test_more_than_can_be_looked_at_is_waited_for() -> None:
         def failing() -> Any:
             return 1 // 0
 
-        aside.do(MOST_WAITING, first)
-        assert not aside.full()
-        aside.do(1, lambda: lambda: done.append(2))
-        assert aside.full()
+        aside.submit(MAX_QUEUED_CHARACTERS, first)
+        assert not aside.is_full()
+        aside.submit(1, lambda: lambda: done.append(2))
+        assert aside.is_full()
         go.set()
         while len(done) < 2:
             await asyncio.sleep(0.001)
         assert done == [1, 2]
-        aside.do(1, failing)
+        aside.submit(1, failing)
         await asyncio.sleep(0.05)
         with pytest.raises(ZeroDivisionError):
-            aside.full()
-        aside.do(1, lambda: lambda: done.append(3))
+            aside.is_full()
+        aside.submit(1, lambda: lambda: done.append(3))
         aside.close()
         assert done == [1, 2, 3]
 
@@ -419,7 +426,7 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
     with guarded(writer, None) as kept:
         assert kept is writer
     with guarded(writer, Redaction()) as kept:
-        assert isinstance(kept, Redacting)
+        assert isinstance(kept, RedactingWriter)
 
 
 def test_what_cannot_be_written_at_all_is_left_to_the_history() -> None:

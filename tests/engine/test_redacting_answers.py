@@ -114,8 +114,8 @@ def test_an_answer_that_holds_a_secret_is_not_kept(answer: ModelResponse) -> Non
     found, store = remembered(asked(f"The key is {KEY}."), answer)
     assert (found, store.kept) == (None, {})
     (warning,) = store.warnings
-    assert warning.startswith("answers that were not kept for reuse")
-    assert warning.endswith("stored: 1; a later run asks for them again")
+    assert warning.startswith("answers that were not cached")
+    assert warning.endswith("personal data: 1; a later run requests them again")
 
 
 def test_personal_data_is_taken_out_of_a_question_where_that_is_wanted() -> None:
@@ -146,6 +146,6 @@ def test_a_run_says_how_many_outputs_it_did_not_keep(tmp_path: Path) -> None:
             progress=False,
         )
         assert report.metadata is not None
-        found = [text for text in report.metadata.warnings if "not kept" in text]
+        found = [text for text in report.metadata.warnings if "not cached" in text]
         assert [f": {told};" in text for text in found] == ([True] if told else [])
     assert KEY.encode() not in (tmp_path / "h.db").read_bytes()

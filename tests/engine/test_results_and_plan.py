@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor import Dataset, IteratorDataset, Sample, SQLiteHistory, evaluate, exact_match
-from proctor.engine.ledger import Ledger, Skipped
+from proctor.engine.ledger import DoneCounter, Ledger
 from proctor.engine.plan import Job
 from proctor.errors import DatasetError, EvaluatorError, RunIncomplete, RunStopped
 from proctor.records.score import Score
@@ -28,7 +28,7 @@ def test_a_plan_whose_jobs_all_have_results_misses_nothing() -> None:
     ledger = Ledger(iter([job(0), job(1), job(2)]), 3)
     for position, *_ in ledger:
         ledger.open.pop(position)
-    assert (ledger.missing(3), ledger.longer(), ledger.is_exhausted) == ("", "", True)
+    assert (ledger.describe_missing(3), ledger.describe_surplus(), ledger.is_exhausted) == ("", "", True)
 
 
 def test_a_job_without_a_result_is_named() -> None:
@@ -36,7 +36,7 @@ def test_a_job_without_a_result_is_named() -> None:
     ledger = Ledger(iter([job(0), job(1, "small", 2), job(2)]), 3)
     jobs = list(ledger)
     ledger.open.pop(jobs[0][0])
-    assert ledger.missing(1) == ("2 of 3 planned trials have no result: s1 (small, epoch 2), s2")
+    assert ledger.describe_missing(1) == ("2 of 3 planned trials have no result: s1 (small, epoch 2), s2")
 
 
 def test_what_was_not_handed_out_is_named_too() -> None:
@@ -44,7 +44,7 @@ def test_what_was_not_handed_out_is_named_too() -> None:
     ledger = Ledger(iter([job(n) for n in range(30)]), 30)
     position, *_ = next(iter(ledger))
     ledger.open.pop(position)
-    said = ledger.missing(1)
+    said = ledger.describe_missing(1)
     assert said.startswith("29 of 30 planned trials have no result: s1, s2, s3")
     assert said.endswith("s19, s20, …")
 
@@ -54,17 +54,17 @@ def test_a_result_that_the_history_lost_is_missing() -> None:
     ledger = Ledger(iter([job(0), job(1)]), 2)
     for position, *_ in ledger:
         ledger.open.pop(position)
-    assert ledger.missing(1) == "1 of 2 planned trials have no result"
+    assert ledger.describe_missing(1) == "1 of 2 planned trials have no result"
 
 
 def test_trials_of_earlier_sittings_count() -> None:
     """Two were done before, one is run now: the plan of three is complete."""
-    skipped = Skipped(lambda position, *_: position < 2)
+    skipped = DoneCounter(lambda position, *_: position < 2)
     left = (job(n) for n in range(3) if not skipped(n, f"s{n}", "default", 0))
     ledger = Ledger(left, 3, skipped)
     for position, *_ in ledger:
         ledger.open.pop(position)
-    assert ledger.missing(3) == ""
+    assert ledger.describe_missing(3) == ""
 
 
 def test_a_stream_shorter_than_its_declared_length_is_not_complete(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor import ModelCall, Usage, evaluate, exact_match, record
 from proctor.engine.start import Conduct
-from proctor.engine.trial import LONGEST_WAIT, is_worth_it, wait_before
+from proctor.engine.trial import MAX_BACKOFF, backoff_seconds, is_retryable
 from proctor.errors import CallFailed
 from proctor.history.sqlite import SQLiteHistory
 from proctor.wiring.evaluate import execute
@@ -76,18 +76,18 @@ def test_what_says_so_of_itself_is_believed() -> None:
     class Gone(ConnectionError):
         retryable = False
 
-    assert is_worth_it(Busy())
-    assert not is_worth_it(Gone())
-    assert is_worth_it(CallFailed("503", retryable=True))
-    assert not is_worth_it(CallFailed("400"))
+    assert is_retryable(Busy())
+    assert not is_retryable(Gone())
+    assert is_retryable(CallFailed("503", retryable=True))
+    assert not is_retryable(CallFailed("400"))
 
 
 @given(st.integers(1, 50), st.floats(0, 100), st.floats(0, 1000), st.integers())
 def test_waits_obey_retry_after_and_stay_bounded(attempt: int, base: float, asked: float, seed: int) -> None:
     """A wait is never under Retry-After (up to a minute) and never over a minute."""
     error = CallFailed("busy", retryable=True, retry_after=asked)
-    wait = wait_before(attempt, base, error, random.Random(seed))
-    assert min(asked, LONGEST_WAIT) <= wait <= LONGEST_WAIT
+    wait = backoff_seconds(attempt, base, error, random.Random(seed))
+    assert min(asked, MAX_BACKOFF) <= wait <= MAX_BACKOFF
 
 
 def test_a_status_code_tells_what_may_pass() -> None:
@@ -97,9 +97,9 @@ def test_a_status_code_tells_what_may_pass() -> None:
         def __init__(self, status_code: int) -> None:
             self.status_code = status_code
 
-    worth = {code for code in (400, 401, 404, 408, 425, 429, 500, 503) if is_worth_it(Status(code))}
+    worth = {code for code in (400, 401, 404, 408, 425, 429, 500, 503) if is_retryable(Status(code))}
     assert worth == {408, 425, 429, 500, 503}
-    assert is_worth_it(TimeoutError())
+    assert is_retryable(TimeoutError())
 
 
 def test_a_retry_after_that_is_no_number_is_ignored() -> None:

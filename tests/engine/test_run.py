@@ -25,7 +25,7 @@ from proctor import (
     exact_match,
     record,
 )
-from proctor.engine.run import on_interrupt
+from proctor.engine.run import handle_interrupts
 from proctor.errors import ConfigError, DatasetError, RunStopped
 from tests.surroundings import samples, shout
 
@@ -481,14 +481,14 @@ def test_ctrl_c_is_for_the_runs_that_go_on() -> None:
     told: list[str] = []
 
     async def nested() -> None:
-        first = on_interrupt(lambda: told.append("first"))
-        second = on_interrupt(lambda: told.append("second"))
+        first = handle_interrupts(lambda: told.append("first"))
+        second = handle_interrupts(lambda: told.append("second"))
         with first:
             second.__enter__()
         signal.raise_signal(signal.SIGINT)
         await asyncio.sleep(0)
         assert told == ["second"]
-        with on_interrupt(lambda: told.append("third")):
+        with handle_interrupts(lambda: told.append("third")):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0)
         second.__exit__(None, None, None)

@@ -174,7 +174,7 @@ def test_dead_letters_become_error_results() -> None:
     assert found.delivery.count == 2
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s0)",
+        "workers: 1 ended as a dead letter: delivered too often, or rejected (s0)",
     )
     # Also where nothing is waited for.
     again = collect_results(results, submission, requests=requests, timeout_seconds=0)
@@ -251,8 +251,8 @@ def test_a_poison_result_is_set_aside_and_the_others_are_collected() -> None:
     assert report.total == 1
     reasons = [letter.reason for letter in box.dead_letters()]
     assert reasons == [
-        "it is no result: Expected `object`, got `str`",
-        "it is no result: Object contains unknown field `no`",
+        "it is not a result: Expected `object`, got `str`",
+        "it is not a result: Object contains unknown field `no`",
     ]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from proctor import EvalRequest, EvalResult, InMemoryMailbox, Trial, collect_results, submit_dataset
-from proctor.distributed.leased_messages import Held, Item
-from proctor.distributed.outbox import BEHIND_AT, MOST_PLACES, Outbox
+from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.outbox import MAX_MAILBOXES, MAX_QUEUED, Outbox
 from proctor.errors import MailboxClosed, MailboxError, MailboxFull, MessageTooLarge, ReceiptExpired
 from tests.fleet.surroundings import (
     LONG,
@@ -284,14 +284,14 @@ def test_what_was_taken_while_it_was_told_to_stop_goes_back_unrun() -> None:
 def test_a_writer_that_is_behind_says_so() -> None:
     """So that a crew does not run what cannot be sent for long."""
     requests, results = boxes()
-    with Held(30.0, print) as held:
+    with LeasedMessages(30.0, print) as held:
         outbox = Outbox(requests, results, held, "w1", print)
         requests.send(request(0))
         [message] = requests.receive()
-        held.take(0, Item(message, message.body))
+        held.add(0, LeasedMessage(message, message.body))
         assert not outbox.behind()
         outbox.keep("key", "now", b"{}")
-        for _ in range(BEHIND_AT + 1):
+        for _ in range(MAX_QUEUED + 1):
             outbox.add(0, EvalResult(Trial(message.body.sample, "out")))
         assert outbox.behind()
 
@@ -318,8 +318,8 @@ def test_the_way_back_to_old_runs_is_closed_in_time() -> None:
             return opened[-1]
 
     requests: Any = Counting(inner)
-    for number in range(MOST_PLACES + 2):
+    for number in range(MAX_MAILBOXES + 2):
         inner.send(request(number), reply_to=f"run-{number}")
     loop = loop_for(shout, requests, concurrency=1)
-    assert within(LONG, lambda: loop.run(max_iterations=1)).sent == MOST_PLACES + 2
+    assert within(LONG, lambda: loop.run(max_iterations=1)).sent == MAX_MAILBOXES + 2
     assert [box.closed for box in opened].count(True) == 2

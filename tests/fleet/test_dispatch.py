@@ -124,7 +124,7 @@ def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path)
     assert report.metadata is not None
     assert report.metadata.status == "completed"
     [said] = report.metadata.warnings
-    assert said.endswith("given up after too many deliveries, or set aside (s0)")
+    assert said.endswith("delivered too often, or rejected (s0)")
     assert history.find("exam").warnings == (said,)
 
 
@@ -317,10 +317,10 @@ def test_only_what_was_submitted_is_collected(options: dict[str, Any], status: s
 
 
 def test_the_cache_is_refused(tmp_path: Path) -> None:
-    """Before a run is opened: workers keep no outputs."""
+    """Before a run is opened: workers do not cache outputs."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
-    with pytest.raises(ConfigError, match="workers keep no outputs"):
+    with pytest.raises(ConfigError, match="workers do not cache outputs"):
         submit(exam(options={"cache": True}), requests, history)
     assert history.runs() == []
     assert requests.approximate_count() == 0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Trial
-from proctor.distributed.leased_messages import Held, Item
-from proctor.distributed.outbox import BATCH, BEHIND_AT, Outbox
+from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.outbox import BATCH_SIZE, MAX_QUEUED, Outbox
 from proctor.errors import MailboxError, MailboxGone
 from tests.fleet.surroundings import LONG, Troubled, boxes, eventually, loop_for, request, results_in, within
 from tests.surroundings import shout
@@ -49,7 +49,7 @@ def test_stop_is_heeded_while_the_results_mailbox_is_full() -> None:
     """Hundreds of results are piled up behind it, and hands wait for room."""
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=10)
-    requests.send_all([request(n) for n in range(BEHIND_AT + 200)])
+    requests.send_all([request(n) for n in range(MAX_QUEUED + 200)])
     calls: list[str] = []
 
     async def target(text: str) -> str:
@@ -60,21 +60,21 @@ def test_stop_is_heeded_while_the_results_mailbox_is_full() -> None:
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     # A batch of unknown size is being sent, as many wait behind it as may, and no hand is free.
-    eventually(lambda: len(calls) > BEHIND_AT)
+    eventually(lambda: len(calls) > MAX_QUEUED)
     time.sleep(0.1)
     loop.stop()
     thread.join(LONG)
     assert not thread.is_alive()
-    assert requests.approximate_count() >= BEHIND_AT
+    assert requests.approximate_count() >= MAX_QUEUED
 
 
-def in_hand(count: int, requests: Any, held: Held, outbox: Outbox) -> None:
+def in_hand(count: int, requests: Any, held: LeasedMessages, outbox: Outbox) -> None:
     """So many requests with finished results, all of them still to be sent."""
     requests.send_all([request(n) for n in range(count)])
     numbers = itertools.count()
     while messages := requests.receive(max_messages=10):
         for number, message in zip(numbers, messages, strict=False):
-            held.take(number, Item(message, message.body))
+            held.add(number, LeasedMessage(message, message.body))
             outbox.add(number, EvalResult(Trial(message.body.sample, "out")))
 
 
@@ -83,14 +83,14 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
     requests, inner = boxes()
     results: Any = Troubled(inner, send_all=itertools.repeat(AWAY))
     began = time.monotonic()
-    with Held(30.0, print) as held:
+    with LeasedMessages(30.0, print) as held:
         outbox = Outbox(requests, results, held, "w1", print, last_seconds=0.3)
-        in_hand(3 * BATCH, requests, held, outbox)
+        in_hand(3 * BATCH_SIZE, requests, held, outbox)
         with outbox:
             pass
         assert time.monotonic() - began < 5
-        assert outbox.tally.returned == BATCH
-        assert held.give_back_all() == 2 * BATCH
+        assert outbox.tally.returned == BATCH_SIZE
+        assert held.give_back_all() == 2 * BATCH_SIZE
     again = requests.receive(max_messages=10)
     assert {message.delivery_count for message in again} == {1}
 
@@ -105,7 +105,7 @@ def test_returning_everything_has_a_deadline_too() -> None:
                 time.sleep(0.02)
 
     requests: Any = Slow(inner)
-    with Held(30.0, print) as held:
+    with LeasedMessages(30.0, print) as held:
         in_hand(40, requests, held, Outbox(requests, results, held, "w1", print))
         assert 1 <= held.give_back_all(0.1) <= 10
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
-from proctor.distributed.collect import Receiving
+from proctor.distributed.collect import ResultReceiver
 from proctor.distributed.letters import Letters
 from proctor.distributed.remote_runner import Workers, position_in
 from proctor.engine.start import Conduct
@@ -139,11 +139,11 @@ def test_what_was_not_handed_over_is_not_acknowledged() -> None:
         seen.extend(results)
         return False
 
-    Receiving(box, lambda _: True, print, print).drain(arrive)
+    ResultReceiver(box, arrive, print, print).drain()
     assert (len(seen), box.approximate_count()) == (1, 1)
     fresh = box.beside("others", EvalResult)
     fresh.send(seen[0])
-    Receiving(fresh, lambda _: True, print, print).drain(lambda _: True)
+    ResultReceiver(fresh, lambda _: True, print, print).drain()
     assert fresh.approximate_count() == 0
 
 
@@ -177,7 +177,7 @@ def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> No
     untyped.send(msgspec.Raw(DEEP.encode()))
     letters = Letters(requests, lambda _: True)
     assert requests.receive() == []
-    assert letters.look() == []
+    assert letters.poll() == []
     assert letters.unreadable == 1
     helper = answering(requests, lambda asked: [bad(asked, 2)])
     # The error is told by the watch, which must be alive for that.

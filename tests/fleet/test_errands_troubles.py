@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, exact_match
-from proctor.distributed.account import Account
-from proctor.distributed.remote_runner import LOST_SECONDS, Workers
+from proctor.distributed.account import DeliveryCounts
+from proctor.distributed.remote_runner import RESEND_SECONDS, Workers
 from proctor.engine.start import Conduct
 from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLarge, RunStopped
 from proctor.records.trial import Delivery, Trial
@@ -34,7 +34,7 @@ def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
     def purge() -> None:
         eventually(lambda: requests.approximate_count() == 4)
         requests.purge()
-        clock.seconds += LOST_SECONDS + 1
+        clock.seconds += RESEND_SECONDS + 1
         eventually(lambda: requests.approximate_count() == 4)
         loop_for(loud, requests).run(max_iterations=1)
 
@@ -74,10 +74,7 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "DeadLetter: it was delivered 2 times and never acknowledged; "
         "delivery 1: the worker died; delivery 2: the worker died"
     )
-    assert (
-        "workers: 1 ended as a dead letter: given up after too many deliveries, or set aside (s1)"
-        in warnings(report)
-    )
+    assert "workers: 1 ended as a dead letter: delivered too often, or rejected (s1)" in warnings(report)
     assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(report)
 
 
@@ -197,7 +194,7 @@ def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
 def test_the_cache_is_refused(tmp_path: Path) -> None:
     """Outputs are kept where the history is."""
     requests, _ = boxes()
-    with pytest.raises(ConfigError, match="workers keep no outputs"):
+    with pytest.raises(ConfigError, match="workers do not cache outputs"):
         errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
 
 
@@ -227,12 +224,12 @@ def test_a_result_that_is_none_is_set_aside() -> None:
 
 def test_an_account_tells_only_what_happened() -> None:
     """Nothing if all went straight; one sentence for each kind of trouble."""
-    account = Account()
+    account = DeliveryCounts()
     trial = Trial(Sample("1", "in"), "out")
-    account.count(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
-    account.count(EvalResult(trial))
+    account.add(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
+    account.add(EvalResult(trial))
     assert account.sentences() == []
-    account.count(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
+    account.add(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
     assert account.sentences() == [
         "workers: 1 came from a later delivery: an earlier one was lost or returned"
     ]
@@ -246,7 +243,7 @@ def test_a_request_in_hand_elsewhere_is_not_taken_for_lost() -> None:
 
     def work() -> None:
         [message] = requests.receive(wait_time_seconds=10)
-        clock.seconds += 2 * LOST_SECONDS
+        clock.seconds += 2 * RESEND_SECONDS
         threading.Event().wait(1.5)
         message.nack()
         loop_for(loud, requests).run(max_iterations=1)
@@ -276,7 +273,7 @@ def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path)
     def close() -> None:
         eventually(lambda: inner.approximate_count() == 2)
         inner.purge()
-        clock.seconds += 2 * LOST_SECONDS
+        clock.seconds += 2 * RESEND_SECONDS
         eventually(lambda: "approximate_count" in requests.calls)
         opened[0].close()
 

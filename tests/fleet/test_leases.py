@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalRequest, collect_results, submit_dataset
-from proctor.distributed.leased_messages import Held, Item
+from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
 from proctor.errors import MailboxError
 from tests.fleet.surroundings import (
     LONG,
@@ -130,11 +130,11 @@ def test_what_was_settled_between_look_and_beat_is_not_lost() -> None:
     requests, _ = boxes()
     requests.send(request(0))
     [message] = requests.receive()
-    held = Held(30.0, print)
-    held.take(7, Item(message, message.body))
-    assert (len(held), held.find(7).message.id) == (1, message.id)
-    held.let_go(7)
-    held._note_lost(7)
+    held = LeasedMessages(30.0, print)
+    held.add(7, LeasedMessage(message, message.body))
+    assert (len(held), held.get(7).message.id) == (1, message.id)
+    held.remove(7)
+    held._mark_lost(7)
     assert not held.is_lost(7)
 
 

@@ -101,7 +101,7 @@ def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(tmp_p
     assert f"workers run other code than this run: {difference}" in seen
     run = history.find("exam")
     assert run.status != "completed"
-    assert any(f"workers: {difference.replace(':', ' took no requests of this run, for', 1)}" == one
+    assert any(f"workers: {difference.replace(':', ' took no requests of this run, because', 1)}" == one
                for one in run.warnings)  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path)
         report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert (report.total, report.pass_rate) == (2, 1.0)
     assert warnings(report) == (
-        "workers: wrong took no requests of this run, for its target is 'other', not 'slow'",
+        "workers: wrong took no requests of this run, because its target is 'other', not 'slow'",
     )
 
 
@@ -158,7 +158,7 @@ def test_collect_says_that_workers_run_other_code(tmp_path: Path) -> None:
     assert report.metadata is not None
     assert report.metadata.status == "submitted"
     assert warnings(report) == (
-        "workers: w1 took no requests of this run, for its target is 'other', not 'loud'",
+        "workers: w1 took no requests of this run, because its target is 'other', not 'loud'",
         "1 of 1 results are missing: s0; they can be collected later",
     )
 
@@ -168,7 +168,7 @@ def test_a_run_is_sent_one_notice_and_another_when_it_is_resumed() -> None:
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     sample: Sample[Any, Any] = Sample("1", "a")
     first = EvalRequest(sample, request_id="r-0", run_id="r", expects="t@00000001")
-    later = msgspec.structs.replace(first, created_at=first.created_at + notices.AGAIN * 2)
+    later = msgspec.structs.replace(first, created_at=first.created_at + notices.REPEAT_AFTER * 2)
     requests.send_all([first] * 50, reply_to="answers")
     loop = loop_for(other, requests)
     within(LONG, lambda: loop.run(max_iterations=1))

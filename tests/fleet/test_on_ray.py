@@ -282,7 +282,7 @@ def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(
     assert error.kind == "ActorDied"
     assert error.message.startswith("3 Ray actors died while they ran it; the last: ")
     assert "ray: 3 actors died and were replaced" in warnings(report)
-    assert "ray: 1 trials were given up: 3 actors had died under each" in warnings(report)
+    assert "ray: 1 trials failed because 3 actors died while running each" in warnings(report)
 
 
 def in_actors(does: str) -> None:
@@ -311,7 +311,7 @@ def test_other_code_on_a_node_ends_the_run(cluster: str) -> None:
     """What an actor runs is compared with what the run is about, and both are named."""
     with pytest.raises(RunStopped, match=r"runs 'meet@\w+ exact_match@\w+'") as caught:
         sit(exam("shout"), recipe=recipe_of(exam("meet")))
-    assert "this run is of 'shout@" in str(caught.value)
+    assert "this run expects 'shout@" in str(caught.value)
     assert "install the same code, on the same Python, on every node" in str(caught.value)
 
 
@@ -484,7 +484,7 @@ def test_what_makes_no_sense_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="at least one actor"):
         OnRay(recipe, setup_from, actors=0)
     for gpus in (-1, 1.5):
-        with pytest.raises(ConfigError, match="several whole ones"):
+        with pytest.raises(ConfigError, match="or a whole number"):
             OnRay(recipe, setup_from, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
         OnRay(recipe, lambda data: setup_from(data))

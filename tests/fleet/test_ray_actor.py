@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.distributed.ray_actor import Answer, Introduction, TrialActor
+from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
 from proctor.engine import limits
 from proctor.records import codec
 from proctor.records.mail import EvalRequest
@@ -21,7 +21,7 @@ from tests.surroundings import samples
 
 EXAM = """
 import asyncio
-from proctor import sessions
+from proctor.sessions import current as sessions
 from proctor.models.asking import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
@@ -61,17 +61,17 @@ def actor_of(target: str, **options: Any) -> TrialActor:
     return TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
 
 
-async def introduced(actor: TrialActor) -> Introduction:
-    return codec.decode(await actor.introduce(), Introduction)
+async def introduced(actor: TrialActor) -> ActorInfo:
+    return codec.decode(await actor.prepare(), ActorInfo)
 
 
-async def answers(actor: TrialActor, count: int) -> list[Answer]:
+async def answers(actor: TrialActor, count: int) -> list[TrialResponse]:
     """Ask for several samples at once, then close."""
-    await actor.introduce()
+    await actor.prepare()
     requests = [codec.encode(EvalRequest(sample)) for sample in samples(count)]
     said = await asyncio.gather(*map(actor.trial, requests))
     await actor.close()
-    return [codec.decode(data, Answer) for data in said]
+    return [codec.decode(data, TrialResponse) for data in said]
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:

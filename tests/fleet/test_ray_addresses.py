@@ -18,7 +18,7 @@ def test_a_cluster_that_is_not_there_is_told(address: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with (
         pytest.raises(ConfigError, match="Ray cannot be reached: ") as caught,
-        on_ray.connected(ray, address),
+        on_ray.connect_ray(ray, address),
     ):
         raise AssertionError("nobody listens there")
     assert caught.value.where == address
@@ -29,7 +29,7 @@ def test_a_cluster_that_is_not_there_is_told(address: str) -> None:
 def test_the_address_in_the_environment_is_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address Ray takes the one of the environment, so that one is meant."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(ConfigError, match="Connection refused"), on_ray.connected(ray, None):
+    with pytest.raises(ConfigError, match="Connection refused"), on_ray.connect_ray(ray, None):
         raise AssertionError("nobody listens there")
 
 
@@ -38,8 +38,8 @@ def test_what_ray_is_told_not_to_print_is_left_as_it_was(
     before: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The setting is made for Ray's import alone, and one that is there already stands."""
-    monkeypatch.delenv(on_ray.SILENCED, raising=False)
+    monkeypatch.delenv(on_ray.SKIPPED_LOGS, raising=False)
     if before is not None:
-        monkeypatch.setenv(on_ray.SILENCED, before)
+        monkeypatch.setenv(on_ray.SKIPPED_LOGS, before)
     assert on_ray.quiet_ray() is ray
-    assert os.environ.get(on_ray.SILENCED) == before
+    assert os.environ.get(on_ray.SKIPPED_LOGS) == before

@@ -31,7 +31,7 @@ from proctor import (
     token_usage_under,
     tool_called,
 )
-from proctor.distributed.inbox import MISFIT_SECONDS
+from proctor.distributed.inbox import MISMATCH_SECONDS
 from proctor.errors import ConfigError, DatasetError, MailboxError, StopRun
 from tests.fleet.surroundings import (
     LONG,
@@ -189,8 +189,8 @@ def test_what_is_no_request_is_set_aside_at_once_and_blocks_nobody() -> None:
     assert tally.sent == 1
     reasons = [letter.reason for letter in requests.dead_letters()]
     assert reasons == [
-        "it is no request for an evaluation: Expected `str`, got `int` - at `$.sample.id`",
-        "it is no request for an evaluation: Expected `object`, got `str`",
+        "it is not an evaluation request: Expected `str`, got `int` - at `$.sample.id`",
+        "it is not an evaluation request: Expected `object`, got `str`",
     ]
 
 
@@ -215,7 +215,7 @@ def test_a_request_that_says_no_place_for_its_answer_is_set_aside_unrun() -> Non
     assert within(LONG, lambda: loop.run(until_empty=True)).sent == 1
     assert calls == ["word 1"]
     [letter] = requests.dead_letters()
-    assert letter.reason == "it does not say where its answer goes"
+    assert letter.reason == "it has no reply_to"
     [found] = results_in(requests.beside("answers", EvalResult))
     assert found.sample_id == "s1"
 
@@ -230,9 +230,9 @@ def test_a_request_for_other_code_goes_back_and_says_why() -> None:
     assert tally.sent == 1
     # It is left for a while, so that another may take it first.
     assert requests.receive() == []
-    clock.seconds += MISFIT_SECONDS + 0.1
+    clock.seconds += MISMATCH_SECONDS + 0.1
     within(LONG, lambda: loop.run(max_iterations=1))
-    clock.seconds += MISFIT_SECONDS + 0.1
+    clock.seconds += MISMATCH_SECONDS + 0.1
     within(LONG, lambda: loop.run(max_iterations=1))
     [letter] = requests.dead_letters()
     assert letter.reason == "it was delivered 2 times and never acknowledged"
@@ -264,7 +264,7 @@ def test_a_worker_among_strangers_leaves_them_alone_for_a_while_and_still_stops_
         eventually(lambda: requests.approximate_count() == 2)
         found = requests.beside("requests", EvalRequest).receive(max_messages=10)
         assert [message.delivery_count for message in found] == [1, 1]
-    assert time.monotonic() - began < MISFIT_SECONDS
+    assert time.monotonic() - began < MISMATCH_SECONDS
 
 
 def test_workers_of_another_kind_do_not_keep_a_busy_one_from_its_requests() -> None:

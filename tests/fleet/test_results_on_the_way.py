@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from proctor import EvalResult, InMemoryMailbox, Sample
-from proctor.distributed.batches import as_record
-from proctor.distributed.ray_actor import Answer, TrialActor
+from proctor.distributed.batches import decode_body
+from proctor.distributed.ray_actor import TrialActor, TrialResponse
 from proctor.history.payload import read, written
-from proctor.mailboxes.limits import Bodies
+from proctor.mailboxes.limits import BodyCodec
 from proctor.records import codec
 from proctor.records.lossless import restored_result
 from proctor.records.mail import EvalRequest
@@ -51,16 +51,16 @@ def assert_same(received: EvalResult, sent: EvalResult) -> None:
 def test_a_result_is_received_as_it_was_sent(value: Any) -> None:
     """Mailboxes with and without a type, and the history: NaN, tuples, sets and keys stay."""
     sent = result_of(value)
-    assert_same(Bodies(EvalResult).read(Bodies(EvalResult).write(sent)), sent)
-    plain: Bodies[Any] = Bodies(None)
-    assert_same(as_record(plain.read(plain.write(sent)), EvalResult), sent)
+    assert_same(BodyCodec(EvalResult).read(BodyCodec(EvalResult).write(sent)), sent)
+    plain: BodyCodec[Any] = BodyCodec(None)
+    assert_same(decode_body(plain.read(plain.write(sent)), EvalResult), sent)
     assert_same(read(written(sent)[0]), sent)
 
 
 def test_a_message_that_was_written_again_with_spaces_is_restored() -> None:
     """What forwards messages may indent them; the values are still what they were."""
-    data = codec.encode_pretty(codec.decode(Bodies(EvalResult).write(result_of((1, 2))), dict))
-    assert_same(Bodies(EvalResult).read(data), result_of((1, 2)))
+    data = codec.encode_pretty(codec.decode(BodyCodec(EvalResult).write(result_of((1, 2))), dict))
+    assert_same(BodyCodec(EvalResult).read(data), result_of((1, 2)))
 
 
 OUTPUTS = [float("nan"), (1, 2), {"pair": (1, float("inf"))}, {1: "a"}, {"a"}, b"\x00\xff"]
@@ -94,12 +94,12 @@ def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
     actor = TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
 
     async def answer() -> bytes:
-        await actor.introduce()
+        await actor.prepare()
         try:
             return await actor.trial(codec.encode(EvalRequest(Sample("1", "a", "a"))))
         finally:
             await actor.close()
 
-    result = codec.decode(asyncio.run(answer()), Answer).result
+    result = codec.decode(asyncio.run(answer()), TrialResponse).result
     assert result is not None
     assert same(restored_result(result).output, ("a", float("nan")))

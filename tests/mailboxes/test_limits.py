@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, MailboxError
 from proctor.mailboxes import limits
-from proctor.mailboxes.limits import Bodies
+from proctor.mailboxes.limits import BodyCodec
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 
@@ -117,10 +117,10 @@ def test_answers_go_to_a_name_or_to_a_mailbox() -> None:
 
 def test_reasons_are_told_in_words() -> None:
     """A dead letter's reason and history read as sentences."""
-    assert limits.too_often(1) == "it was delivered once and never acknowledged"
-    assert limits.too_often(3) == "it was delivered 3 times and never acknowledged"
+    assert limits.describe_deliveries(1) == "it was delivered once and never acknowledged"
+    assert limits.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
     assert limits.history_line(2, "boom") == "delivery 2: boom"
-    assert limits.unreadable("no JSON") == "it cannot be read: no JSON"
+    assert limits.describe_unreadable("no JSON") == "it cannot be read: no JSON"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_reasons_are_told_in_words() -> None:
 )
 def test_bodies_come_back_in_their_type(kind: Any, body: Any) -> None:
     """Plain types, dataclasses, structs and pydantic models, also inside of one another."""
-    bodies: Bodies[Any] = Bodies(kind)
+    bodies: BodyCodec[Any] = BodyCodec(kind)
     assert bodies.read(bodies.write(body)) == body
 
 
@@ -152,7 +152,7 @@ def test_bodies_come_back_in_their_type(kind: Any, body: Any) -> None:
 )
 def test_without_a_type_any_json_comes_back(value: Any) -> None:
     """What JSON holds is read as it was written."""
-    bodies: Bodies[Any] = Bodies(None)
+    bodies: BodyCodec[Any] = BodyCodec(None)
     assert bodies.read(bodies.write(value)) == value
     assert bodies.read(bodies.write(value).decode()) == value
 
@@ -173,7 +173,7 @@ def test_without_a_type_any_json_comes_back(value: Any) -> None:
 )
 def test_what_does_not_fit_is_told(kind: Any, text: str, told: str) -> None:
     """Whatever is in a message, reading it gives its body or a sentence."""
-    bodies: Bodies[Any] = Bodies(kind)
+    bodies: BodyCodec[Any] = BodyCodec(kind)
     with pytest.raises(ValueError, match=r"^[^\n]+$") as error:
         bodies.read(text)
     assert told in str(error.value)
@@ -182,7 +182,7 @@ def test_what_does_not_fit_is_told(kind: Any, text: str, told: str) -> None:
 @given(st.binary())
 def test_no_bytes_can_do_harm(data: bytes) -> None:
     """Random bytes are read or refused, and nothing else is ever raised."""
-    bodies: Bodies[EvalRequest[Any, Any]] = Bodies(EvalRequest)
+    bodies: BodyCodec[EvalRequest[Any, Any]] = BodyCodec(EvalRequest)
     with pytest.raises(ValueError, match=r"\w"):
         bodies.read(data)
 
@@ -190,8 +190,8 @@ def test_no_bytes_can_do_harm(data: bytes) -> None:
 @pytest.mark.parametrize("kind", [Opaque, "a text", Patient | EvalRequest])
 def test_a_type_that_cannot_be_read_is_refused_when_the_mailbox_is_made(kind: Any) -> None:
     """Not when the first message comes."""
-    with pytest.raises(ConfigError, match="is not a type that messages can be read into"):
-        Bodies(kind)
+    with pytest.raises(ConfigError, match="cannot be the type of message bodies"):
+        BodyCodec(kind)
 
 
 def test_what_cannot_be_written_is_refused() -> None:
@@ -199,9 +199,9 @@ def test_what_cannot_be_written_is_refused() -> None:
     ring: list[Any] = []
     ring.append(ring)
     with pytest.raises(MailboxError, match="a list cannot be sent"):
-        Bodies[Any](None).write(ring)
+        BodyCodec[Any](None).write(ring)
 
 
 def test_text_that_is_ready_is_sent_as_it_is() -> None:
     """`msgspec.Raw` goes through untouched, so that tests can send what no type would give."""
-    assert Bodies[Any](int).write(msgspec.Raw(b"{no JSON")) == b"{no JSON"
+    assert BodyCodec[Any](int).write(msgspec.Raw(b"{no JSON")) == b"{no JSON"

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from proctor.errors import ConfigError, MailboxClosed, MailboxFull, ReceiptExpired
-from proctor.mailboxes.memory import InMemoryMailbox, Place
+from proctor.mailboxes.memory import InMemoryMailbox, MemoryBroker
 from proctor.models import connect as connections
 from proctor.ports import Mailbox
 from proctor.testing import MailboxContract
@@ -26,7 +26,7 @@ class TestContract(MailboxContract):
 
     SHORT = 0.05
 
-    place = Place(writes=True)
+    place = MemoryBroker(writes=True)
     names = itertools.count()
 
     def make(
@@ -286,7 +286,7 @@ def test_an_address_in_memory_is_one_mailbox_for_the_whole_process() -> None:
 
 def test_a_removed_name_is_free() -> None:
     """A new mailbox of the name has nothing to do with the handles of the old one."""
-    place = Place(writes=True)
+    place = MemoryBroker(writes=True)
     old = InMemoryMailbox("box", int, place=place)
     other = InMemoryMailbox("box", int, place=place)
     old.send(0)

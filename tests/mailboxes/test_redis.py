@@ -69,7 +69,7 @@ def test_a_body_that_is_too_large_is_refused(client: Any) -> None:
     """The error tells both sizes; nothing is sent."""
     box = RedisMailbox("b", client, str, max_body_bytes=10)
     assert box.send("12345678")
-    with pytest.raises(MessageTooLarge, match="11 bytes, and 10 are taken"):
+    with pytest.raises(MessageTooLarge, match="11 bytes, the limit is 10"):
         box.send("123456789")
     assert box.approximate_count() == 1
 

@@ -258,7 +258,7 @@ def test_a_wrong_password_is_told_at_once(server: RedisServer) -> None:
     for user in ("", ":guess@"):
         box = connect(f"redis://{user}127.0.0.1:{server.port}/0/b", int)
         started = time.monotonic()
-        with pytest.raises(MailboxError, match="another user or password") as caught:
+        with pytest.raises(MailboxError, match="does not accept the user or password") as caught:
             box.send(1)
         assert time.monotonic() - started < 5
         assert "guess" not in str(caught.value)
@@ -269,7 +269,7 @@ def test_a_user_who_may_not_run_scripts_is_told_what_is_needed(server: RedisServ
     """The error names the commands."""
     client.acl_setuser("poor", enabled=True, passwords=["+poor"], keys=["*"], commands=["+ping"])
     box = connect(f"redis://poor:poor@127.0.0.1:{server.port}/0/b", int)
-    with pytest.raises(MailboxError, match="let the user run EVAL"):
+    with pytest.raises(MailboxError, match="allow the user EVAL"):
         box.send(1)
     box.close()
     client.acl_deluser("poor")

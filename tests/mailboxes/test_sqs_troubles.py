@@ -13,7 +13,7 @@ import pytest
 
 from proctor.errors import ConfigError, MailboxError, ReceiptExpired
 from proctor.mailboxes import sqs_queue as sqs_errors
-from proctor.mailboxes.sqs import Bell, SQSMailbox
+from proctor.mailboxes.sqs import SQSMailbox, WakeSignal
 from proctor.testing import SQSServer
 from proctor.testing.sqs_server import Answer, Forward
 
@@ -354,17 +354,17 @@ def test_codes_of_older_services_are_known_too() -> None:
         def __init__(self, code: str) -> None:
             self.response = {"Error": {"Code": code}}
 
-    purging = sqs_errors.explained(Refused("AWS.SimpleQueueService.PurgeQueueInProgress"), "here")
+    purging = sqs_errors.translate_error(Refused("AWS.SimpleQueueService.PurgeQueueInProgress"), "here")
     assert "once a minute" in purging.fix
     assert sqs_errors.is_gone(Refused("AWS.SimpleQueueService.NonExistentQueue"))
     assert not sqs_errors.is_gone(ValueError())
-    unknown = sqs_errors.explained(Refused("Odd"), "here")
+    unknown = sqs_errors.translate_error(Refused("Odd"), "here")
     assert (unknown.what, unknown.fix) == ("Odd", "")
 
 
 def test_what_comes_too_late_and_fails_is_nobodys_trouble() -> None:
     """A call that was called off may fail, and the one who called it off is told nothing."""
-    bell, go = Bell(), threading.Event()
+    bell, go = WakeSignal(), threading.Event()
     late: list[int] = []
 
     def call() -> int:
@@ -410,7 +410,7 @@ def test_what_cannot_be_given_back_after_a_wait_comes_back_by_itself(
 
 def test_a_short_rest_of_a_wait_is_called_off_too() -> None:
     """The bell ends a sleep, and without it the sleep takes its time."""
-    bell = Bell()
+    bell = WakeSignal()
     turn = bell.turn
     ringing = threading.Timer(0.05, bell.ring)
     ringing.start()

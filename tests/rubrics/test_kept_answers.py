@@ -21,7 +21,7 @@ from tests.rubrics.test_learning import COMMAND, write_logs
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 MAIL = "ann.lee@example.com"
 ONE = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s000.json")
-UNKEPT = "answers that were not kept for reuse, for they hold what must not be stored: "
+UNKEPT = "answers that were not cached, because they contain secrets or personal data: "
 ECHO = """
 import judge
 from msgspec.structs import replace
@@ -103,7 +103,7 @@ def test_an_answer_that_quotes_a_secret_is_not_kept_which_is_told(secret: Projec
     command = (*BATCH, "--output-dir", "out", "--judge", "echo:quotes")
     told = secret.proctor(*command)
     assert told.code == 0, told.err
-    assert f"warning: {UNKEPT}6; a later run asks for them again" in told.err
+    assert f"warning: {UNKEPT}6; a later run requests them again" in told.err
     warnings = json.loads(Path("out/summary.json").read_text())["details"]["warnings"]
     assert any(warning.startswith(UNKEPT) for warning in warnings)
     secret.proctor(*command)
@@ -123,7 +123,7 @@ def test_what_was_asked_anew_takes_the_place_of_what_was_known(secret: Project) 
     assert not on_disk("It says")
     Path("quoting").touch()
     told = secret.proctor(*command, "--fresh")
-    assert f"warning: {UNKEPT}6; a later run asks for them again" in told.err
+    assert f"warning: {UNKEPT}6; a later run requests them again" in told.err
     assert set(calls().values()) == {2}
     told = secret.proctor(*command)
     assert "12 of 18 answers reused" in told.out

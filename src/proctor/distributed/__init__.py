@@ -1,1 +1,1 @@
-"""Trials on other machines: workers that take requests out of mailboxes, runs that send them."""
+"""Run trials on other machines: runs send requests to mailboxes or Ray, workers answer them."""

@@ -7,13 +7,13 @@ from itertools import islice
 from math import isnan
 from typing import Any
 
-from proctor.distributed.batches import as_record, batches
+from proctor.distributed.batches import batches, decode_body
 from proctor.errors import SHOWN_AT_MOST, MessageRefused, Problem
 from proctor.ports import Mailbox, SampleSource
 from proctor.records.mail import EvalRequest
 from proctor.records.trial import Configuration
 
-LONGEST_VALUE = 60
+MAX_VALUE_LENGTH = 60
 FIX = (
     "use values that JSON supports (strings, numbers, true, false, null, lists, mappings with "
     "string keys), or declare the types of the samples: body_type=EvalRequest[Input, Expected]"
@@ -49,8 +49,10 @@ def check_dataset(
     options: Sequence[Configuration] = configurations
     for batch in batches(islice(source, limit)):
         check_arrival(requests, (EvalRequest(sample) for sample in batch))
-        # Options are the same for all samples.
-        check_arrival(requests, (EvalRequest(batch[0], configuration=one) for one in options))
+        # All samples have the same options.
+        check_arrival(
+            requests, (EvalRequest(batch[0], configuration=configuration) for configuration in options)
+        )
         options = ()
     return True
 
@@ -58,8 +60,8 @@ def check_dataset(
 def find_change(requests: Mailbox[EvalRequest[Any, Any]], request: EvalRequest[Any, Any]) -> str:
     """Say which value of a request would change on the way; empty if none does."""
     try:
-        # A mailbox without a type gives plain data, as the worker's does.
-        received = as_record(requests.as_received(request), EvalRequest)
+        # A mailbox without a type returns plain data, as the worker's does.
+        received = decode_body(requests.as_received(request), EvalRequest)
     except MessageRefused as error:
         return error.what
     except ValueError as error:
@@ -91,8 +93,8 @@ def _changes(sent: Any, got: Any, path: str) -> Iterator[str]:
     if isinstance(sent, Mapping) and isinstance(got, Mapping):
         yield from _changes_in_mapping(sent, got, path)
     elif isinstance(sent, list) and isinstance(got, list) and len(sent) == len(got):
-        for place, (one, other) in enumerate(zip(sent, got, strict=True)):
-            yield from _changes(one, other, f"{path}.{place}")
+        for index, (item, other) in enumerate(zip(sent, got, strict=True)):
+            yield from _changes(item, other, f"{path}.{index}")
     elif (names := _field_names(sent)) and type(sent) is type(got):
         for name in names:
             yield from _changes(getattr(sent, name), getattr(got, name), f"{path}.{name}")
@@ -120,19 +122,19 @@ def _field_names(value: Any) -> tuple[str, ...]:
 
 def _is_same(sent: Any, got: Any) -> bool:
     if getattr(sent, "ndim", None) == 0:
-        # A single number of numpy is the number it holds.
+        # A numpy scalar is equal to the number it contains.
         sent = sent.tolist()
     if isinstance(sent, bool) or isinstance(got, bool) or sent is None or got is None:
         return sent is got
-    for kind in (str, int, float):
-        # Also a subclass, such as an enum of texts: the value is the same.
-        if isinstance(sent, kind) and type(got) is kind:
-            are_nan = kind is float and isnan(float(sent)) and isnan(float(got))
+    for plain_type in (str, int, float):
+        # A subclass, such as an enum of texts, has the same value.
+        if isinstance(sent, plain_type) and type(got) is plain_type:
+            are_nan = plain_type is float and isnan(float(sent)) and isnan(float(got))
             return bool(sent == got) or are_nan
     try:
         return type(sent) is type(got) and bool(sent == got)
     except Exception:
-        # The user's own comparison may raise anything; what cannot be compared is not the same.
+        # A user-defined comparison may raise anything; such values count as different.
         return False
 
 
@@ -151,4 +153,4 @@ def _with_article(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""Many messages in lists that a mailbox takes in one go."""
+"""Helpers for threads that exchange messages with a mailbox: batches, backoff, decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from proctor.records.lossless import restored_result
 from proctor.records.trial import EvalResult
 
-BATCH = 100
+BATCH_SIZE = 100
 
 T = TypeVar("T")
 
@@ -25,61 +25,62 @@ def batches(items: Iterable[T]) -> Iterator[list[T]]:
     [100, 100, 50]
     """
     rest = iter(items)
-    while batch := list(islice(rest, BATCH)):
+    while batch := list(islice(rest, BATCH_SIZE)):
         yield batch
 
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.1, 5.0
-# How often who waits in a mailbox is woken until it has noticed that it is over.
+# How often a waiting receiver is woken until it has stopped.
 WAKE_SECONDS = 0.02
 
 
 class Backoff:
-    """Pauses that double from a tenth of a second to five, with some chance in them."""
+    """Pauses that double from 0.1 to 5 seconds, with jitter; `over` ends them."""
 
-    def __init__(self, over: threading.Event, chance: random.Random | None = None) -> None:
+    def __init__(self, over: threading.Event, rng: random.Random | None = None) -> None:
         self._over = over
-        self._chance = chance or random.Random()
+        self._rng = rng or random.Random()
         self._next = FIRST_SECONDS
 
     def pause(self) -> None:
-        """Wait, and wait longer the next time; not at all once it is over."""
-        self._over.wait(self._next * self._chance.uniform(0.5, 1.0))
+        self._over.wait(self._next * self._rng.uniform(0.5, 1.0))
         self._next = min(2 * self._next, LONGEST_SECONDS)
 
     def reset(self) -> None:
-        """It went well: the next pause is a short one."""
+        """Start with a short pause again, after a success."""
         self._next = FIRST_SECONDS
 
 
 BodyT = TypeVar("BodyT")
 
 
-def as_record(body: Any, kind: type[BodyT]) -> BodyT:
-    """The body as it should be, or a ValueError that says what does not fit.
+def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
+    """Convert a message body to its type; raise a ValueError that says what does not fit.
 
     >>> from proctor.records.mail import EvalRequest
     >>> as_record({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
     '2 + 2'
     """
-    if isinstance(body, kind):
+    if isinstance(body, body_type):
         return body
     try:
-        record = msgspec.convert(body, kind)
+        record = msgspec.convert(body, body_type)
         return cast(BodyT, restored_result(record)) if isinstance(record, EvalResult) else record
     except ValueError:
         raise
     except Exception as error:
-        # Objects of the user's own may raise anything, and no message may stop those who read.
+        # User objects may raise anything, and no message may stop the reader.
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-class Aside:
-    """A thread; what ends it against all expectation is told at once, and kept in `failure`."""
+class SupervisedThread:
+    """A thread that reports an unexpected error to a callback and keeps it in `failure`."""
 
-    def __init__(self, work: Callable[[], object], name: str, failed: Callable[[Exception], object]) -> None:
+    def __init__(
+        self, work: Callable[[], object], name: str, on_failure: Callable[[Exception], object]
+    ) -> None:
         self._work = work
-        self._failed = failed
+        self._on_failure = on_failure
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.failure: Exception | None = None
         self.start = self._thread.start
@@ -91,4 +92,4 @@ class Aside:
             self._work()
         except Exception as error:
             self.failure = error
-            self._failed(error)
+            self._on_failure(error)

@@ -1,4 +1,4 @@
-"""Results of requests sent before: each is counted once, until all are there or time is up."""
+"""Receive the results of requests, and count each once."""
 
 from __future__ import annotations
 
@@ -10,61 +10,60 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from proctor.core.clock import Clock
-from proctor.distributed.account import Account
-from proctor.distributed.batches import WAKE_SECONDS, Aside, Backoff, as_record
-from proctor.distributed.letters import Letters, LostResults
+from proctor.distributed.account import DeliveryCounts
+from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
+from proctor.distributed.letters import Letters, UnreadableResultPoller
 from proctor.errors import MailboxClosed, MailboxError
-from proctor.mailboxes.limits import MOST_AT_ONCE
+from proctor.mailboxes.limits import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.trial import EvalResult
 
-# Long enough to acknowledge a batch; it comes again if this process dies before, or if the
-# connection breaks while the batch is on its way: until then the run may wait for nothing else.
+# Long enough to acknowledge a batch, which comes again if this process dies or the connection
+# breaks before. Short, because the run may wait for nothing else until then.
 RESULT_LEASE_SECONDS = 10
 RECEIVE_SECONDS = 20
 
-# Says whether results were handed over to those who want them.
-Arrive = Callable[[list[EvalResult]], bool]
+# Takes results; returns whether they may be acknowledged.
+HandOver = Callable[[list[EvalResult]], bool]
 
 
-class Receiving:
-    """Hands results over as they come, then acknowledges them.
+class ResultReceiver:
+    """Passes results on as they come, then acknowledges them.
 
-    `fail` is told what ends it against all expectation.
+    `fail` receives an unexpected error that ends it.
     """
 
     def __init__(
         self,
         results: Mailbox[EvalResult],
-        arrive: Arrive,
+        hand_over: HandOver,
         notice: Callable[[str], object],
         fail: Callable[[Exception], object],
     ) -> None:
         self._results = results
-        self._arrive = arrive
+        self._hand_over = hand_over
         self._notice = notice
         self._over = threading.Event()
-        self._thread = Aside(self._work, "proctor-receiving", fail)
+        self._thread = SupervisedThread(self._work, "proctor-receiving", fail)
 
     def start(self) -> None:
-        """Begin to receive."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, also in the middle of a wait."""
+        """Stop, even during a wait."""
         self._over.set()
         while self._thread.is_alive():
             self._results.wake()
             time.sleep(WAKE_SECONDS)
 
-    def drain(self, arrive: Arrive) -> None:
-        """Hand over everything that is there now."""
+    def drain(self) -> None:
+        """Pass on all results that are in the mailbox now."""
         while messages := self._receive(0):
-            self._hand_over(messages, arrive)
+            self._process(messages)
 
     @staticmethod
-    def count_of(mailbox: Mailbox[Any]) -> int | None:
-        """How many messages a mailbox holds, or None if it cannot be asked."""
+    def count_messages(mailbox: Mailbox[Any]) -> int | None:
+        """Count the messages in a mailbox; None if it cannot be reached."""
         try:
             return mailbox.approximate_count()
         except MailboxError:
@@ -82,50 +81,49 @@ class Receiving:
                 backoff.pause()
                 continue
             backoff.reset()
-            self._hand_over(messages, self._arrive)
+            self._process(messages)
 
     def _receive(self, wait: float) -> Sequence[Message[EvalResult]]:
         return self._results.receive(
-            max_messages=MOST_AT_ONCE, visibility_timeout=RESULT_LEASE_SECONDS, wait_time_seconds=wait
+            max_messages=MAX_MESSAGES, visibility_timeout=RESULT_LEASE_SECONDS, wait_time_seconds=wait
         )
 
-    def _hand_over(self, messages: Sequence[Message[EvalResult]], arrive: Arrive) -> None:
-        found = [result for message in messages if (result := result_in(message)) is not None]
-        if found and arrive(found):
-            # If it fails they come again, and are recognised.
+    def _process(self, messages: Sequence[Message[EvalResult]]) -> None:
+        results = [result for message in messages if (result := read_result(message)) is not None]
+        if results and self._hand_over(results):
+            # If it fails, the results come again and are recognized.
             with contextlib.suppress(MailboxError):
                 self._results.acknowledge_all(messages)
 
 
-def result_in(message: Message[Any]) -> EvalResult | None:
-    """The result in a message; what is none is set aside."""
+def read_result(message: Message[Any]) -> EvalResult | None:
+    """Read the result in a message; reject a message without one."""
     try:
-        return as_record(message.body, EvalResult)
+        return decode_body(message.body, EvalResult)
     except ValueError as error:
         with contextlib.suppress(MailboxError):
-            message.reject(f"it is no result: {error}")
+            message.reject(f"it is not a result: {error}")
         return None
 
 
 LEASE_SECONDS = 10
-# A wait is cut into pieces, to look for dead letters in between.
+# Waits are short, to poll for dead letters in between.
 WAIT_SECONDS = 1.0
-# For how long a result of another run is left to whoever collects that one: short, and by chance,
-# so that two who collect from one mailbox do not keep each other waiting.
-STRANGER_SECONDS = (0.05, 0.5)
-# So many are acknowledged together where they come thick and fast.
-SETTLED_AT = 100
+# How long a result of another run is returned for: short and random, so that two collectors of
+# one mailbox do not block each other.
+FOREIGN_SECONDS = (0.05, 0.5)
+# The number of results that are acknowledged together when many come.
+ACKNOWLEDGE_AT = 100
 
 
 class Gathering:
-    """Takes results out of a mailbox until `expected` are there or the time is up.
+    """Collects results from a mailbox until `expected` have come or the timeout is over.
 
-    Of several results for one request one counts, and a success before an error. Those that are
-    not `own` are left in the mailbox; `known` are requests whose results are there already.
-    Successes are given as they come, errors at the end. What was given is acknowledged after
-    `secure`, which sees to it that it is kept: if this process dies before, it is still in the
-    mailbox. Without `secure` nothing outlives the process, so errors are acknowledged at once: else
-    they would fill a small mailbox while further results wait for room.
+    Of several results for one request, one counts, and a success before an error. Results that
+    `own` does not accept stay in the mailbox; `known` are requests that already have results.
+    Successes are yielded as they come, errors at the end. Yielded results are acknowledged after
+    `secure`, which makes them durable: if this process dies before, they are still in the mailbox.
+    Without `secure`, errors are acknowledged at once, so that they do not fill a small mailbox.
     """
 
     def __init__(
@@ -152,128 +150,118 @@ class Gathering:
         self._known = set(known)
         self._successes: set[Any] = set()
         self._errors: dict[Any, EvalResult] = {}
-        # Messages whose result was given, and those of errors, by id: they may come again.
-        self._given: list[Message[Any]] = []
-        self._held: dict[str, Message[Any]] = {}
-        self.account = Account()
+        # Messages of yielded results, and those of errors by id, because they may come again.
+        self._yielded: list[Message[Any]] = []
+        self._error_messages: dict[str, Message[Any]] = {}
+        self.account = DeliveryCounts()
 
     def __len__(self) -> int:
         return len(self._successes) + len(self._errors)
 
     def take(self, timeout: float) -> Iterator[EvalResult]:
-        """Results, until all are there or `timeout` seconds have passed."""
+        """Yield results until all have come or `timeout` seconds have passed."""
         try:
-            for result in self._take(timeout):
-                self.account.count(result)
+            for result in self._collect(timeout):
+                self.account.add(result)
                 yield result
         except BaseException:
-            # Such as Ctrl-C: whoever collects next need not wait for a lease to run out.
-            for message in (*self._given, *self._held.values()):
+            # For example Ctrl-C: the next collector need not wait until the leases expire.
+            for message in (*self._yielded, *self._error_messages.values()):
                 with contextlib.suppress(MailboxError):
                     message.nack(reason="its collector was interrupted")
             raise
 
-    def _take(self, timeout: float) -> Iterator[EvalResult]:
+    def _collect(self, timeout: float) -> Iterator[EvalResult]:
         monotonic = self._clock.monotonic
         deadline = monotonic() + timeout
-        # How many are looked at when the time is up: those that are there at that moment.
-        last: int | None = None
+        # After the timeout, only the messages that are there at that moment are read.
+        unread: int | None = None
         while len(self) < self._expected:
             remaining = deadline - monotonic()
-            if remaining <= 0 and last is None:
-                last = self._there()
+            if remaining <= 0 and unread is None:
+                unread = ResultReceiver.count_messages(self._results) or 0
             messages = self._results.receive(
-                max_messages=MOST_AT_ONCE,
+                max_messages=MAX_MESSAGES,
                 visibility_timeout=LEASE_SECONDS,
                 wait_time_seconds=max(0.0, min(WAIT_SECONDS, remaining)),
             )
-            found = [(message, result) for message in messages if (result := self._read(message))]
-            for message, result in found:
-                yield from self._taken(message, result)
-            self._look_for_letters()
-            if len(messages) < MOST_AT_ONCE or len(self._given) >= SETTLED_AT:
-                self._settle()
-            if last is not None:
-                last -= len(messages)
-                # Nothing of its own among them: what others left there is not searched any longer.
-                if last <= 0 or not found:
-                    # A letter is told at the second look.
-                    self._look_for_letters()
+            pairs = [(message, result) for message in messages if (result := self._read(message))]
+            for message, result in pairs:
+                yield from self._accept(message, result)
+            self._poll_dead_letters()
+            if len(messages) < MAX_MESSAGES or len(self._yielded) >= ACKNOWLEDGE_AT:
+                self._acknowledge()
+            if unread is not None:
+                unread -= len(messages)
+                # Without own results among them, the rest is not searched.
+                if unread <= 0 or not pairs:
+                    # A dead letter is returned by the second poll.
+                    self._poll_dead_letters()
                     break
         if len(self) < self._expected:
-            self._look_for_lost_results()
+            unreadable = UnreadableResultPoller(self._results).poll()
+            self.account.unreadable_results = sum(
+                result.run_id in ("", self._run_id or result.run_id) for result in unreadable
+            )
         yield from self._errors.values()
-        self._given += self._held.values()
-        self._settle()
-
-    def _there(self) -> int:
-        """How many messages are there now."""
-        try:
-            return self._results.approximate_count()
-        except MailboxError:
-            return 0
+        self._yielded += self._error_messages.values()
+        self._acknowledge()
 
     def _read(self, message: Message[Any]) -> EvalResult | None:
-        """The result in a message if it is one's own; another's is left to them."""
-        result = result_in(message)
+        """Read the result in a message; return a result of another run to the mailbox."""
+        result = read_result(message)
         if result is None or self._own(result):
             return result
         if self._is_notice(result):
-            self._given.append(message)
+            self._yielded.append(message)
             return None
         with contextlib.suppress(MailboxError):
-            message.nack(random.uniform(*STRANGER_SECONDS), counts=False)
+            message.nack(random.uniform(*FOREIGN_SECONDS), counts=False)
         return None
 
     def _is_notice(self, result: EvalResult) -> bool:
-        """Take note of a worker's notice, if it is one of this run's."""
         run_id = "" if result.delivery is None else result.delivery.run_id
         is_known = run_id == self._run_id or self._run_id is None
-        return is_known and self.account.roster.hear(result)
+        return is_known and self.account.workers.record(result)
 
-    def _taken(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
-        if message.id in self._held:
-            # Its lease was over before the end. It is no second result.
-            self._held[message.id] = message
+    def _accept(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
+        if message.id in self._error_messages:
+            # The same message again, because its lease expired.
+            self._error_messages[message.id] = message
             return
         if self._count(result):
             yield result
-        is_kept = self._secure is not None
-        if is_kept and not result.success and _key(result) in self._errors:
-            self._held[message.id] = message
+        is_pending = not result.success and _key(result) in self._errors
+        if self._secure is not None and is_pending:
+            self._error_messages[message.id] = message
         else:
-            self._given.append(message)
+            self._yielded.append(message)
 
-    def _look_for_letters(self) -> None:
+    def _poll_dead_letters(self) -> None:
         if self._letters is not None:
-            for result in self._letters.look():
+            for result in self._letters.poll():
                 self._count(result)
             self.account.unreadable = self._letters.unreadable
 
-    def _look_for_lost_results(self) -> None:
-        """Count results that nobody can read: what is missing may be among them."""
-        lost = LostResults(self._results).look()
-        self.account.unreadable_results = sum(one.run_id in ("", self._run_id or one.run_id) for one in lost)
-
-    def _settle(self) -> None:
-        """Acknowledge what was given. If that fails it comes again, and is recognised."""
-        if self._given:
+    def _acknowledge(self) -> None:
+        """Acknowledge the yielded results. If that fails, they come again and are recognized."""
+        if self._yielded:
             if self._secure is not None:
                 self._secure()
             with contextlib.suppress(MailboxError):
-                self._results.acknowledge_all(self._given)
-            self._given = []
+                self._results.acknowledge_all(self._yielded)
+            self._yielded = []
 
     def _count(self, result: EvalResult) -> bool:
-        """Take note of a result; True for the first success of its request."""
+        """Count a result; return True for the first success of its request."""
         key = _key(result)
-        again = key in self._errors and not result.success
-        if again or key in self._known or key in self._successes:
+        is_repeated_error = key in self._errors and not result.success
+        if is_repeated_error or key in self._known or key in self._successes:
             self.account.repeated += 1
             return False
-        overruled = self._errors.pop(key, None)
-        self.account.repeated += overruled is not None
-        if overruled is None:
+        earlier_error = self._errors.pop(key, None)
+        self.account.repeated += earlier_error is not None
+        if earlier_error is None:
             self._told(result)
         if not result.success:
             self._errors[key] = result
@@ -283,7 +271,7 @@ class Gathering:
 
 
 def _key(result: EvalResult) -> Any:
-    """What tells one request from another."""
+    """Identify the request of a result."""
     trial = result.trial
     if result.delivery is not None:
         return result.delivery.request_id

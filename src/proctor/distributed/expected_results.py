@@ -1,4 +1,4 @@
-"""A request's result, from elsewhere or made up here, becomes this run's own."""
+"""What a run expects of its workers: the same code, and results that match its requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 
 
 def expectation(setup: Setup) -> str:
-    """Target and evaluators with a digest of each, the same wherever the same code is installed.
+    """Name the target and the evaluators with a digest of the code of each.
 
-    The digests cover what they reach in the project, wherever it lies.
+    The text is equal on all machines that have the same code installed.
     """
     target = setup.target.spec
     parts = [f"{target.name}@{codec.digest(target.kind, target.identity)[:DIGITS]}"]
@@ -36,15 +36,15 @@ def expectation(setup: Setup) -> str:
     return " ".join(parts)
 
 
-def describe_difference(wanted: str, runs: str) -> str:
-    """Say in which parts what a worker runs differs from what it should run.
+def describe_difference(expected: str, runs: str) -> str:
+    """Describe how the code of a worker differs from the code that a run expects.
 
     >>> describe_difference("answer@00000001 exact_match@00000002", "answer@0000000f")
     "its target 'answer' is another version; it lacks the evaluator 'exact_match'"
     """
-    theirs, ours = _PART.findall(runs), _PART.findall(wanted)
+    theirs, ours = _PART.findall(runs), _PART.findall(expected)
     if not (theirs and ours):
-        return f"it runs {runs!r}, not {wanted!r}"
+        return f"it runs {runs!r}, not {expected!r}"
     return "; ".join(_differences(ours, theirs)) or "its evaluators are in another order"
 
 
@@ -54,28 +54,26 @@ def _differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
         yield f"its target is {their_target!r}, not {target!r}"
     elif their_digest != digest:
         yield f"its target {target!r} is another version"
-    known, wanted = dict(theirs[1:]), dict(ours[1:])
-    for name, version in wanted.items():
-        if name not in known:
+    available, expected = dict(theirs[1:]), dict(ours[1:])
+    for name, version in expected.items():
+        if name not in available:
             yield f"it lacks the evaluator {name!r}"
-        elif known[name] != version:
+        elif available[name] != version:
             yield f"its evaluator {name!r} is another version or has other parameters"
-    for name in known.keys() - wanted.keys():
+    for name in available.keys() - expected.keys():
         yield f"its evaluator {name!r} is not one of the run's"
 
 
 def refuse_cache(run: RunMetadata) -> None:
-    """Outputs are kept where the history is; trials that run elsewhere cannot look there."""
+    """Refuse the output cache, which workers cannot reach."""
     if run.options.cache:
         raise ConfigError(
-            "workers keep no outputs, so there is nothing to reuse",
-            where="cache",
-            fix="leave the cache out, or run without workers",
+            "workers do not cache outputs", where="cache", fix="turn the cache off, or run without workers"
         )
 
 
-def failed(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:
-    """The result of a request that nobody answers: an error of its sample.
+def failed_result(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:
+    """Create the error result of a request that no worker answers.
 
     >>> failed(EvalRequest(Sample("1", "2 + 2")), Failure("DeadLetter", "no memory")).error
     'DeadLetter: no memory'
@@ -92,10 +90,10 @@ def failed(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> Ev
     )
 
 
-def is_answer(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
-    """True if a result is of the sample, configuration and epoch that a request asks for.
+def matches_request(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
+    """True if a result has the sample, configuration and epoch of a request.
 
-    In a run that was resumed although something had changed, an id may mean another trial now.
+    After a resume with changes, the same request id may belong to another trial.
     """
     trial = result.trial
     return (trial.sample.id, trial.configuration, trial.epoch) == (
@@ -106,17 +104,17 @@ def is_answer(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
 
 
 def removed(results: Mailbox[EvalResult]) -> Iterator[str]:
-    """Remove the mailbox of a run that is done; what is in the way is no failure, and is said."""
+    """Remove the mailbox of a finished run; yield a warning if that fails."""
     try:
         results.remove(for_good=True)
     except MailboxError as error:
         yield f"workers: the mailbox {results.name!r} could not be removed: {error.what}"
 
 
-def answered(result: EvalResult, sample: Sample[Any, Any], progress: Progress) -> EvalResult:
-    """The result with the sample as this side knows it, told to those who listen.
+def restore_sample(result: EvalResult, sample: Sample[Any, Any], progress: Progress) -> EvalResult:
+    """Put the original sample into a result, because JSON may have changed its types.
 
-    The sample is in its own types again, whatever JSON made of it.
+    Also reports the scores to progress callbacks.
     """
     trial = msgspec.structs.replace(result.trial, sample=sample)
     result = msgspec.structs.replace(result, trial=trial)

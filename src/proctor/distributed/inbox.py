@@ -1,4 +1,4 @@
-"""Requests out of a mailbox as the jobs of a crew: taken when a worker's hands are free."""
+"""Turn the requests in a mailbox into jobs, as soon as a worker can start them."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from typing import Any
 
 import msgspec
 
-from proctor.distributed.batches import WAKE_SECONDS, Backoff, as_record
+from proctor.distributed.batches import WAKE_SECONDS, Backoff, decode_body
 from proctor.distributed.expected_results import describe_difference
-from proctor.distributed.leased_messages import STOPPED, Held, Item, Trouble
+from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.engine.plan import Job
 from proctor.errors import MailboxClosed, MailboxError
-from proctor.mailboxes.limits import MOST_AT_ONCE
+from proctor.mailboxes.limits import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 
-# A request that is meant for another kind of worker is returned at once, and the worker rests: for
-# so long at first and, where it finds nothing else, for up to half a minute. A worker that must end
-# after some polls leaves the request for so long instead, lest it meets the same one again.
-MISFIT_SECONDS = 5.0
-FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
-# Only after so long does such a return count against the request: else the wrong workers, who have
-# nothing to do, would make dead letters of what the right ones have not come to yet. A run that is
-# sent a notice knows what is wrong: its requests are set aside only when it has abandoned them.
-MISFIT_FREE_SECONDS = 300.0
+# A request for other code is returned at once, and the worker pauses: for one second at first, then
+# for up to half a minute while it finds nothing else. A worker with a limited number of polls delays
+# the request instead, so that it does not receive the same one again.
+MISMATCH_SECONDS = 5.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
+# Such a return counts as a delivery only after this time: else idle workers with other code would
+# turn waiting requests into dead letters. A run that gets notices knows about the mismatch; its
+# requests count only when it has abandoned them.
+UNCOUNTED_SECONDS = 300.0
 ABANDONED_SECONDS = 86_400.0
-# How often a mailbox is looked at again that is empty but for what is in flight.
+# How often a mailbox is polled whose messages are all leased.
 EMPTY_SECONDS = 0.2
-# A request that was lost twice may be what ends its workers: from this delivery on it is run alone,
-# and only then does losing it count. So it takes no others along, and none is set aside for it.
-ALONE_FROM = 3
-# Others of that kind are left for about so long, each for another time, to come one by one.
-APART_SECONDS = 1.0
-ALONE_LOOK_SECONDS = 0.01
+# A request that was lost twice may kill its workers: from this delivery on it runs alone, and only
+# then does losing it count. So no other request is lost or rejected because of it.
+ISOLATE_FROM = 3
+# Other requests of that kind are delayed by a random time up to this, to come one by one.
+SPREAD_SECONDS = 1.0
+ISOLATION_POLL_SECONDS = 0.01
 
 
 class Until(msgspec.Struct, frozen=True):
-    """When a worker has done enough: after so many polls, once all is done, or when it is stopped.
+    """When a worker ends: after `polls`, with `empty` once no message is left, else by `stop`.
 
-    A poll waits up to `wait` seconds for the first message, then takes all that are waiting, at
+    A poll waits up to `wait` seconds for the first message, then takes all waiting messages, at
     most `batch`.
     """
 
@@ -58,46 +58,46 @@ class Until(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """An iterator of jobs that runs dry; `more` waits for the next ones.
+    """Iterates over the received jobs; `wait_for_jobs` waits for more.
 
-    Nothing is taken in advance: what this worker could not begin at once is left to others. What
-    was lost again and again is run with nothing else in hand.
+    It takes only jobs that this worker can start at once, and leaves the others to other workers.
+    A request that was lost repeatedly runs alone.
     """
 
     def __init__(
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
-        held: Held,
+        held: LeasedMessages,
         until: Until,
         expects: str,
-        trouble: Trouble,
-        chance: random.Random | None = None,
+        warn: Warn,
+        rng: random.Random | None = None,
         *,
         needs_reply_to: bool = False,
         notices: NoticeSender | None = None,
     ) -> None:
-        self._chance = chance or random.Random()
-        # At first too: it may stand in for one that has just died of what comes next.
+        self._rng = rng or random.Random()
+        # At the start too: it may replace a worker that the next request has killed.
         self._is_careful = True
         self._requests = requests
         self._held = held
         self._until = until
         self._expects = expects
-        self._trouble = trouble
+        self._warn = warn
         self._needs_reply_to = needs_reply_to
         self._notices = notices
         limit = requests.max_deliveries
-        self._alone_from = ALONE_FROM if limit is None else min(ALONE_FROM, limit + 1)
+        self._isolate_from = ISOLATE_FROM if limit is None else min(ISOLATE_FROM, limit + 1)
         self._failure: Exception | None = None
         self._numbers = count()
         self._ready: deque[Job] = deque()
         self._waiting: deque[asyncio.Future[bool]] = deque()
-        self._wanted = threading.Semaphore(0)
-        self._ended = False
+        self._free_slots = threading.Semaphore(0)
+        self._has_ended = False
         self._over = threading.Event()
-        self._polls = self._taken = 0
-        self._told_misfit = self._is_misplaced = False
-        self._rest = FIRST_REST_SECONDS
+        self._polls = self._received = 0
+        self._has_warned = self._has_mismatch = False
+        self._pause = FIRST_PAUSE_SECONDS
         self._thread = threading.Thread(target=self._fetch, name="proctor-inbox", daemon=True)
 
     async def __aenter__(self) -> Inbox:
@@ -108,7 +108,7 @@ class Inbox:
     async def __aexit__(self, *_: object) -> None:
         self.stop()
         while self._thread.is_alive():
-            # Again, for it may have been about to wait when it was woken.
+            # Repeat, because it may have been about to wait.
             self._requests.wake()
             await asyncio.sleep(WAKE_SECONDS)
         if self._failure is not None:
@@ -122,85 +122,85 @@ class Inbox:
             raise StopIteration
         return self._ready.popleft()
 
-    async def more(self) -> bool:
-        """Wait for a job; False once there will be none."""
-        if self._ready or self._ended:
+    async def wait_for_jobs(self) -> bool:
+        """Wait for a job; return False once no more will come."""
+        if self._ready or self._has_ended:
             return bool(self._ready)
         waiter: asyncio.Future[bool] = self._loop.create_future()
         self._waiting.append(waiter)
-        self._wanted.release()
+        self._free_slots.release()
         return await waiter
 
     def stop(self) -> None:
-        """Take nothing any more; from any thread."""
+        """Stop receiving; may be called from any thread."""
         self._over.set()
-        self._wanted.release()
+        self._free_slots.release()
         self._requests.wake()
 
     def _fetch(self) -> None:
         backoff = Backoff(self._over)
         try:
-            while (room := self._room()) and not self._over.is_set():
+            while (slots := self._take_slots()) and not self._over.is_set():
                 try:
-                    messages = self._receive(room)
+                    messages = self._receive(slots)
                 except MailboxClosed:
                     break
                 except MailboxError as error:
-                    self._trouble(f"requests cannot be received: {error.what}")
-                    self._give_room(room)
+                    self._warn(f"requests cannot be received: {error.what}")
+                    self._return_slots(slots)
                     backoff.pause()
                     continue
                 backoff.reset()
-                taken = self._hand_over(messages)
-                self._give_room(room - taken)
+                started = self._process(messages)
+                self._return_slots(slots - started)
                 if self._is_enough(len(messages)):
                     break
-                self._rest_if_misplaced(taken)
+                self._pause_on_mismatch(started)
         except Exception as error:
-            # Such as a lease that no mailbox grants: the worker ends with it.
+            # For example an invalid lease: the worker ends with this error.
             self._failure = error
         finally:
-            self._tell(self._end)
+            self._call_in_loop(self._end)
 
-    def _rest_if_misplaced(self, taken: int) -> None:
-        """Where all that is there is for others, let them find it first."""
-        if taken:
-            self._rest = FIRST_REST_SECONDS
-        elif self._is_misplaced and self._until.polls is None:
-            self._over.wait(self._rest)
-            self._rest = min(2 * self._rest, LONGEST_REST_SECONDS)
+    def _pause_on_mismatch(self, started: int) -> None:
+        """Let other workers take requests for other code."""
+        if started:
+            self._pause = FIRST_PAUSE_SECONDS
+        elif self._has_mismatch and self._until.polls is None:
+            self._over.wait(self._pause)
+            self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
 
-    def _room(self) -> int:
-        """How many hands are free; waits until one is."""
-        self._wanted.acquire()
-        room = 1
-        while room < MOST_AT_ONCE and self._wanted.acquire(blocking=False):
-            room += 1
-        return room
+    def _take_slots(self) -> int:
+        """Wait for a free slot; return the number of free ones."""
+        self._free_slots.acquire()
+        slots = 1
+        while slots < MAX_MESSAGES and self._free_slots.acquire(blocking=False):
+            slots += 1
+        return slots
 
-    def _give_room(self, room: int) -> None:
-        if room:
-            self._wanted.release(room)
+    def _return_slots(self, slots: int) -> None:
+        if slots:
+            self._free_slots.release(slots)
 
-    def _receive(self, room: int) -> Sequence[Message[Any]]:
-        wait = 0.0 if self._taken else self._until.wait
+    def _receive(self, slots: int) -> Sequence[Message[Any]]:
+        wait = 0.0 if self._received else self._until.wait
         if self._until.empty:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
-            max_messages=1 if self._is_careful else min(room, self._until.batch - self._taken),
+            max_messages=1 if self._is_careful else min(slots, self._until.batch - self._received),
             visibility_timeout=self._held.lease,
             wait_time_seconds=wait,
             provisional=True,
         )
 
     def _is_enough(self, received: int) -> bool:
-        """Count polls; True once there were enough of them, or nothing is left anywhere."""
+        """Count polls; return True once the stop condition is met."""
         until = self._until
-        self._taken += received
-        if received and self._taken < until.batch:
+        self._received += received
+        if received and self._received < until.batch:
             return False
         self._polls += 1
-        self._taken = 0
+        self._received = 0
         if until.polls is not None and self._polls >= until.polls:
             return True
         try:
@@ -210,10 +210,10 @@ class Inbox:
         except MailboxError:
             return False
 
-    def _hand_over(self, messages: Sequence[Message[Any]]) -> int:
+    def _process(self, messages: Sequence[Message[Any]]) -> int:
         jobs: list[Job] = []
         suspects: list[Job] = []
-        self._is_misplaced = False
+        self._has_mismatch = False
         for message in messages:
             request = self._read(message)
             if request is None:
@@ -221,91 +221,91 @@ class Inbox:
             if self._notices is not None:
                 self._notices.send(message, request)
             number = next(self._numbers)
-            self._held.take(number, Item(message, request))
+            self._held.add(number, LeasedMessage(message, request))
             if self._over.is_set():
-                self._held.give_back(number, reason=STOPPED, counts=False)
+                self._held.give_back(number, reason=WORKER_STOPPED, counts=False)
             elif request.expects and request.expects != self._expects:
-                self._is_misplaced = True
-                said = self._misfit(request.expects)
-                delay = 0.0 if self._until.polls is None else MISFIT_SECONDS
-                self._held.give_back(number, delay, said, counts=_is_old(message))
+                self._has_mismatch = True
+                reason = self._describe_mismatch(request.expects)
+                delay = 0.0 if self._until.polls is None else MISMATCH_SECONDS
+                self._held.give_back(number, delay, reason, counts=_is_old(message))
             else:
-                kind = suspects if message.delivery_count >= self._alone_from else jobs
-                kind.append((number, request.sample, request.configuration, request.epoch))
+                group = suspects if message.delivery_count >= self._isolate_from else jobs
+                group.append((number, request.sample, request.configuration, request.epoch))
         if jobs:
-            self._tell(self._arrive, jobs)
-        self._is_careful = bool(suspects) or self._is_misplaced
-        return len(jobs) + (self._run_alone(suspects) if suspects else 0)
+            self._call_in_loop(self._add_jobs, jobs)
+        self._is_careful = bool(suspects) or self._has_mismatch
+        return len(jobs) + (self._run_isolated(suspects) if suspects else 0)
 
-    def _run_alone(self, suspects: list[Job]) -> int:
-        """Run one of them with nothing else in hand, and leave the others for later."""
-        one = suspects.pop(self._chance.randrange(len(suspects)))
+    def _run_isolated(self, suspects: list[Job]) -> int:
+        """Run one suspect while no other job runs, and return the others for later."""
+        job = suspects.pop(self._rng.randrange(len(suspects)))
         for number, *_ in suspects:
-            delay = self._chance.uniform(0, APART_SECONDS)
-            self._held.give_back(number, delay, "it waits its turn to be run alone", counts=False)
-        if not (self._is_held_down_to(1) and self._is_confirmed(one[0])):
-            self._held.give_back(one[0], reason=STOPPED, counts=False)
+            delay = self._rng.uniform(0, SPREAD_SECONDS)
+            self._held.give_back(number, delay, "it waits to run alone", counts=False)
+        if not (self._wait_until_leased(1) and self._confirm(job[0])):
+            self._held.give_back(job[0], reason=WORKER_STOPPED, counts=False)
             return 0
-        self._tell(self._arrive, [one])
-        self._is_held_down_to(0)
+        self._call_in_loop(self._add_jobs, [job])
+        self._wait_until_leased(0)
         return 1
 
-    def _is_confirmed(self, number: int) -> bool:
-        """Let the delivery count, for nothing else can be to blame; False if it is lost already."""
+    def _confirm(self, number: int) -> bool:
+        """Count the delivery, because no other job can be the cause; False if it is already lost."""
         try:
-            self._held.find(number).message.confirm_delivery()
+            self._held.get(number).message.confirm_delivery()
         except MailboxError as error:
-            self._trouble(f"a request could not be begun and is returned: {error.what}")
+            self._warn(f"a request could not be started and is returned: {error.what}")
             return False
         return True
 
-    def _is_held_down_to(self, most: int) -> bool:
-        """Wait until so many are in hand; False if it is over before."""
-        while len(self._held) > most:
-            if self._over.wait(ALONE_LOOK_SECONDS):
+    def _wait_until_leased(self, count: int) -> bool:
+        """Wait until at most this many messages are leased; False if the worker stops before."""
+        while len(self._held) > count:
+            if self._over.wait(ISOLATION_POLL_SECONDS):
                 return False
         return True
 
     def _read(self, message: Message[Any]) -> EvalRequest[Any, Any] | None:
-        """What a message asks for; what cannot be answered is set aside before it costs a call."""
+        """Read the request in a message; reject a message that cannot be answered."""
         try:
-            request = as_record(message.body, EvalRequest)
+            request = decode_body(message.body, EvalRequest)
         except ValueError as error:
-            self._set_aside(message, f"it is no request for an evaluation: {error}")
+            self._reject(message, f"it is not an evaluation request: {error}")
             return None
         if self._needs_reply_to and message.reply_to is None:
-            self._set_aside(message, "it does not say where its answer goes")
+            self._reject(message, "it has no reply_to")
             return None
         return request
 
-    def _set_aside(self, message: Message[Any], reason: str) -> None:
-        self._trouble(f"message {message.id} is set aside: {reason}")
+    def _reject(self, message: Message[Any], reason: str) -> None:
+        self._warn(f"message {message.id} is rejected: {reason}")
         with contextlib.suppress(MailboxError):
             message.reject(reason)
 
-    def _misfit(self, expected: str) -> str:
-        said = f"this worker runs {self._expects!r}, the request is for {expected!r}"
-        if not self._told_misfit:
-            self._told_misfit = True
+    def _describe_mismatch(self, expected: str) -> str:
+        reason = f"this worker runs {self._expects!r}, the request is for {expected!r}"
+        if not self._has_warned:
+            self._has_warned = True
             difference = describe_difference(expected, self._expects)
-            self._trouble(f"{said}: {difference}; start it from the same code, on the same Python")
-        return said
+            self._warn(f"{reason}: {difference}; start it from the same code, on the same Python")
+        return reason
 
-    def _tell(self, what: Callable[..., object], *about: object) -> None:
-        # A closed loop is not told: what is in hand comes back when its lease is over.
+    def _call_in_loop(self, function: Callable[..., object], *args: object) -> None:
+        # If the loop is closed, the messages return when their leases expire.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(what, *about)
+            self._loop.call_soon_threadsafe(function, *args)
 
-    def _arrive(self, jobs: list[Job]) -> None:
+    def _add_jobs(self, jobs: list[Job]) -> None:
         self._ready.extend(jobs)
         for _ in jobs:
             self._wake_one()
 
     def _end(self) -> None:
-        self._ended = True
+        self._has_ended = True
         while self._ready and self._over.is_set():
-            # Taken, but nobody will begin it any more.
-            self._held.give_back(self._ready.popleft()[0], reason=STOPPED)
+            # No worker will start it any more.
+            self._held.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
             self._wake_one()
 
@@ -318,6 +318,6 @@ class Inbox:
 
 
 def _is_old(message: Message[Any]) -> bool:
-    """True if so much time has passed that a worker who fits would have come."""
-    free = MISFIT_FREE_SECONDS if message.reply_to is None else ABANDONED_SECONDS
-    return (datetime.now(UTC) - message.enqueued_at).total_seconds() > free
+    """True if a worker with the right code would have taken it by now."""
+    limit = UNCOUNTED_SECONDS if message.reply_to is None else ABANDONED_SECONDS
+    return (datetime.now(UTC) - message.enqueued_at).total_seconds() > limit

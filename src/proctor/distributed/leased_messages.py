@@ -1,4 +1,4 @@
-"""The messages a worker has in hand: their leases are kept alive as long as it works on them."""
+"""The messages that a worker has leased: it extends their leases while it works on them."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from proctor.distributed.batches import Aside
+from proctor.distributed.batches import SupervisedThread
 from proctor.errors import MailboxError, ReceiptExpired
 from proctor.ports import Message
 from proctor.records.mail import EvalRequest
 
-# Two beats may fail before a lease is over.
-BEATS_A_LEASE = 3
-# What a returned request's history says if nothing was wrong with it.
-STOPPED = "its worker was stopped"
-# How long a worker that ends goes on returning what it holds; the rest comes back by itself.
+# Two extensions may fail before a lease expires.
+EXTENSIONS_PER_LEASE = 3
+# The reason in the history of a request that was returned without an error.
+WORKER_STOPPED = "its worker was stopped"
+# How long a stopping worker returns its messages; the rest returns when its leases expire.
 RETURN_ALL_SECONDS = 5.0
 
-Trouble = Callable[[str], object]
+Warn = Callable[[str], object]
 
 
-class Item(NamedTuple):
-    """A message in hand, and what it asks for."""
+class LeasedMessage(NamedTuple):
+    """A leased message and its request."""
 
     message: Message[Any]
     request: EvalRequest[Any, Any]
 
 
-class Held:
-    """Messages by number, each extended three times within its lease, by a thread of its own.
+class LeasedMessages:
+    """Leased messages by number; a thread extends each three times per lease.
 
-    If that ends against all expectation `fail` is called, and the error is raised at the end.
+    An unexpected error of the thread is passed to `fail`, and raised at the end.
     """
 
     def __init__(
-        self, lease: float, trouble: Trouble, fail: Callable[[Exception], object] = lambda _: None
+        self, lease: float, warn: Warn, fail: Callable[[Exception], object] = lambda _: None
     ) -> None:
         self.lease = lease
-        self._trouble = trouble
-        self._items: dict[int, Item] = {}
+        self._warn = warn
+        self._items: dict[int, LeasedMessage] = {}
         self._lost: set[int] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._thread = Aside(self._beat, "proctor-heartbeat", fail)
+        self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", fail)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> LeasedMessages:
         self._thread.start()
         return self
 
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+    def __exit__(self, _type: object, error: object, _trace: object) -> None:
         self._over.set()
         self._thread.join()
         if error is None and self._thread.failure is not None:
@@ -59,32 +59,29 @@ class Held:
     def __len__(self) -> int:
         return len(self._items)
 
-    def take(self, number: int, item: Item) -> None:
-        """It is in hand from now on."""
+    def add(self, number: int, item: LeasedMessage) -> None:
         with self._lock:
             self._items[number] = item
 
-    def find(self, number: int) -> Item:
-        """What is in hand under a number."""
+    def get(self, number: int) -> LeasedMessage:
         return self._items[number]
 
     def is_lost(self, number: int) -> bool:
-        """True if its lease is over: another worker has it, or will."""
+        """True if its lease has expired, so that another worker gets it."""
         return number in self._lost
 
-    def let_go(self, number: int) -> None:
-        """It was settled."""
+    def remove(self, number: int) -> None:
         with self._lock:
             self._items.pop(number, None)
             self._lost.discard(number)
 
     def give_back(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
-        """Return a message, which never fails: at worst its lease runs out.
+        """Return a message; never fails, because at worst its lease expires.
 
-        With `counts=False` the delivery was no fault of the message, and is not counted.
+        `counts=False` does not count the delivery, if the message did not cause the return.
         """
         item = self._items[number]
-        self.let_go(number)
+        self.remove(number)
         try:
             item.message.nack(delay, reason=reason, counts=counts)
         except MailboxError:
@@ -92,32 +89,32 @@ class Held:
         return True
 
     def give_back_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
-        """Return everything that is left, for a while; says how many were still one's own."""
-        until = time.monotonic() + seconds
+        """Return all messages within some seconds; return how many were still leased."""
+        deadline = time.monotonic() + seconds
         returned = 0
         for number in list(self._items):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 break
-            returned += self.give_back(number, reason=STOPPED, counts=False)
+            returned += self.give_back(number, reason=WORKER_STOPPED, counts=False)
         return returned
 
-    def _beat(self) -> None:
-        while not self._over.wait(self.lease / BEATS_A_LEASE):
+    def _extend_leases(self) -> None:
+        while not self._over.wait(self.lease / EXTENSIONS_PER_LEASE):
             with self._lock:
-                alive = [(n, item) for n, item in self._items.items() if n not in self._lost]
-            failed: MailboxError | None = None
-            for number, item in alive:
+                leased = [(n, item) for n, item in self._items.items() if n not in self._lost]
+            failure: MailboxError | None = None
+            for number, item in leased:
                 try:
                     item.message.extend_visibility(self.lease)
                 except ReceiptExpired:
-                    self._note_lost(number)
+                    self._mark_lost(number)
                 except MailboxError as error:
-                    failed = error
-            if failed is not None:
-                self._trouble(f"a lease could not be extended: {failed.what}")
+                    failure = error
+            if failure is not None:
+                self._warn(f"a lease could not be extended: {failure.what}")
 
-    def _note_lost(self, number: int) -> None:
-        # Not if it was acknowledged between the look and the call.
+    def _mark_lost(self, number: int) -> None:
+        # Unless it was acknowledged since the list was made.
         with self._lock:
             if number in self._items:
                 self._lost.add(number)

@@ -1,4 +1,4 @@
-"""Notices from workers to a waiting run: what they run, and whether that is what the run needs."""
+"""Notices from workers to a waiting run: which code they run, and whether the run expects it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Delivery, EvalResult, Trial
 from proctor.version import VERSION
 
-# A run is sent a second notice for requests that are this much newer: it may have been resumed.
-AGAIN = timedelta(seconds=5)
-# The notices of this many runs are remembered.
-MOST_RUNS = 1_000
-# How many workers a warning names.
+# A run gets a second notice for requests that are this much newer: it may have been resumed.
+REPEAT_AFTER = timedelta(seconds=5)
+# The number of runs whose notices are remembered.
+MAX_RUNS = 1_000
+# The number of workers that a warning names.
 SHOWN_WORKERS = 5
 
 
 class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker runs and what the request wanted it to run, with the versions around it."""
+    """The code that a worker runs, the code that the request expects, and the worker's versions."""
 
     runs: str
     wanted: str
@@ -35,18 +35,17 @@ class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     python: str = ""
 
     @property
-    def fits(self) -> bool:
-        """True if the worker runs what the request is for."""
+    def is_match(self) -> bool:
         return self.runs == self.wanted
 
 
 def notice_id(run_id: str) -> str:
-    """The request id of notices: that of no request, so that no collector counts them."""
+    """The request id of notices, which no request has, so that no collector counts them."""
     return f"{run_id}-notice"
 
 
 def notice_in(result: EvalResult) -> WorkerNotice | None:
-    """The notice that a result carries, or None if it is a real result.
+    """Read the notice in a result; None if it is a real result.
 
     >>> notice_in(EvalResult(Trial(Sample("1", "2 + 2"), "4"))) is None
     True
@@ -61,7 +60,7 @@ def notice_in(result: EvalResult) -> WorkerNotice | None:
 
 
 class NoticeSender:
-    """Tells each run once what this worker runs, through the mailbox of the run's results."""
+    """Sends each run one notice, through the mailbox of its results."""
 
     def __init__(self, runs: str, worker: str) -> None:
         self._runs = runs
@@ -69,64 +68,64 @@ class NoticeSender:
         self._sent: dict[str, datetime] = {}
 
     def send(self, message: Message[Any], request: EvalRequest[Any, Any]) -> None:
-        """Send a notice, unless the run has had one; a notice that cannot be sent is left out."""
+        """Send a notice, unless the run already has one; ignore a failure."""
         if not request.expects or message.reply_to is None:
             return
         before = self._sent.get(request.run_id)
-        if before is not None and request.created_at <= before + AGAIN:
+        if before is not None and request.created_at <= before + REPEAT_AFTER:
             return
-        if len(self._sent) >= MOST_RUNS:
+        if len(self._sent) >= MAX_RUNS:
             self._sent.clear()
         self._sent[request.run_id] = request.created_at
         with contextlib.suppress(ProctorError):
-            message.reply(self._notice(request))
+            message.reply(self._create_notice(request))
 
-    def _notice(self, request: EvalRequest[Any, Any]) -> EvalResult:
+    def _create_notice(self, request: EvalRequest[Any, Any]) -> EvalResult:
         notice = WorkerNotice(self._runs, request.expects, VERSION, platform.python_version())
         delivery = Delivery(request.run_id, notice_id(request.run_id), self._worker)
         sample: Sample[Any, Any] = Sample(delivery.request_id, None)
         return EvalResult(Trial(sample, msgspec.to_builtins(notice)), delivery=delivery)
 
 
-class Roster:
-    """The workers that a run has heard of."""
+class WorkerRegistry:
+    """The workers that have answered a run."""
 
     def __init__(self) -> None:
-        self.has_fitting = False
-        self._misfits: dict[str, list[str]] = {}
+        self.has_match = False
+        self._mismatches: dict[str, list[str]] = {}
         self._versions: dict[str, list[str]] = {}
 
-    def hear(self, result: EvalResult) -> bool:
-        """Take note of the worker that sent a result; True if it was a notice and no result."""
+    def record(self, result: EvalResult) -> bool:
+        """Record the worker that sent a result; return True if it is a notice."""
         notice = notice_in(result)
         if notice is None:
-            self.has_fitting = True
+            self.has_match = True
             return False
         worker = result.delivery.worker if result.delivery is not None else ""
-        if notice.fits:
-            self.has_fitting = True
+        if notice.is_match:
+            self.has_match = True
             _add(self._versions, _other_versions(notice, with_python=False), worker)
         else:
             difference = describe_difference(notice.wanted, notice.runs)
-            around = _other_versions(notice, with_python=True)
-            _add(self._misfits, f"{difference} ({around})" if around else difference, worker)
+            versions = _other_versions(notice, with_python=True)
+            _add(self._mismatches, f"{difference} ({versions})" if versions else difference, worker)
         return True
 
     @property
-    def misfit(self) -> str:
-        """How workers differ from what the run needs; empty if none does."""
-        return "; ".join(f"{_names(names)}: {text}" for text, names in self._misfits.items())
+    def mismatches(self) -> str:
+        """Describe how workers differ from what the run expects; empty if none does."""
+        return "; ".join(f"{_names(names)}: {text}" for text, names in self._mismatches.items())
 
     def sentences(self) -> Iterator[str]:
-        """What the report should say about them."""
-        for text, names in self._misfits.items():
-            yield f"workers: {_names(names)} took no requests of this run, for {text}"
+        """Describe mismatches and other versions for the report."""
+        for text, names in self._mismatches.items():
+            yield f"workers: {_names(names)} took no requests of this run, because {text}"
         for text, names in self._versions.items():
             yield f"workers: {_names(names)} took part with {text}"
 
 
 def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
-    """The versions of Proctor and Python where they are not those of this process."""
+    """List the versions of Proctor and Python that differ from this process."""
     pairs = [("Proctor", notice.proctor, VERSION)]
     if with_python:
         pairs.append(("Python", notice.python, platform.python_version()))

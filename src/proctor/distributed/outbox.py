@@ -1,4 +1,4 @@
-"""Results on their way into a mailbox: sent first, and only then is their request acknowledged."""
+"""Send results to a mailbox, and acknowledge their requests only after that."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from proctor.distributed.batches import Aside, Backoff
-from proctor.distributed.leased_messages import STOPPED, Held, Item, Trouble
+from proctor.distributed.batches import Backoff, SupervisedThread
+from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
 from proctor.errors import (
     MailboxClosed,
     MailboxError,
@@ -25,21 +25,21 @@ from proctor.history.payload import written
 from proctor.ports import Mailbox
 from proctor.records.trial import Delivery, EvalResult, Verdict
 
-BATCH = 50
-# How long a result waits for company, so that one round trip serves several.
-COMPANY_SECONDS = 0.002
-BEHIND_AT = 500
-# For so many runs the way back is kept open.
-MOST_PLACES = 50
-# A request whose result cannot be sent is returned for so long, times its deliveries.
-RETURN_SECONDS, LONGEST_RETURN_SECONDS = 60.0, 900.0
-# How long a worker that ends goes on trying to get rid of its results, and how often.
+BATCH_SIZE = 50
+# How long a result waits for others, so that one round trip sends several.
+BATCH_SECONDS = 0.002
+MAX_QUEUED = 500
+# The number of reply mailboxes that stay open.
+MAX_MAILBOXES = 50
+# The delay of a request whose result cannot be sent, times its deliveries.
+RETURN_SECONDS, MAX_RETURN_SECONDS = 60.0, 900.0
+# How long a stopping worker tries to send its results, and how often.
 LAST_SECONDS = 10.0
 LAST_PAUSE_SECONDS = 0.1
 
 
 class Tally(msgspec.Struct):
-    """What a worker has done: results sent, requests returned, and results nobody waits for."""
+    """The work of a worker: results sent, errors among them, requests returned, outdated results."""
 
     sent: int = 0
     errors: int = 0
@@ -47,26 +47,25 @@ class Tally(msgspec.Struct):
     outdated: int = 0
 
 
-class _TooMany(Exception):
-    """The mailbox has no room for so many at once."""
+class _BatchTooLarge(Exception):
+    """The mailbox has no room for the whole batch."""
 
 
 class Outbox:
-    """Takes the results of a crew as its writer, and delivers them on a thread of its own.
+    """A writer for a worker pool that sends the results in a thread.
 
-    `results` is where they go; without it each goes where its request says. `end` is called once
-    it turns out that nothing can be delivered any more; an error that nobody expected is raised at
-    the end. A full mailbox is waited for, at most `full_seconds` without progress; then `blocked`
-    has the error and the worker ends.
+    Results go to `results`, or else to the `reply_to` of their request. `end` is called once nothing
+    can be sent any more; an unexpected error is raised at the end. It waits for a full mailbox, at
+    most `full_seconds` without progress; then `blocked` contains the error and the worker ends.
     """
 
     def __init__(
         self,
         requests: Mailbox[Any],
         results: Mailbox[EvalResult] | None,
-        held: Held,
+        held: LeasedMessages,
         worker: str,
-        trouble: Trouble,
+        warn: Warn,
         end: Callable[[], object] = lambda: None,
         *,
         last_seconds: float = LAST_SECONDS,
@@ -76,7 +75,7 @@ class Outbox:
         self._results = results
         self._held = held
         self._worker = worker
-        self._trouble = trouble
+        self._warn = warn
         self._end = end
         self._replies: dict[str, Mailbox[EvalResult]] = {}
         self._finished: deque[tuple[int, EvalResult | None]] = deque()
@@ -86,17 +85,17 @@ class Outbox:
         self._full_seconds = full_seconds
         self._is_full_reported = False
         self.blocked: MailboxFull | None = None
-        self._last_moment = 0.0
+        self._deadline = 0.0
         self.tally = Tally()
-        self._thread = Aside(self._work, "proctor-outbox", lambda _: end())
+        self._thread = SupervisedThread(self._work, "proctor-outbox", lambda _: end())
 
     def __enter__(self) -> Outbox:
         self._thread.start()
         return self
 
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        """Deliver what is finished, for a while; the rest stays in hand, to be returned."""
-        self._last_moment = time.monotonic() + self._last_seconds
+    def __exit__(self, _type: object, error: object, _trace: object) -> None:
+        """Send the finished results within some seconds; the others stay leased, to be returned."""
+        self._deadline = time.monotonic() + self._last_seconds
         self._ending.set()
         self._wake.set()
         self._thread.join()
@@ -104,74 +103,74 @@ class Outbox:
             raise self._thread.failure
 
     def give_back(self, number: int) -> None:
-        """Return a request whose trial was dropped. Returns at once."""
+        """Queue the return of a request whose trial was dropped."""
         self._finished.append((number, None))
         self._wake.set()
 
     def add(self, position: int, result: EvalResult, _verdict: Verdict | None = None) -> None:
-        """Take a finished result. Returns at once."""
+        """Queue a finished result."""
         self._finished.append((position, result))
         self._wake.set()
 
     def keep(self, _key: str, _created_at: str, _reply: bytes) -> None:
-        """Outputs are not kept here: a worker has no history."""
+        """Ignore outputs to cache: a worker has no history."""
 
     def behind(self) -> bool:
         """True if results come faster than they can be sent."""
-        return len(self._finished) > BEHIND_AT
+        return len(self._finished) > MAX_QUEUED
 
     def _work(self) -> None:
         while not (self._ending.is_set() and not self._finished):
             self._wake.wait()
-            self._ending.wait(COMPANY_SECONDS)
+            self._ending.wait(BATCH_SECONDS)
             self._wake.clear()
             while self._finished:
-                if self._ending.is_set() and time.monotonic() > self._last_moment:
+                if self._ending.is_set() and time.monotonic() > self._deadline:
                     return
-                count = min(BATCH, len(self._finished))
+                count = min(BATCH_SIZE, len(self._finished))
                 self._deliver([self._finished.popleft() for _ in range(count)])
 
     def _deliver(self, batch: list[tuple[int, EvalResult | None]]) -> None:
-        by_place: dict[str | None, list[tuple[int, EvalResult]]] = {}
+        by_mailbox: dict[str | None, list[tuple[int, EvalResult]]] = {}
         for number, result in batch:
             if result is None:
-                self.tally.returned += self._held.give_back(number, reason=STOPPED, counts=False)
+                self.tally.returned += self._held.give_back(number, reason=WORKER_STOPPED, counts=False)
                 continue
-            item = self._held.find(number)
+            item = self._held.get(number)
             if self._held.is_lost(number) and not result.success:
-                # Another worker has the request, and its answer may be a better one.
-                self._held.let_go(number)
+                # Another worker has the request, and its result may be better.
+                self._held.remove(number)
                 self.tally.outdated += 1
                 continue
-            place = None if self._results is not None else item.message.reply_to
-            by_place.setdefault(place, []).append((number, self._signed(item, result)))
-        for place, items in by_place.items():
-            self._deliver_to(place, items)
+            name = None if self._results is not None else item.message.reply_to
+            by_mailbox.setdefault(name, []).append((number, self._add_delivery(item, result)))
+        for name, items in by_mailbox.items():
+            self._deliver_to(name, items)
 
-    def _signed(self, item: Item, result: EvalResult) -> EvalResult:
-        asked, count = item.request, item.message.delivery_count
-        delivery = Delivery(asked.run_id, asked.request_id, self._worker, count)
+    def _add_delivery(self, item: LeasedMessage, result: EvalResult) -> EvalResult:
+        request, count = item.request, item.message.delivery_count
+        delivery = Delivery(request.run_id, request.request_id, self._worker, count)
         return written(msgspec.structs.replace(result, delivery=delivery))[1]
 
-    def _deliver_to(self, place: str | None, items: list[tuple[int, EvalResult]]) -> None:
+    def _deliver_to(self, name: str | None, items: list[tuple[int, EvalResult]]) -> None:
         numbers = [number for number, _ in items]
         try:
-            self._send(place, [result for _, result in items])
+            self._send(name, [result for _, result in items])
         except (MessageRefused, UsageError) as error:
-            self._one_by_one(place, items, error)
+            self._deliver_singly(name, items, error)
             return
-        except _TooMany:
+        except _BatchTooLarge:
             half = len(items) // 2
-            self._deliver_to(place, items[:half])
-            self._deliver_to(place, items[half:])
+            self._deliver_to(name, items[:half])
+            self._deliver_to(name, items[half:])
             return
         except MailboxError as error:
-            if isinstance(error, MailboxGone) and place is not None:
-                # Their run is over, and nobody waits for them.
+            if isinstance(error, MailboxGone) and name is not None:
+                # Their run is over, so nothing waits for them.
                 self._acknowledge(numbers)
                 self.tally.outdated += len(numbers)
                 return
-            self._trouble(f"a result cannot be sent, its request is returned: {error.what}")
+            self._warn(f"a result cannot be sent, its request is returned: {error.what}")
             for number in numbers:
                 self._return(number, error)
             if isinstance(error, MailboxClosed):
@@ -182,17 +181,17 @@ class Outbox:
         self.tally.errors += sum(not result.success for _, result in items)
 
     def _acknowledge(self, numbers: list[int]) -> None:
-        messages = [self._held.find(number).message for number in numbers]
+        messages = [self._held.get(number).message for number in numbers]
         try:
             self._requests.acknowledge_all(messages)
         except MailboxError as error:
-            self._trouble(f"requests could not be acknowledged and will come again: {error.what}")
+            self._warn(f"requests could not be acknowledged and will come again: {error.what}")
         for number in numbers:
-            self._held.let_go(number)
+            self._held.remove(number)
 
-    def _send(self, place: str | None, results: list[EvalResult]) -> None:
-        """Send, and try again where that may help: a full mailbox, a server that is away."""
-        mailbox = self._mailbox(place)
+    def _send(self, name: str | None, results: list[EvalResult]) -> None:
+        """Send results; retry while the mailbox is full or its server is down."""
+        mailbox = self._get_mailbox(name)
         backoff = Backoff(self._ending)
         began = time.monotonic()
         while True:
@@ -202,9 +201,9 @@ class Outbox:
             except (MailboxClosed, MailboxGone, MessageRefused):
                 raise
             except MailboxFull as error:
-                # It may take some of them now; it may be too small ever to take all at once.
+                # It may have room for some of them, or be too small for the whole batch.
                 if len(results) > 1:
-                    raise _TooMany from None
+                    raise _BatchTooLarge from None
                 self._report_full(mailbox)
                 if self._is_blocked(began, error):
                     raise
@@ -217,14 +216,13 @@ class Outbox:
                 backoff.pause()
 
     def _is_too_late(self, began: float) -> bool:
-        """True if sending has been tried for long enough."""
-        until = began + self._held.lease
+        deadline = began + self._held.lease
         if self._ending.is_set():
-            until = min(until, self._last_moment)
-        return time.monotonic() > until
+            deadline = min(deadline, self._deadline)
+        return time.monotonic() > deadline
 
     def _is_blocked(self, began: float, error: MailboxFull) -> bool:
-        """True if a full mailbox was waited for in vain; a slow collector is waited for."""
+        """True if a full mailbox made no progress for too long; a slow collector is tolerated."""
         if self._ending.is_set():
             return self._is_too_late(began)
         if self._full_seconds is None or time.monotonic() < began + self._full_seconds:
@@ -236,38 +234,38 @@ class Outbox:
     def _report_full(self, mailbox: Mailbox[EvalResult]) -> None:
         if not self._is_full_reported:
             self._is_full_reported = True
-            self._trouble(f"the mailbox {mailbox.name!r} is full: results wait until it has room")
+            self._warn(f"the mailbox {mailbox.name!r} is full: results wait until it has room")
 
-    def _mailbox(self, place: str | None) -> Mailbox[EvalResult]:
-        if place is None:
-            assert self._results is not None  # else the request was set aside
+    def _get_mailbox(self, name: str | None) -> Mailbox[EvalResult]:
+        if name is None:
+            assert self._results is not None  # else the request was rejected
             return self._results
-        if place not in self._replies:
-            self._replies[place] = self._requests.beside(place, EvalResult)
-            if len(self._replies) > MOST_PLACES:
+        if name not in self._replies:
+            self._replies[name] = self._requests.beside(name, EvalResult)
+            if len(self._replies) > MAX_MAILBOXES:
                 self._replies.pop(next(iter(self._replies))).close()
-        return self._replies[place]
+        return self._replies[name]
 
-    def _one_by_one(
-        self, place: str | None, items: list[tuple[int, EvalResult]], error: ProctorError
+    def _deliver_singly(
+        self, name: str | None, items: list[tuple[int, EvalResult]], error: ProctorError
     ) -> None:
-        """One of several can never be delivered, such as one that is too large: it is set aside."""
+        """Send results one by one; reject the request of one that can never be sent."""
         if len(items) > 1:
             for item in items:
-                self._deliver_to(place, [item])
+                self._deliver_to(name, [item])
             return
         ((number, _),) = items
-        message = self._held.find(number).message
-        self._held.let_go(number)
+        message = self._held.get(number).message
+        self._held.remove(number)
         try:
             message.reject(f"its result cannot be sent: {error.what}")
-        except MailboxError as again:
-            self._trouble(f"a request could not be set aside: {again.what}")
+        except MailboxError as rejection_error:
+            self._warn(f"a request could not be rejected: {rejection_error.what}")
 
     def _return(self, number: int, error: MailboxError) -> None:
-        count = self._held.find(number).message.delivery_count
-        delay = min(RETURN_SECONDS * count, LONGEST_RETURN_SECONDS)
+        count = self._held.get(number).message.delivery_count
+        delay = min(RETURN_SECONDS * count, MAX_RETURN_SECONDS)
         reason = f"its result could not be sent: {error.what}"
-        # A mailbox is full by no fault of the message, and is given up only by one that ends.
+        # The message does not cause a full mailbox, and only a stopping worker gives up on it.
         counts = not isinstance(error, MailboxFull)
         self.tally.returned += self._held.give_back(number, delay, reason, counts=counts)

@@ -1,9 +1,10 @@
-"""A run whose trials Ray actors carry out, on a cluster or on all cores of this machine."""
+"""Run trials on Ray actors, on a cluster or on all cores of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -22,13 +23,13 @@ from proctor.core import optional as extras
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.arrival import describe_changes
 from proctor.distributed.expected_results import (
-    answered,
     describe_difference,
     expectation,
-    failed,
+    failed_result,
     refuse_cache,
+    restore_sample,
 )
-from proctor.distributed.ray_actor import Answer, Introduction, TrialActor
+from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
 from proctor.distributed.remote_runner import request_id
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan, Setup
@@ -44,72 +45,72 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Configuration, Delivery, EvalResult, Failure
 from proctor.sessions import current as sessions
 
-# So many actors in a row that die before they are ready are enough.
-STILLBORN = 3
+# The run stops after this many failed starts of actors in a row.
+MAX_FAILED_STARTS = 3
 WATCH_SECONDS = 1.0
-# After so long without an actor people want to know why.
+# A notice appears after this time without an actor.
 QUIET_SECONDS = 3.0
-# How long actors have to give back what they hold before they are killed.
-FAREWELL_SECONDS = 5.0
+# How long actors may take to close before they are killed.
+CLOSE_SECONDS = 5.0
 CAUSE_LENGTH = 400
 
 
-class Seat:
-    """An actor that is ready, how many trials it runs, and whether it is kept free for one."""
+class ActorSlot:
+    """A ready actor, the number of its trials, and whether it is reserved for a single one."""
 
     def __init__(self, actor: Any, name: str) -> None:
         self.actor = actor
         self.name = name
         self.busy = 0
-        self.reserved = False
-        self.dead = False
+        self.is_reserved = False
+        self.is_dead = False
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How many actors there should be, of which resources, with room for how many trials each.
+class PoolConfig:
+    """The number of actors, their resources, and the trials that each runs concurrently.
 
-    `expects` is what they should run; after `patience` seconds without any the run is stopped.
+    `expects` is the code they should run; after `patience` seconds without any the run stops.
     """
 
     actors: int
-    room: int
+    concurrency: int
     resources: Mapping[str, float]
     expects: str
     patience: float | None = None
 
 
-class Pool:
-    """The actors of a run, each made by `make`; `notice` is told when they are waited for."""
+class ActorPool:
+    """The actors of a run, each created by `create`; `notice` receives a text while some are missing."""
 
     def __init__(
         self,
         ray: ModuleType,
-        wanted: Wanted,
-        make: Callable[[], Any],
+        config: PoolConfig,
+        create: Callable[[], Any],
         notice: Callable[[str], object],
         clock: Clock,
     ) -> None:
         self.deaths = 0
         self._ray = ray
-        self._wanted = wanted
-        self._make = make
+        self._config = config
+        self._create = create
         self._notice = notice
         self._clock = clock
-        self._seats: list[Seat] = []
+        self._slots: list[ActorSlot] = []
         self._actors: list[Any] = []
-        # Those that have their resources, but not yet what they need to run trials.
+        # Actors that have their resources and are preparing the setup.
         self._starting: set[Any] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._stop: StopRun | None = None
-        self._stillborn = 0
-        self._lacking_since = clock.monotonic()
+        self._failed_starts = 0
+        self._missing_since = clock.monotonic()
 
-    async def __aenter__(self) -> Pool:
-        for _ in range(self._wanted.actors):
-            self._begin(self._hire())
-        self._begin(self._watch())
+    async def __aenter__(self) -> ActorPool:
+        for _ in range(self._config.actors):
+            self._run_task(self._start_actor())
+        self._run_task(self._watch())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -119,186 +120,182 @@ class Pool:
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FAREWELL_SECONDS):
-                    await asyncio.gather(*map(self._farewell, self._seats))
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await asyncio.gather(*map(self._close_actor, self._slots))
         finally:
             for actor in self._actors:
                 self._ray.kill(actor)
 
     @contextlib.asynccontextmanager
-    async def seat(self, *, alone: bool = False) -> AsyncIterator[Seat]:
-        """An actor with room for a trial, or one that runs nothing else meanwhile.
+    async def reserve(self, *, exclusive: bool = False) -> AsyncIterator[ActorSlot]:
+        """Reserve an actor for a trial, or an actor that runs nothing else meanwhile.
 
-        One that is waited for until it runs nothing else may be dead by then.
+        An exclusive actor may have died while this waited for its other trials.
         """
-        seat = await self._found(sys.maxsize if alone else self._wanted.room)
-        seat.reserved = alone
+        slot = await self._find_slot(sys.maxsize if exclusive else self._config.concurrency)
+        slot.is_reserved = exclusive
         try:
-            while alone and seat.busy and not seat.dead:
-                await self._change()
-            seat.busy += 1
+            while exclusive and slot.busy and not slot.is_dead:
+                await self._wait_for_change()
+            slot.busy += 1
             try:
-                yield seat
+                yield slot
             finally:
-                seat.busy -= 1
+                slot.busy -= 1
         finally:
-            if alone:
-                seat.reserved = False
-            self._tell()
+            if exclusive:
+                slot.is_reserved = False
+            self._wake_waiters()
 
-    def bury(self, seat: Seat) -> None:
-        """An actor has died under its trials: another takes its place."""
-        if seat.dead:
+    def replace(self, slot: ActorSlot) -> None:
+        """Replace an actor that died."""
+        if slot.is_dead:
             return
-        seat.dead = True
+        slot.is_dead = True
         self.deaths += 1
-        self._seats.remove(seat)
-        self._dismiss(seat.actor)
-        self._lacking_since = self._clock.monotonic()
-        self._begin(self._hire())
+        self._slots.remove(slot)
+        self._kill_actor(slot.actor)
+        self._missing_since = self._clock.monotonic()
+        self._run_task(self._start_actor())
 
-    async def _found(self, room: int) -> Seat:
-        """The actor that runs the fewest trials, of those that are open and run fewer than that."""
+    async def _find_slot(self, limit: int) -> ActorSlot:
+        """Find the actor with the fewest trials, below the limit."""
         while self._stop is None:
-            open_to_all = [seat for seat in self._seats if not seat.reserved and seat.busy < room]
-            if open_to_all:
-                return min(open_to_all, key=lambda seat: seat.busy)
-            await self._change()
+            free = [slot for slot in self._slots if not slot.is_reserved and slot.busy < limit]
+            if free:
+                return min(free, key=lambda slot: slot.busy)
+            await self._wait_for_change()
         raise StopRun(self._stop.what, fix=self._stop.fix)
 
-    async def _change(self) -> None:
-        """Wait until something about the seats is different."""
+    async def _wait_for_change(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         await waiter
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _give_up(self, what: str, fix: str) -> None:
-        """No trial can be run any more, or none rightly."""
         self._stop = self._stop or StopRun(what, fix=fix)
-        self._tell()
+        self._wake_waiters()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._give_up(
-                f"Ray does not answer: {type(error).__name__}: {cause(error)}",
-                "see whether the cluster is still there, and resume the run",
+                f"Ray does not answer: {type(error).__name__}: {one_line(error)}",
+                "check that the cluster is running, and resume the run",
             )
 
-    async def _hire(self) -> None:
-        """Start an actor; it takes trials once it runs what this run is about."""
+    async def _start_actor(self) -> None:
+        """Start an actor; it gets trials once it runs the code that this run expects."""
         while self._stop is None:
-            actor = self._make()
+            actor = self._create()
             self._actors.append(actor)
             try:
-                await actor.arrive.remote()
+                await actor.ping.remote()
                 self._starting.add(actor)
-                said = codec.decode(await actor.introduce.remote(), Introduction)
+                info = codec.decode(await actor.prepare.remote(), ActorInfo)
             except self._ray.exceptions.RayError as error:
-                self._dismiss(actor)
-                self._stillborn += 1
-                if self._stillborn >= STILLBORN:
+                self._kill_actor(actor)
+                self._failed_starts += 1
+                if self._failed_starts >= MAX_FAILED_STARTS:
                     self._give_up(
-                        f"Ray actors die before they are ready: {cause(error)}",
-                        "see that every node can import proctor and what the target needs",
+                        f"Ray actors die before they are ready: {one_line(error)}",
+                        "check that every node can import proctor and what the target needs",
                     )
                 continue
             finally:
                 self._starting.discard(actor)
-            self._stillborn = 0
-            self._welcome(actor, said)
+            self._failed_starts = 0
+            self._accept_actor(actor, info)
             return
 
-    def _welcome(self, actor: Any, said: Introduction) -> None:
-        expects = self._wanted.expects
-        if said.problem:
+    def _accept_actor(self, actor: Any, info: ActorInfo) -> None:
+        expects = self._config.expects
+        if info.problem:
             self._give_up(
-                f"actor {said.name} cannot make the evaluation ready: {said.problem}",
-                "see that the files and packages it needs are there on every node",
+                f"actor {info.name} cannot prepare the evaluation: {info.problem}",
+                "install the files and packages it needs on every node",
             )
-        elif said.expects != expects:
+        elif info.expects != expects:
             self._give_up(
-                f"actor {said.name} runs {said.expects!r}, this run is of {expects!r}: "
-                f"{describe_difference(expects, said.expects)}",
+                f"actor {info.name} runs {info.expects!r}, this run expects {expects!r}: "
+                f"{describe_difference(expects, info.expects)}",
                 "install the same code, on the same Python, on every node",
             )
         else:
-            self._seats.append(Seat(actor, said.name))
-            self._tell()
+            self._slots.append(ActorSlot(actor, info.name))
+            self._wake_waiters()
 
-    def _dismiss(self, actor: Any) -> None:
+    def _kill_actor(self, actor: Any) -> None:
         self._actors.remove(actor)
         self._ray.kill(actor)
 
-    async def _farewell(self, seat: Seat) -> None:
+    async def _close_actor(self, slot: ActorSlot) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError):
-            await seat.actor.close.remote()
+            await slot.actor.close.remote()
 
     async def _watch(self) -> None:
-        """Say when actors are waited for, and end the run when none comes for too long."""
-        patience = self._wanted.patience
-        told = False
+        """Show a notice while actors are missing; stop the run if there is none for too long."""
+        patience = self._config.patience
+        has_notice = False
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            missing = self._wanted.actors - len(self._seats)
-            lacking = self._clock.monotonic() - self._lacking_since
-            if told and not missing:
+            missing = self._config.actors - len(self._slots)
+            seconds = self._clock.monotonic() - self._missing_since
+            if has_notice and not missing:
                 self._notice("")
-            told = missing > 0 and lacking > QUIET_SECONDS
-            if told:
-                self._notice(await asyncio.to_thread(self._short_of, missing))
-            if not self._seats and patience is not None and lacking > patience:
-                why = await asyncio.to_thread(self._short_of, missing)
+            has_notice = missing > 0 and seconds > QUIET_SECONDS
+            if has_notice:
+                self._notice(await asyncio.to_thread(self._describe_shortage, missing))
+            if not self._slots and patience is not None and seconds > patience:
+                reason = await asyncio.to_thread(self._describe_shortage, missing)
                 self._give_up(
-                    f"no Ray actor could be started for {lacking:.0f} s: {why}",
+                    f"no Ray actor could be started for {seconds:.0f} s: {reason}",
                     "wait until the cluster has room, and resume the run",
                 )
 
-    def _short_of(self, missing: int) -> str:
-        """What actors that are not there yet wait for."""
+    def _describe_shortage(self, missing: int) -> str:
         waiting = missing - len(self._starting)
         if waiting <= 0:
-            return f"{missing} of {self._wanted.actors} Ray actors are starting"
-        free, all_there = self._ray.available_resources(), self._ray.cluster_resources()
+            return f"{missing} of {self._config.actors} Ray actors are starting"
+        free, total = self._ray.available_resources(), self._ray.cluster_resources()
         figures = " and ".join(
-            f"{free.get(name, 0.0):g} of {all_there.get(name, 0.0):g} {name}"
-            for name in self._wanted.resources
+            f"{free.get(name, 0.0):g} of {total.get(name, 0.0):g} {name}" for name in self._config.resources
         )
-        return f"{waiting} of {self._wanted.actors} Ray actors wait for resources: free are {figures}"
+        return f"{waiting} of {self._config.actors} Ray actors wait for resources: free are {figures}"
 
 
-def cause(error: BaseException) -> str:
-    """What Ray says of a failure, on one line."""
+def one_line(error: BaseException) -> str:
+    """The text of an error of Ray, on one line."""
     return " ".join(str(error).split())[:CAUSE_LENGTH]
 
 
-# A trial under which so many actors died is given up; the last of them ran nothing else.
-LIVES = 3
-REACH_SECONDS = 10.0
-# Where Ray is told what not to print.
-SILENCED = "RAY_DEDUP_LOGS_SKIP_REGEX"
+# A trial fails after this many dead actors; the last of them ran nothing else.
+MAX_DEATHS = 3
+CONNECT_SECONDS = 10.0
+# The variable with a pattern of messages that Ray does not print.
+SKIPPED_LOGS = "RAY_DEDUP_LOGS_SKIP_REGEX"
 
 
 @dataclass(frozen=True)
 class OnRay:
-    """Ray actors as the place where a run's trials are carried out.
+    """Runs the trials of a run on Ray actors.
 
-    `build` makes what a recipe names ready, and must be a function of a module, for only its name
-    travels. `address` is as for `ray.init`; without one Ray decides. There are as many `actors` as
-    the cluster has CPUs, but no more than trials that may run at once; each has one CPU and `gpus`
-    GPUs to itself. After `patience` seconds without any actor the run is stopped, to be resumed.
+    `build` creates a setup from a recipe and must be a function of a module, because only its name
+    is sent. `address` is as for `ray.init`; without one Ray decides. By default there are as many
+    `actors` as the cluster has CPUs, up to the concurrency of the run; each has one CPU and `gpus`
+    GPUs. After `patience` seconds without any actor the run stops and can be resumed.
     """
 
     recipe: bytes
@@ -313,7 +310,7 @@ class OnRay:
         if self.actors is not None and self.actors < 1:
             raise ConfigError("there must be at least one actor", where="actors")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus % 1):
-            raise ConfigError("an actor has no GPU, a part of one, or several whole ones", where="gpus")
+            raise ConfigError("gpus must be 0, a fraction of 1, or a whole number", where="gpus")
         module, name = self.build.__module__, self.build.__qualname__
         if module == "__main__" or getattr(sys.modules[module], name, None) is not self.build:
             raise ConfigError(
@@ -326,13 +323,13 @@ class OnRay:
     async def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
-        """Start actors, and end them with the run."""
         refuse_cache(run)
         ray = quiet_ray()
-        with connected(ray, self.address):
-            wanted = self._wanted(ray, plan, progress)
-            pool = Pool(ray, wanted, self._maker(ray, wanted), _tell(progress), self.clock)
-            trials = Trials(ray, pool, run, progress, spending, self.clock)
+        with connect_ray(ray, self.address):
+            config = self._configure(ray, plan, progress)
+            notice = functools.partial(setattr, progress, "notice")
+            pool = ActorPool(ray, config, self._actor_factory(ray, config), notice, self.clock)
+            trials = RayRunner(ray, pool, run, progress, spending, self.clock)
             try:
                 async with pool:
                     yield trials
@@ -340,48 +337,40 @@ class OnRay:
                 progress.notice = ""
                 progress.warnings += trials.sentences()
 
-    def _wanted(self, ray: ModuleType, plan: Plan, progress: Progress) -> Wanted:
+    def _configure(self, ray: ModuleType, plan: Plan, progress: Progress) -> PoolConfig:
         resources = {"CPU": 1.0} | ({"GPU": self.gpus} if self.gpus else {})
-        there = ray.cluster_resources()
-        fitting = int(min(there.get(name, 0.0) / each for name, each in resources.items()))
+        available = ray.cluster_resources()
+        possible = int(min(available.get(name, 0.0) / each for name, each in resources.items()))
         limit = plan.options.concurrency
-        if self.actors is None and fitting > limit:
+        if self.actors is None and possible > limit:
             progress.warnings.append(
-                f"ray: {limit} of {fitting} possible actors were used, for that many samples may "
-                f"run at once; with concurrency={fitting} all are"
+                f"ray: {limit} of {possible} possible actors were used, because concurrency={limit}; "
+                f"set concurrency={possible} to use all"
             )
-        left = limit if progress.total is None else progress.total - progress.done
-        # One that the cluster has no room for yet is waited for: it may grow.
-        actors = max(1, min(self.actors or fitting, limit, left))
-        room = -(-limit // actors)
-        return Wanted(actors, room, resources, expectation(plan), self.patience)
+        remaining = limit if progress.total is None else progress.total - progress.done
+        # It waits for actors that do not fit yet, because the cluster may grow.
+        actors = max(1, min(self.actors or possible, limit, remaining))
+        concurrency = -(-limit // actors)
+        return PoolConfig(actors, concurrency, resources, expectation(plan), self.patience)
 
-    def _maker(self, ray: ModuleType, wanted: Wanted) -> Callable[[], Any]:
-        # One call more than there are trials, so that an actor at work can be told to close.
+    def _actor_factory(self, ray: ModuleType, config: PoolConfig) -> Callable[[], Any]:
+        # One call more than trials, so that a busy actor can receive `close`.
         actor = ray.remote(TrialActor).options(
-            num_cpus=1, num_gpus=self.gpus, max_concurrency=wanted.room + 1, max_restarts=0
+            num_cpus=1, num_gpus=self.gpus, max_concurrency=config.concurrency + 1, max_restarts=0
         )
         address = f"{self.build.__module__}:{self.build.__qualname__}"
         return lambda: actor.remote(address, self.recipe)
 
 
-def _tell(progress: Progress) -> Callable[[str], None]:
-    def tell(text: str) -> None:
-        progress.notice = text
+class RayRunner:
+    """Runs each job on an actor, and on another one if the first dies."""
 
-    return tell
-
-
-class Trials:
-    """Gives each job to an actor, and to another one if that dies; each result is counted once."""
-
-    # As many at once as the run's options say.
     hands = None
 
     def __init__(
         self,
         ray: ModuleType,
-        pool: Pool,
+        pool: ActorPool,
         run: RunMetadata,
         progress: Progress,
         spending: Spending | None,
@@ -393,12 +382,11 @@ class Trials:
         self._progress = progress
         self._spending = spending
         self._clock = clock
-        self._again = self._given_up = 0
+        self._repeated = self._failed = 0
 
     async def run(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
-        """Let an actor run and score one sample."""
         assert slot.job is not None
         if self._spending is not None:
             self._spending.check()
@@ -410,57 +398,59 @@ class Trials:
             configuration=configuration,
             epoch=epoch,
         )
-        return answered(await self._answer(slot, request), sample, self._progress)
+        return restore_sample(await self._request_result(slot, request), sample, self._progress)
 
     def sentences(self) -> list[str]:
-        """What should be said in the report; nothing if all went straight."""
-        told = (
+        """Describe everything unusual for the report."""
+        counts = (
             (self._pool.deaths, "actors died and were replaced"),
-            (self._again, "trials were run again because their actor had died"),
-            (self._given_up, f"trials were given up: {LIVES} actors had died under each"),
+            (self._repeated, "trials were run again because their actor had died"),
+            (self._failed, f"trials failed because {MAX_DEATHS} actors died while running each"),
         )
-        return [f"ray: {count} {what}" for count, what in told if count]
+        return [f"ray: {count} {text}" for count, text in counts if count]
 
-    async def _answer(self, slot: Slot, request: EvalRequest[Any, Any]) -> EvalResult:
+    async def _request_result(self, slot: Slot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:
-            data = _written(request)
+            data = _encode(request)
         except (*codec.UNWRITABLE, UsageError) as error:
-            why = f"the sample cannot be sent as JSON: {error}"
-            return failed(request, Failure("Unsendable", why))
+            reason = f"the sample cannot be sent as JSON: {error}"
+            return failed_result(request, Failure("Unsendable", reason))
         deaths = 0
         while True:
-            # Ctrl-C need not wait for an actor to have room, only for what it runs.
-            slot.resting = True
-            async with self._pool.seat(alone=deaths == LIVES - 1) as seat:
-                slot.resting = False
-                if seat.dead:
+            # Ctrl-C waits for a running trial, but not for a free actor.
+            slot.is_idle = True
+            async with self._pool.reserve(exclusive=deaths == MAX_DEATHS - 1) as actor_slot:
+                slot.is_idle = False
+                if actor_slot.is_dead:
                     continue
                 try:
-                    answer = codec.decode(await seat.actor.trial.remote(data), Answer)
+                    response = codec.decode(await actor_slot.actor.trial.remote(data), TrialResponse)
                 except self._ray.exceptions.RayError as error:
-                    self._pool.bury(seat)
+                    self._pool.replace(actor_slot)
                     deaths += 1
-                    died = cause(error)
+                    cause = one_line(error)
                 else:
-                    return self._signed(answer, request, seat, deaths + 1)
-            if deaths == LIVES:
-                self._given_up += 1
-                what = f"{LIVES} Ray actors died while they ran it; the last: {died}"
-                return failed(request, Failure("ActorDied", what), deaths)
-            self._again += deaths == 1
+                    return self._finish(response, request, actor_slot, deaths + 1)
+            if deaths == MAX_DEATHS:
+                self._failed += 1
+                what = f"{MAX_DEATHS} Ray actors died while they ran it; the last: {cause}"
+                return failed_result(request, Failure("ActorDied", what), deaths)
+            self._repeated += deaths == 1
 
-    def _signed(self, answer: Answer, request: EvalRequest[Any, Any], seat: Seat, count: int) -> EvalResult:
-        if self._spending is not None and answer.spent is not None:
-            self._spending.add(answer.spent)
-        for warning in answer.warnings:
+    def _finish(
+        self, response: TrialResponse, request: EvalRequest[Any, Any], slot: ActorSlot, count: int
+    ) -> EvalResult:
+        if self._spending is not None and response.spent is not None:
+            self._spending.add(response.spent)
+        for warning in response.warnings:
             sessions.warn(warning)
-        if answer.result is None:
-            raise StopRun(answer.stop, fix=answer.fix)
-        delivery = Delivery(self._run_id, request.request_id, seat.name, count)
-        return msgspec.structs.replace(restored_result(answer.result), delivery=delivery)
+        if response.result is None:
+            raise StopRun(response.stop, fix=response.fix)
+        delivery = Delivery(self._run_id, request.request_id, slot.name, count)
+        return msgspec.structs.replace(restored_result(response.result), delivery=delivery)
 
 
-def _written(request: EvalRequest[Any, Any]) -> bytes:
+def _encode(request: EvalRequest[Any, Any]) -> bytes:
     data = codec.encode(request)
     if change := describe_changes(request, codec.decode(data, EvalRequest)):
         raise TypeError(change)
@@ -468,27 +458,23 @@ def _written(request: EvalRequest[Any, Any]) -> bytes:
 
 
 def quiet_ray() -> ModuleType:
-    """Ray, without its word on every actor that dies: it would stand amid what is printed here."""
-    # Else it would put a function of its own in the place of `print`.
+    """Import Ray so that it does not print a message for every dead actor."""
+    # Else it replaces `print`.
     os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
-    before = os.environ.get(SILENCED)
-    # Ray reads it when it is imported, and never again.
-    os.environ[SILENCED] = before or "A worker died or was killed"
+    before = os.environ.get(SKIPPED_LOGS)
+    # Ray reads it only when it is imported.
+    os.environ[SKIPPED_LOGS] = before or "A worker died or was killed"
     try:
         return extras.require("ray", extra="ray", why="running on Ray")
     finally:
-        del os.environ[SILENCED]
+        del os.environ[SKIPPED_LOGS]
         if before is not None:
-            os.environ[SILENCED] = before
-
-
-def _is_debugging() -> bool:
-    return logging.getLogger("proctor").isEnabledFor(logging.DEBUG)
+            os.environ[SKIPPED_LOGS] = before
 
 
 @contextlib.contextmanager
-def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
-    """Be connected to Ray; what the program has connected already is left as it is."""
+def connect_ray(ray: ModuleType, address: str | None) -> Iterator[None]:
+    """Connect to Ray; keep a connection that the program already has."""
     if ray.is_initialized():
         yield
         return
@@ -500,35 +486,35 @@ def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
 
 
 def _connect(ray: ModuleType, address: str | None) -> None:
-    debugging = _is_debugging()
+    is_debugging = logging.getLogger("proctor").isEnabledFor(logging.DEBUG)
     try:
-        _reach(address or os.environ.get("RAY_ADDRESS", ""))
-        with _same_sigterm():
+        _check_address(address or os.environ.get("RAY_ADDRESS", ""))
+        with _keep_sigterm_handler():
             ray.init(
                 address,
                 include_dashboard=False,
-                log_to_driver=debugging,
-                logging_level=logging.DEBUG if debugging else logging.ERROR,
+                log_to_driver=is_debugging,
+                logging_level=logging.DEBUG if is_debugging else logging.ERROR,
             )
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"Ray cannot be reached: {cause(error)}",
+            f"Ray cannot be reached: {one_line(error)}",
             where=address or "RAY_ADDRESS",
             fix="check the address, whether `ray status` answers there, and, where the cluster "
             "asks for a token, RAY_AUTH_MODE and the token",
         ) from error
 
 
-def _reach(address: str) -> None:
-    """Refuse an address where nobody listens; Ray itself would try for minutes."""
+def _check_address(address: str) -> None:
+    """Fail fast for an address without a server; Ray itself would try for minutes."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if parts.scheme in ("", "ray") and parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), REACH_SECONDS).close()
+        socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()
 
 
 @contextlib.contextmanager
-def _same_sigterm() -> Iterator[None]:
-    """Ray takes SIGTERM for itself when it starts; it is given back to whoever had it."""
+def _keep_sigterm_handler() -> Iterator[None]:
+    """Restore the SIGTERM handler that Ray replaces when it starts."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield

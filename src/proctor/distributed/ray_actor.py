@@ -1,4 +1,4 @@
-"""What lives in a Ray actor: the engine's own trials, for a run that is somewhere else."""
+"""The Ray actor: runs trials for a run in another process."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from proctor.sessions import current as sessions
 from proctor.sessions import telemetry
 
 
-class Introduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an actor says of itself when it starts: what it runs, or why it cannot."""
+class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an actor reports when it starts: the code it runs, or why it cannot run."""
 
     name: str
     expects: str = ""
     problem: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What became of a request: its result, tagged as in the history, or why the run must end.
+class TrialResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The result of a request, tagged as in the history, or why the run must stop.
 
-    `spent` is what its model calls used, where the run has a budget.
+    `spent` is what its model calls used, if the run has a budget.
     """
 
     result: EvalResult | None = None
@@ -53,10 +53,10 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class TrialActor:
-    """Runs trials within their time, several at once.
+    """Runs trials with their timeouts, several concurrently.
 
-    All that goes in and out is JSON. `build` is the address of the function that makes a recipe
-    ready, so that no code travels.
+    All messages are JSON. `build` is the address of the function that builds the setup from a
+    recipe, so that no code is sent.
     """
 
     def __init__(self, build: str, recipe: bytes) -> None:
@@ -65,61 +65,61 @@ class TrialActor:
         self._clock = SystemClock()
         self._open = contextlib.AsyncExitStack()
 
-    async def arrive(self) -> None:
-        """Answer as soon as there is a process: Ray has found room for it."""
+    async def ping(self) -> None:
+        """Return as soon as the process runs, which shows that Ray has resources for it."""
 
-    async def introduce(self) -> bytes:
-        """Make the recipe ready, once; gives an `Introduction`."""
+    async def prepare(self) -> bytes:
+        """Build the setup once; return an `ActorInfo`."""
         name = worker_name()
         try:
             setup: Setup = importing.load(self._build)(self._recipe)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            return codec.encode(Introduction(name, problem=problem))
+            return codec.encode(ActorInfo(name, problem=problem))
         await self._open.enter_async_context(lifetimes.in_use())
         self._open.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._open.enter_async_context(telemetry.observing(run, for_others=True))
-        watched = dataclasses.replace(setup, evaluators=observed.evaluators(setup.evaluators))
+        traced = dataclasses.replace(setup, evaluators=observed.evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.runner(TrialRunner(watched, self._clock, Threads(), progress))
+        self._runner = observed.runner(TrialRunner(traced, self._clock, Threads(), progress))
         timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
-        return codec.encode(Introduction(name, expectation(setup)))
+        return codec.encode(ActorInfo(name, expectation(setup)))
 
-    async def trial(self, request: bytes) -> bytes:
-        """Run and score the sample of an `EvalRequest`; gives an `Answer`."""
-        asked: EvalRequest[Any, Any] = codec.decode(request, EvalRequest)
-        telemetry.belongs_to.set(asked.run_id)
+    async def trial(self, data: bytes) -> bytes:
+        """Run and score the sample of an `EvalRequest`; return a `TrialResponse`."""
+        request: EvalRequest[Any, Any] = codec.decode(data, EvalRequest)
+        telemetry.belongs_to.set(request.run_id)
         budget = self._options.budget
-        # Of its own, for what it adds up to is told with the answer: the run counts.
+        # Separate for each trial: the response contains its total, and the run adds them up.
         spending = None if budget is None else Spending(budget)
         conditions.set(Conditions(spending))
-        warned: list[str] = []
-        sessions.warnings.set(warned)
-        stopped = None
+        warnings: list[str] = []
+        sessions.warnings.set(warnings)
+        stop_error = None
         try:
-            result = tagged_result(written(await self._within_its_time(asked))[1])
-        except StopRun as told:
-            result, stopped = None, told
+            result = tagged_result(written(await self._run_with_timeout(request))[1])
+        except StopRun as error:
+            result, stop_error = None, error
         return codec.encode(
-            Answer(
+            TrialResponse(
                 result,
-                stopped.what if stopped else "",
-                stopped.fix if stopped else "",
+                stop_error.what if stop_error else "",
+                stop_error.fix if stop_error else "",
                 None if spending is None else spending.so_far,
-                warned,
+                warnings,
             )
         )
 
     async def close(self) -> None:
-        """Give back what the target and the models hold."""
+        """Close the target and the models."""
         await self._open.aclose()
 
-    async def _within_its_time(self, asked: EvalRequest[Any, Any]) -> EvalResult:
+    async def _run_with_timeout(self, request: EvalRequest[Any, Any]) -> EvalResult:
         slot = Slot()
-        sample, configuration, epoch = asked.sample, asked.configuration, asked.epoch
+        sample, configuration, epoch = request.sample, request.configuration, request.epoch
         slot.job = (0, sample, configuration, epoch, self._clock.monotonic())
         if self._deadlines is not None:
             self._deadlines.watch(slot)

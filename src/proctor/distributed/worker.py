@@ -1,4 +1,4 @@
-"""A worker: takes requests out of a mailbox, runs and scores them here, and answers."""
+"""A worker: receives requests from a mailbox, runs and scores them, and sends the results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.core.threads import Threads
 from proctor.distributed.expected_results import expectation
 from proctor.distributed.inbox import Inbox, Until
-from proctor.distributed.leased_messages import Held, Trouble
+from proctor.distributed.leased_messages import LeasedMessages, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.distributed.outbox import Outbox, Tally
-from proctor.engine.crew import Crew
 from proctor.engine.limits import Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.trial import Runner, TrialRunner
+from proctor.engine.worker_pool import WorkerPool
 from proctor.errors import ConfigError, MailboxFull, StopRun
 from proctor.models.asking import Conditions, conditions
 from proctor.ports import Mailbox
@@ -38,21 +38,21 @@ from proctor.sessions import current as sessions
 from proctor.sessions import telemetry
 
 ALIVE_SECONDS = 2.0
-# A worker that ends when nothing is left to do fails if the results' mailbox has no room this long.
+# A worker that ends with an empty mailbox fails if the results' mailbox is full for this long.
 FULL_SECONDS = 60.0
 
 
 def worker_name() -> str:
-    """A name that tells this worker from others: the machine's and the process's."""
+    """A unique name for this worker: host and process id."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
 @dataclass(frozen=True)
 class Post:
-    """Where a worker gets its requests, where its results go, and how it holds what it takes.
+    """The mailboxes of a worker, and how it leases requests.
 
-    `lease` is how many seconds a request stays with a worker that gives no sign of life; `alive`
-    is a file that is touched every other second.
+    `lease` is the time in seconds until a request of a dead worker returns; `alive` is a file that
+    the worker touches every two seconds; `trouble` receives warnings.
     """
 
     requests: Mailbox[EvalRequest[Any, Any]]
@@ -60,98 +60,105 @@ class Post:
     lease: float = 30.0
     name: str = ""
     alive: Path | None = None
-    trouble: Trouble = lambda _: None
+    trouble: Warn = lambda _: None
 
     def __post_init__(self) -> None:
         if not self.lease > 0:
             raise ConfigError(f"the lease is {self.lease!r}", fix="give a number of seconds above 0")
 
 
-class _Told(list[str]):
-    """Warnings that are told as soon as they arise; each is put in once."""
+class _ImmediateWarnings(list[str]):
+    """A list that passes on each warning at once."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, warn: Warn) -> None:
         super().__init__()
-        self._trouble = trouble
+        self._warn = warn
 
     def append(self, text: str) -> None:
         super().append(text)
-        self._trouble(text)
+        self._warn(text)
 
 
 class Worker:
-    """Runs trials for others, with the engine's own trial code.
+    """Runs trials for other processes, with the engine's own trial code.
 
-    Whatever happens to a sample, its request is answered, returned, or comes back by itself when
-    the lease is over.
+    Whatever happens to a sample, its request is answered, returned, or returns by itself when its
+    lease expires.
     """
 
-    def __init__(self, setup: Setup, post: Post, clock: Clock | None = None) -> None:
-        # One failing sample is an answer, and no reason to stop; what is spent the run counts.
+    def __init__(self, setup: Setup, config: Post, clock: Clock | None = None) -> None:
+        # A failed sample is a result and no reason to stop; the run keeps the budget.
         options = msgspec.structs.replace(setup.options, on_error="continue", max_errors=None, budget=None)
         self._setup = Setup(target=setup.target, evaluators=setup.evaluators, options=options)
-        self._post = post
+        self._config = config
         self._clock = clock or SystemClock()
         self._stop: Callable[[], None] | None = None
         self._stopped = False
         self.expects = expectation(setup)
 
     def stop(self) -> None:
-        """Finish what is being run and return the rest; from any thread or signal handler.
+        """Finish the running trials and return the rest; from any thread or signal handler.
 
-        Told a second time, it drops what is being run too. Before `run` it ends the next run.
+        A second call also drops the running trials. A call before `run` ends the next run.
         """
         self._stopped = True
         if self._stop is not None:
             self._stop()
 
     def _end(self) -> None:
-        """Stop because it cannot work any more, if nobody has said so yet."""
+        """Stop because of an error, unless it is already stopping."""
         if not self._stopped:
             self.stop()
 
     async def run(self, until: Until = Until()) -> Tally:  # noqa: B008 - it is frozen
-        """Work until there is enough, or until `stop`; says what was done."""
-        post = self._post
-        name = post.name or worker_name()
+        """Work until the condition is met or until `stop`; return a summary."""
+        config = self._config
+        name = config.name or worker_name()
         progress = Progress(name, self._clock, total=None)
         threads = Threads()
-        warned = sessions.warnings.set(_Told(post.trouble))
-        with Held(post.lease, post.trouble, lambda _: self._end()) as held:
+        warnings_token = sessions.warnings.set(_ImmediateWarnings(config.trouble))
+        with LeasedMessages(config.lease, config.trouble, lambda _: self._end()) as leased:
             outbox = Outbox(
-                post.requests,
-                post.results,
-                held,
+                config.requests,
+                config.results,
+                leased,
                 name,
-                post.trouble,
+                config.trouble,
                 self._end,
                 full_seconds=FULL_SECONDS if until.empty else None,
             )
             inbox = Inbox(
-                post.requests,
-                held,
+                config.requests,
+                leased,
                 until,
                 self.expects,
-                post.trouble,
-                needs_reply_to=post.results is None,
+                config.trouble,
+                needs_reply_to=config.results is None,
                 notices=NoticeSender(self.expects, name),
             )
             try:
-                async with telemetry.observing(self._as_run(name), for_others=True) as observed:
+                async with telemetry.observing(self._describe(name), for_others=True) as observed:
                     evaluators = observed.evaluators(self._setup.evaluators)
                     setup = dataclasses.replace(self._setup, evaluators=evaluators)
-                    here = observed.runner(TrialRunner(setup, self._clock, threads, progress))
-                    runner = _Returning(here, outbox, held)
-                    crew = Crew(setup.options, inbox, runner, outbox, progress, self._clock, inbox.more)
-                    async with self._at_work(crew, inbox):
+                    local = observed.runner(TrialRunner(setup, self._clock, threads, progress))
+                    pool = WorkerPool(
+                        setup.options,
+                        inbox,
+                        _ReturningRunner(local, outbox, leased),
+                        outbox,
+                        progress,
+                        self._clock,
+                        inbox.wait_for_jobs,
+                    )
+                    async with self._working(pool, inbox):
                         with outbox:
-                            await crew.work()
+                            await pool.work()
             finally:
                 threads.close()
-                outbox.tally.returned += held.give_back_all()
-                sessions.warnings.reset(warned)
-        if crew.told is not None:
-            raise StopRun(crew.told.what, fix=crew.told.fix)
+                outbox.tally.returned += leased.give_back_all()
+                sessions.warnings.reset(warnings_token)
+        if pool.stop_error is not None:
+            raise StopRun(pool.stop_error.what, fix=pool.stop_error.fix)
         if outbox.blocked is not None:
             raise MailboxFull(
                 "the mailbox of the results is full and nothing collects them: "
@@ -163,25 +170,25 @@ class Worker:
             )
         return outbox.tally
 
-    def _as_run(self, name: str) -> RunMetadata:
-        """The worker as tracing tools show it: a run of its own, which lasts as long as it does."""
+    def _describe(self, name: str) -> RunMetadata:
+        """Describe the worker as a run, for tracing tools."""
         return RunMetadata(name, "worker", self._clock.now(), target=self._setup.target.spec)
 
     @contextlib.asynccontextmanager
-    async def _at_work(self, crew: Crew, inbox: Inbox) -> AsyncIterator[None]:
+    async def _working(self, pool: WorkerPool, inbox: Inbox) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
 
         def stop_here() -> None:
             inbox.stop()
-            crew.interrupt()
+            pool.interrupt()
 
         def stop() -> None:
-            # In the loop, for a signal may come while this thread holds a lock of the mailbox.
+            # In the loop, because a signal may come while this thread holds a lock of the mailbox.
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
                 loop.call_soon_threadsafe(stop_here)
 
-        told = conditions.set(Conditions(None))
-        watching = asyncio.ensure_future(self._show_life())
+        token = conditions.set(Conditions(None))
+        touching = asyncio.ensure_future(self._touch_alive_file())
         self._stop = stop
         if self._stopped:
             stop()
@@ -190,40 +197,39 @@ class Worker:
                 yield
         finally:
             self._stop, self._stopped = None, False
-            watching.cancel()
-            conditions.reset(told)
+            touching.cancel()
+            conditions.reset(token)
             await self._setup.target.close()
 
-    async def _show_life(self) -> None:
-        """Show that the loop turns; a file that cannot be touched is told once, and tried again."""
-        is_told = False
-        while self._post.alive is not None:
+    async def _touch_alive_file(self) -> None:
+        """Show that the loop is running; warn once about a file that cannot be touched."""
+        has_warned = False
+        while self._config.alive is not None:
             try:
-                self._post.alive.touch()
-                is_told = False
+                self._config.alive.touch()
+                has_warned = False
             except OSError as error:
-                if not is_told:
-                    self._post.trouble(f"the alive file cannot be touched: {error}")
-                is_told = True
+                if not has_warned:
+                    self._config.trouble(f"the alive file cannot be touched: {error}")
+                has_warned = True
             await asyncio.sleep(ALIVE_SECONDS)
 
 
-class _Returning:
-    """Runs trials; the request of one that is dropped goes back at once."""
+class _ReturningRunner:
+    """Runs trials, and returns the request of a dropped trial at once."""
 
     hands = None
 
-    def __init__(self, runner: Runner, outbox: Outbox, held: Held) -> None:
+    def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedMessages) -> None:
         self._run = runner.run
         self._outbox = outbox
-        self._held = held
+        self._leased = leased
 
     async def run(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
-        """Run and score one sample."""
         assert slot.job is not None
-        telemetry.belongs_to.set(self._held.find(slot.job[0]).request.run_id)
+        telemetry.belongs_to.set(self._leased.get(slot.job[0]).request.run_id)
         try:
             return await self._run(slot, sample, configuration, epoch)
         except asyncio.CancelledError:

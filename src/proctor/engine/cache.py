@@ -1,4 +1,4 @@
-"""Outputs kept by content, so that what was paid for once can be scored again."""
+"""The cache of outputs, and the messages in what a target returned."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from proctor.records.session import Message, Session, ToolCall
 from proctor.records.trial import Reply
 from proctor.sessions import current as sessions
 
-# Outputs of these types hold no messages.
+# Outputs of these types contain no messages.
 _PLAIN = frozenset((int, float, bool, bytes, type(None)))
-_JSON = ("[", "{")
-# Libraries whose objects are read where they are: their attributes are plain data.
+# Libraries whose objects are safe to read: their attributes are plain data.
 _LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
-_MOST_READ_AT_ONCE = 100_000
+_MAX_ITEMS = 100_000
 NO_ANSWER = (
     "the target returned messages that do not end with an answer of the assistant: the output is "
     "None and evaluators of the output skip the sample. The messages are in raw_output and in the "
@@ -31,12 +30,12 @@ NO_ANSWER = (
 )
 
 
-class KeptReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A reply as the cache keeps it.
+class StoredReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reply in the cache.
 
-    `unread` is True where the output is what the target returned and may hold messages: `session`
-    is then what was recorded during the call, and `read_reply` still has to look at the output.
-    `is_own` is True where the target itself gave the session or the raw output.
+    `unread` is True if the output may contain messages that `read_reply` has not read yet;
+    `session` then contains what was recorded during the call. `is_own` is True if the target itself
+    returned the session or the raw output.
     """
 
     unread: bool = False
@@ -44,56 +43,56 @@ class KeptReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 
 def may_hold_messages(returned: Any) -> bool:
-    """False for what certainly holds no messages: numbers, and texts that are not JSON.
+    """False for values that contain no messages: numbers, and texts that are not JSON.
 
     >>> may_hold_messages("Paris"), may_hold_messages(3), may_hold_messages([])
     (False, False, True)
     """
-    kind = type(returned)
-    # Not isinstance, which asks the object itself for its class.
-    if kind is not str and issubclass(kind, Reply):
-        if issubclass(kind, KeptReply):
+    value_type = type(returned)
+    # isinstance would read __class__ of the user's object.
+    if value_type is not str and issubclass(value_type, Reply):
+        if issubclass(value_type, StoredReply):
             return bool(returned.unread)
         if returned.session is not None:
             return False
         returned = returned.output
-        kind = type(returned)
-    # Of texts, only the JSON that LangChain writes is looked at.
-    return kind not in _PLAIN and (kind is not str or returned[:1] in _JSON)
+        value_type = type(returned)
+    # A text may be the JSON that LangChain writes.
+    return value_type not in _PLAIN and (value_type is not str or returned[:1] in ("[", "{"))
 
 
 def is_data(returned: Any) -> bool:
-    """True for plain data and objects of known libraries, which nothing of the user's reads.
+    """True for plain data and objects of known libraries: reading them runs no user code.
 
     >>> is_data({"messages": [{"role": "user"}]}), is_data({"messages": [object()]})
     (True, False)
     """
-    waiting = [returned.output if issubclass(type(returned), Reply) else returned]
-    for _ in range(_MOST_READ_AT_ONCE):
-        if not waiting:
+    pending = [returned.output if issubclass(type(returned), Reply) else returned]
+    for _ in range(_MAX_ITEMS):
+        if not pending:
             return True
-        item = waiting.pop()
-        kind = type(item)
-        if kind is dict:
-            waiting.extend(item.values())
-        elif kind is list or kind is tuple:
-            waiting.extend(item)
-        elif kind is not str and kind not in _PLAIN and not _is_of_library(kind):
+        item = pending.pop()
+        item_type = type(item)
+        if item_type is dict:
+            pending.extend(item.values())
+        elif item_type is list or item_type is tuple:
+            pending.extend(item)
+        elif (
+            item_type is not str
+            and item_type not in _PLAIN
+            and str(item_type.__module__).partition(".")[0] not in _LIBRARIES
+        ):
             return False
     return False
 
 
-def _is_of_library(kind: type) -> bool:
-    return str(kind.__module__).partition(".")[0] in _LIBRARIES
-
-
 def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
-    """What a target returned; where it is a conversation, with its session and its last answer.
+    """Replace a returned conversation by its last answer, with the conversation as the session.
 
-    The output is None if the conversation does not end with an answer: the words of the user and
-    of tools must not be judged as the agent's. It stays as it is if the sample expects a
-    conversation: then the messages are what is to be judged. So does a state, a mapping with more
-    than messages, if the sample expects a mapping. A `Reply` that has a session is left alone.
+    The output is None if the conversation does not end with an answer, so that messages of the
+    user or of tools are not judged as the agent's. It is unchanged if the sample expects a
+    conversation, or if it is a state (a mapping with more than messages) and the sample expects a
+    mapping. A `Reply` with a session is unchanged.
 
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
     >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
@@ -104,12 +103,12 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
         return returned
     output = returned.output if issubclass(type(returned), Reply) else returned
     live = sessions.current_session()
-    if issubclass(type(returned), KeptReply):
+    if issubclass(type(returned), StoredReply):
         live = returned.session
         returned = msgspec.structs.replace(returned, unread=False)
     try:
         return _with_conversation(returned, output, sample, live)
-    except Exception as error:  # objects of other libraries may raise anything
+    except Exception as error:  # user objects may raise anything
         sessions.warn(
             "the messages in an output could not be read, so there is no session: "
             f"{type(error).__name__}: {error}"
@@ -117,59 +116,48 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
         return returned
 
 
-def _choices_of(output: Any) -> Any:
-    """The choices of a response, as OpenAI calls several answers to one question."""
-    if isinstance(output, Mapping):
-        return output.get("choices")
-    return getattr(output, "choices", None)
-
-
 def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None) -> Any:
     from proctor.sessions.importers.conversation import add_missing, holds_messages, read_conversation
 
-    found = read_conversation(output, sample.input)
-    if found is None:
+    conversation = read_conversation(output, sample.input)
+    if conversation is None:
         return returned
     is_recorded = live is not None and len(live) > 0
-    session = add_missing(live, found.session) if is_recorded and live else found.session
+    session = add_missing(live, conversation.session) if is_recorded and live else conversation.session
     reply = returned if isinstance(returned, Reply) else Reply(output)
     usage = reply.usage
     if usage is None and (live is None or live.known_usage() is None):
         usage = session.known_usage()
-    # A lone answer says nothing of what came before it: which tools were called is not known.
-    is_known = is_recorded or not _is_lone_answer(session)
-    if not is_known and reply.session is None:
-        # The trial has no session then, so this is where the end of the answer is known.
+    # A single answer does not show which tools were called before it.
+    is_complete = is_recorded or not _is_single_answer(session)
+    if not is_complete and reply.session is None:
+        # The trial has no session, so only this session shows that the answer was cut off.
         sessions.note_cut_off(session)
-    if isinstance(choices := _choices_of(output), list) and len(choices) > 1:
+    choices = output.get("choices") if isinstance(output, Mapping) else getattr(output, "choices", None)
+    if isinstance(choices, list) and len(choices) > 1:
         sessions.warn(
             "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), "
             "or return the choice that is meant"
         )
-    reply = msgspec.structs.replace(reply, session=session if is_known else None, usage=usage)
-    if holds_messages(sample.expected):
+    reply = msgspec.structs.replace(reply, session=session if is_complete else None, usage=usage)
+    if holds_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
         return reply
-    if _is_state_expected(sample.expected, output, found.answer):
-        return reply
-    if not found.has_answer:
+    if not conversation.has_answer:
         sessions.warn(NO_ANSWER)
-    return msgspec.structs.replace(reply, output=found.answer, raw_output=output)
+    return msgspec.structs.replace(reply, output=conversation.answer, raw_output=output)
 
 
-def _is_lone_answer(session: Session) -> bool:
-    """True if a session holds nothing but what the assistant said in the end."""
-    for event in session:
-        if isinstance(event, ToolCall):
-            return False
-        if isinstance(event, Message) and event.role != "assistant":
-            return False
-    return True
+def _is_single_answer(session: Session) -> bool:
+    return not any(
+        isinstance(event, ToolCall) or (isinstance(event, Message) and event.role != "assistant")
+        for event in session
+    )
 
 
 def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
-    """True if a state is to be judged rather than the answer in it; else warns of its other keys.
+    """True if the sample expects the state rather than its last answer; else warn about other keys.
 
-    An answer that may be JSON is what a mapping is compared with, unless the state has its keys.
+    An expected mapping is compared with an answer that may be JSON, unless the state has its keys.
     """
     from proctor.sessions.importers.conversation import names_in, names_to_look_up
 
@@ -190,25 +178,25 @@ def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
     return False
 
 
-K = TypeVar("K", bound=KeptReply)
+ReplyT = TypeVar("ReplyT", bound=StoredReply)
 
 # A call of the target: sample, options and epoch.
 Call = Callable[[Sample[Any, Any], Mapping[str, Any], int], Awaitable[Any]]
 
 
-class CachedReply(KeptReply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A reply from the cache, with the usage, session and latency of the first time."""
+class CachedReply(StoredReply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reply from the cache, with the usage, session and latency of the original call."""
 
 
 class OutputCache:
-    """Finds and keeps the replies of one target.
+    """Caches the replies of one target.
 
-    The key is made of the target's identity, the configuration's options, the input and the epoch:
-    repeats stay distinct, and a changed target or option never meets an old output. Errors are
-    never kept, nor are objects that JSON cannot hold. Recordings are no calls and not kept either.
+    The key contains the target's identity, the configuration's options, the input and the epoch:
+    repeats stay distinct, and a changed target or option never gets an old output. Errors and
+    objects that JSON cannot hold are not cached, nor are recordings.
 
-    What is kept is what the target returned. `read_reply` looks for messages in it afterwards, for
-    that depends on what the sample expects, which is no part of the key.
+    The cache stores what the target returned. `read_reply` reads its messages afterwards, because
+    the result depends on the expected value, which is not part of the key.
     """
 
     def __init__(
@@ -218,31 +206,31 @@ class OutputCache:
         self._find = find
         self._keep = keep
 
-    def around(self, call: Call, clock: Clock) -> Call:
-        """The same call, answered from what was kept where it can be."""
+    def wrap(self, call: Call, clock: Clock) -> Call:
+        """Return a call that uses the cache."""
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
-            # Tagged, for the input 1 is not "1", and NaN is not null.
-            asked = codec.canonical([self._target, tagged(dict(options)), tagged(sample.input), epoch])
-            if b'"$repr"' in asked:
+            # Tagged, because the input 1 is not "1", and NaN is not null.
+            request = codec.canonical([self._target, tagged(dict(options)), tagged(sample.input), epoch])
+            if b'"$repr"' in request:
                 return await call(sample, options, epoch)
-            key = hashlib.sha256(asked).hexdigest()
-            found = self._find(key)
-            if found is not None:
-                cached_reply = _read(found, CachedReply)
+            key = hashlib.sha256(request).hexdigest()
+            stored = self._find(key)
+            if stored is not None:
+                cached_reply = _decode(stored, CachedReply)
                 if not _was_read(cached_reply):
                     return cached_reply
-                # Take it away: an entry is not replaced by a newer one.
+                # Remove it first: a newer entry does not replace an older one.
                 self._keep(key, clock.now().isoformat(), b"")
             began = clock.monotonic()
             returned = await call(sample, options, epoch)
             latency = (clock.monotonic() - began) * 1000.0
             with contextlib.suppress(*codec.UNWRITABLE):
-                data = _written(_as_reply(returned, latency))
+                data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:
-                    # The first time as every other time: what JSON gives back is what is scored.
-                    reply = _read(data, KeptReply)
-                    if _tells_the_same(returned, reply):
+                    # Score the decoded reply, so that the first run equals every later one.
+                    reply = _decode(data, StoredReply)
+                    if _has_same_messages(returned, reply):
                         self._keep(key, clock.now().isoformat(), data)
                         return reply
             return returned
@@ -250,14 +238,13 @@ class OutputCache:
         return cached
 
 
-def _written(reply: Reply) -> bytes:
+def _encode(reply: Reply) -> bytes:
     session = None if reply.session is None else tagged_session(reply.session)
-    stored = msgspec.structs.replace(reply, output=tagged(reply.output), session=session)
-    return codec.encode(stored)
+    return codec.encode(msgspec.structs.replace(reply, output=tagged(reply.output), session=session))
 
 
-def _was_read(reply: KeptReply) -> bool:
-    """True for a conversation that an earlier version kept as it read it for some `expected`."""
+def _was_read(reply: StoredReply) -> bool:
+    """True for a conversation that an earlier version cached after reading it for one `expected`."""
     if reply.unread or reply.is_own:
         return False
     if reply.raw_output is not None:
@@ -265,8 +252,8 @@ def _was_read(reply: KeptReply) -> bool:
     return reply.session is not None and may_hold_messages(Reply(reply.output))
 
 
-def _tells_the_same(returned: Any, reply: KeptReply) -> bool:
-    """True if the messages of an object are also in what JSON gives back of it."""
+def _has_same_messages(returned: Any, reply: StoredReply) -> bool:
+    """True if the decoded JSON contains all messages of the returned object."""
     from proctor.sessions.importers.conversation import is_told_as_data
 
     if not reply.unread:
@@ -275,23 +262,22 @@ def _tells_the_same(returned: Any, reply: KeptReply) -> bool:
     return is_told_as_data(output, reply.output)
 
 
-def _read(data: bytes, kind: type[K]) -> K:
-    reply = msgspec.json.decode(data, type=kind)
+def _decode(data: bytes, reply_type: type[ReplyT]) -> ReplyT:
+    reply = msgspec.json.decode(data, type=reply_type)
     if MARK not in data:
         return reply
     session = None if reply.session is None else restored_session(reply.session)
     return msgspec.structs.replace(reply, output=restored(reply.output), session=session)
 
 
-def _as_reply(returned: Any, latency_ms: float) -> KeptReply:
-    """What a target returned, with what is known of how it came about."""
+def _to_reply(returned: Any, latency_ms: float) -> StoredReply:
     session = sessions.current_session()
-    known = session if session is not None and len(session) else None
+    recorded = session if session is not None and len(session) else None
     reply = returned if isinstance(returned, Reply) else Reply(returned)
-    return KeptReply(
+    return StoredReply(
         reply.output,
-        reply.usage or (None if known is None else known.known_usage()),
-        reply.session or known or reply.session,
+        reply.usage or (None if recorded is None else recorded.known_usage()),
+        reply.session or recorded or reply.session,
         latency_ms if reply.latency_ms is None else reply.latency_ms,
         reply.raw_output,
         unread=may_hold_messages(returned),
@@ -299,10 +285,10 @@ def _as_reply(returned: Any, latency_ms: float) -> KeptReply:
     )
 
 
-class KeptAnswers:
-    """Answers that judges were given, kept in the history beside the outputs.
+class ResponseCache:
+    """Caches the responses to judges in the history.
 
-    With `fresh` none is found: all are asked for, and take the place of older ones.
+    `fresh` finds none: all requests are sent, and the new responses replace the cached ones.
     """
 
     def __init__(
@@ -319,13 +305,11 @@ class KeptAnswers:
         self._clock = clock
 
     def find(self, key: str) -> bytes | None:
-        """The answer that is kept under a key, or None."""
         return None if self._fresh else self._find(key)
 
     def keep(self, key: str, data: bytes) -> None:
-        """Keep an answer under its key."""
         now = self._clock.now().isoformat()
         if self._fresh:
-            # First, for this one may hold what must not be kept: then there is none.
+            # Remove the old one first: the new one may contain a secret and not be stored.
             self._keep(key, now, b"")
         self._keep(key, now, data)

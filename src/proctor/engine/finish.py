@@ -1,4 +1,4 @@
-"""The end of a run: what its results amount to."""
+"""Finish a run: compute its metrics and warnings, and store the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MetricTable = dict[str, MetricValue]
 def aggregate(
     results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
 ) -> tuple[MetricTable, dict[str, MetricTable]]:
-    """All metrics over the whole run and, where there are several, for each configuration."""
+    """Compute all metrics of the run and, if there are several configurations, of each."""
     registry = MetricRegistry.of_run(run.evaluators, run.fields)
     for metric in metrics:
         registry.register(metric)
@@ -36,33 +36,32 @@ def aggregate(
 
 
 def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
-    """Compute what a run amounts to from what is stored, and store that with how it stands."""
+    """Compute the metrics of the stored results, and store them with the status of the run."""
     results = history.results(run.run_id, run)
     try:
         table, by_configuration = aggregate(results, run, metrics)
     except EvaluatorError as error:
-        # Two metrics gave numbers of the same name. What was run must not be lost for it.
+        # Two metrics have the same name. The results must not be lost for it.
         left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
         run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
         table, by_configuration = aggregate(results, run)
-    found = (
-        *_silent(results, run, table),
-        *_missing_fields(results, run),
+    warnings = (
+        *run.warnings,
+        *_no_verdict_warnings(results, run, table),
+        *_missing_field_warnings(results, run),
         *evaluators_without_verdicts(results, run),
         *constant_judges(results, run),
         *local_judges(run),
     )
     run = msgspec.structs.replace(
-        run,
-        warnings=tuple(dict.fromkeys((*run.warnings, *found))),
-        cached_outputs=_cached_outputs(results, run),
+        run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)
     )
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
 
 
 def uses_cache(run: RunMetadata) -> bool:
-    """True if outputs of the target may come from the cache; recordings are never cached."""
+    """True if outputs may come from the cache; recordings are never cached."""
     return run.options.cache and run.target.kind != "recorded"
 
 
@@ -73,28 +72,27 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
     return CachedOutputs(sum(from_cache), len(from_cache))
 
 
-def _silent(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    """Evaluators that gave no verdict on anything: whoever asked for them should hear of it."""
+def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
     first = next((result for result in results if result.success), None) if results else None
     if first is None:
         return
     for spec in run.evaluators:
         label = f"{FIELD}.{spec.name}" if spec.uses == FIELD else spec.name
-        rate, said = table.get(f"{label}.pass_rate"), first.scores.get(spec.name)
-        if rate is not None and not rate.n and said is not None:
-            yield _no_verdict(spec.name, said)
+        rate, score = table.get(f"{label}.pass_rate"), first.scores.get(spec.name)
+        if score is None:
             continue
-        # Parts have metrics of their own only where fields were selected.
-        has_parts = said is not None and spec.uses == FIELD and bool(run.fields)
-        parts = parts_of(said) if said is not None and has_parts else {}
-        for part, score in parts.items():
-            heard = table.get(f"{label}.{part}")
-            if heard is None or not heard.n:
-                yield _no_verdict(f"{spec.name}.{part}", score)
+        if rate is not None and not rate.n:
+            yield _describe_no_verdict(spec.name, score)
+        elif spec.uses == FIELD and run.fields:
+            # Parts have separate metrics only where fields were selected.
+            for part, part_score in parts_of(score).items():
+                metric = table.get(f"{label}.{part}")
+                if metric is None or not metric.n:
+                    yield _describe_no_verdict(f"{spec.name}.{part}", part_score)
 
 
-def _missing_fields(results: Results, run: RunMetadata) -> Iterator[str]:
-    """Selected fields that no result has; evaluated ones have error scores that say so."""
+def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]:
+    # The error scores of evaluated fields already say that a field is missing.
     evaluated = {spec.name for spec in run.evaluators}
     if run.fields.keys() <= evaluated:
         return
@@ -108,6 +106,6 @@ def _missing_fields(results: Results, run: RunMetadata) -> Iterator[str]:
             )
 
 
-def _no_verdict(name: str, score: Score) -> str:
-    how = "failed" if score.status == "error" else "was skipped"
-    return f"{name} gave no verdict on any result; on the first it {how}: {score.reason}"
+def _describe_no_verdict(name: str, score: Score) -> str:
+    outcome = "failed" if score.status == "error" else "was skipped"
+    return f"{name} gave no verdict on any result; on the first it {outcome}: {score.reason}"

@@ -1,4 +1,4 @@
-"""Whether every planned trial ended as a result: the plan's jobs, counted out and counted in."""
+"""Track the jobs of a plan, so that every planned trial ends with a result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NO_RESULT = "planned trials have no result"
 _TOO_SHORT = "it gave fewer samples than its length said"
 
 
-class Skipped:
-    """Says which trials of a plan are done already, and counts them."""
+class DoneCounter:
+    """Says which trials of a plan are already done, and counts them."""
 
     def __init__(self, is_done: IsDone) -> None:
         self._is_done = is_done
@@ -29,22 +29,21 @@ class Skipped:
 
 
 class Ledger:
-    """The jobs of a plan in turn; it knows which were handed out and have no result yet.
+    """Iterates over the jobs of a plan and remembers in `open` those without a result.
 
-    `total` is how many trials the plan has, if that is known; `skipped` counts those that had a
-    result before. A job that is handed out stays in `open` until its result takes it out.
+    `total` is the number of planned trials, if known; `done` counts those with an earlier result.
     """
 
-    def __init__(self, jobs: Iterator[Job], total: int | None, skipped: Skipped | None = None) -> None:
+    def __init__(self, jobs: Iterator[Job], total: int | None, done: DoneCounter | None = None) -> None:
         self._jobs = jobs
-        self._skipped = skipped
+        self._done = done
         self.total = total
         self.handed_out = 0
         self.is_exhausted = False
         self.open: dict[int, Job] = {}
 
     def __iter__(self) -> Iterator[Job]:
-        # A generator, for one step of it is taken for every sample.
+        # A generator, because one step runs for every trial.
         open_jobs = self.open
         try:
             for job in self._jobs:
@@ -52,35 +51,35 @@ class Ledger:
                 open_jobs[job[0]] = job
                 yield job
         except asyncio.CancelledError as error:
-            # Passed on, it would end the worker that reads and not the run.
+            # Raised further, it would end the worker that reads instead of the run.
             raise DatasetError("reading the dataset was cancelled from inside it") from error
         self.is_exhausted = True
 
     def has_rest(self) -> bool:
-        """True if jobs are left that were not handed out."""
+        """True if some jobs were not handed out."""
         first = None if self.is_exhausted else next(self._jobs, None)
         if first is None:
             self.is_exhausted = True
             return False
-        # Put back: it has no result, and whoever names what is missing wants it.
+        # It has no result yet, so it must still be listed as missing.
         self._jobs = chain([first], self._jobs)
         return True
 
     @property
     def planned(self) -> int:
-        """How many trials the plan turned out to have so far: those skipped and those begun."""
-        return self.handed_out + (0 if self._skipped is None else self._skipped.count)
+        """The number of trials that the plan has had so far: those already done and those started."""
+        return self.handed_out + (0 if self._done is None else self._done.count)
 
     @property
     def is_short(self) -> bool:
-        """True if the dataset ended before it had given as many samples as it said."""
+        """True if the dataset gave fewer samples than its length said."""
         return self.is_exhausted and self.total is not None and self.planned < self.total
 
-    def missing(self, stored: int) -> str:
-        """What the plan has and the history does not, in words; empty if they agree.
+    def describe_missing(self, stored: int) -> str:
+        """Describe the planned trials that the history lacks; empty if there are none.
 
-        `stored` is how many results the history holds. A dataset that gave more samples than it
-        said has no result missing.
+        `stored` is the number of stored results. A dataset with more samples than its length said
+        lacks none.
         """
         expected = self.planned if self.total is None else max(self.planned, self.total)
         count = max(len(self.open), expected - stored)
@@ -89,46 +88,51 @@ class Ledger:
         if count <= 0:
             return ""
         if self.is_short and not self.open:
-            ended = f"the dataset ended after {self.planned} of the {expected} planned trials"
-            return f"{ended}: {_TOO_SHORT}"
-        names = self._names()
-        listed = f": {names}" if names else ""
-        return f"{count} of {expected} {_NO_RESULT}{listed}"
+            return f"the dataset ended after {self.planned} of the {expected} planned trials: {_TOO_SHORT}"
+        names = self._list_names()
+        return f"{count} of {expected} {_NO_RESULT}" + (f": {names}" if names else "")
 
-    def longer(self) -> str:
-        """That the dataset gave more samples than it said, in words; empty if it did not.
+    def describe_surplus(self) -> str:
+        """Say that the dataset gave more samples than its length said; empty if it did not.
 
-        The plan then has as many trials as there were.
+        Sets `total` to the actual number of trials.
         """
         if self.total is None or self.planned <= self.total:
             return ""
-        said, self.total = self.total, self.planned
+        announced, self.total = self.total, self.planned
         return (
             f"the dataset gave more samples than its length said: {self.planned} trials were run, "
-            f"{said} were planned"
+            f"{announced} were planned"
         )
 
-    def _names(self) -> str:
-        """The trials without a result, the open ones first, as far as there is room."""
+    def _list_names(self) -> str:
+        """The trials without a result, the open ones first, up to the limit."""
         jobs = list(self.open.values())
         if not self.is_exhausted and len(jobs) <= NAMED_AT_MOST:
             jobs += islice(self._jobs, NAMED_AT_MOST + 1 - len(jobs))
-        named = [_name(job) for job in jobs[:NAMED_AT_MOST]]
-        return ", ".join([*named, "…"] if len(jobs) > NAMED_AT_MOST else named)
+        names = [
+            trial_label(sample.id, configuration.name, epoch)
+            for _, sample, configuration, epoch in jobs[:NAMED_AT_MOST]
+        ]
+        return ", ".join([*names, "…"] if len(jobs) > NAMED_AT_MOST else names)
 
 
-def says_missing(warning: str) -> bool:
-    """True for a warning that trials have no result: a resumed run counts anew.
+def is_missing_warning(warning: str) -> bool:
+    """True for a warning about trials without a result; a resumed run counts them again.
 
-    >>> says_missing("2 of 8 planned trials have no result: s1, s2")
+    >>> is_missing_warning("2 of 8 planned trials have no result: s1, s2")
     True
     """
     return _NO_RESULT in warning or _TOO_SHORT in warning
 
 
-def _name(job: Job) -> str:
-    """A trial in words: its sample, and its configuration and epoch where these say something."""
-    _, sample, configuration, epoch = job
-    about = [] if configuration.name == DEFAULT_CONFIGURATION else [configuration.name]
-    about += [f"epoch {epoch}"] if epoch else []
-    return f"{sample.id} ({', '.join(about)})" if about else sample.id
+def trial_label(sample_id: str, configuration: str, epoch: int) -> str:
+    """Name a trial: its sample, and configuration and epoch where they are not the default.
+
+    >>> trial_label("s1", "default", 0), trial_label("s1", "gpt", 2)
+    ('s1', 's1 (gpt, epoch 2)')
+    """
+    details = [] if configuration == DEFAULT_CONFIGURATION else [configuration]
+    if epoch:
+        details.append(f"epoch {epoch}")
+    return f"{sample_id} ({', '.join(details)})" if details else sample_id

@@ -1,4 +1,4 @@
-"""Time-outs: one timer for all workers, so that a call costs nothing to watch."""
+"""Timeouts: one timer watches all workers, so watching a call costs nothing."""
 
 from __future__ import annotations
 
@@ -14,57 +14,56 @@ from proctor.core.isolation import UserCall
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
 
-# How long a call may go on after it was cancelled before it is no longer waited for.
+# How long a call may continue after it was cancelled before the run abandons it.
 GRACE_SECONDS = 5.0
-# How often the loop is looked at, and from which delay on it counts as blocked.
+# How often the loop is checked, and the delay from which it counts as blocked.
 BEAT_SECONDS = 0.05
 BLOCKED_SECONDS = 0.05
-_MOST_BLOCKS = 1_000
+_MAX_BLOCKS = 1_000
 
 
-# position, sample, configuration, epoch, when it began
+# position, sample, configuration, epoch, start time
 RunningJob = tuple[int, Sample[Any, Any], Configuration, int, float]
 
 
 class LoopLag:
     """Measures how long the event loop was blocked, so that waiting calls are not charged for it.
 
-    It beats while calls are watched. A beat that comes late means that something blocked the loop
-    since the beat before. One beat serves all calls of a loop.
+    It ticks while calls are watched. A late tick means that something blocked the loop since the
+    previous one. One instance serves all calls of a loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time, self._call_later = loop.time, loop.call_later
         self._watchers = 0
-        self._is_beating = False
-        self._beat = 0.0
-        # When each block was over, and how long it lasted at most.
-        self._blocks: deque[tuple[float, float]] = deque(maxlen=_MOST_BLOCKS)
+        self._is_ticking = False
+        self._last_tick = 0.0
+        # When each block ended, and its maximum duration.
+        self._blocks: deque[tuple[float, float]] = deque(maxlen=_MAX_BLOCKS)
 
     def watch(self) -> None:
-        """Measure until `forget` was called as often."""
+        """Measure until `forget` was called as often as `watch`."""
         self._watchers += 1
-        if not self._is_beating:
-            self._is_beating = True
-            self._beat = self._time()
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._last_tick = self._time()
             self._call_later(BEAT_SECONDS, self._tick)
 
     def forget(self) -> None:
-        """One call less depends on it."""
         self._watchers -= 1
 
     def look(self) -> None:
-        """Note a block that has just ended, before anything is decided about a call."""
+        """Record a block that has just ended, before a timeout is decided."""
         now = self._time()
-        since = now - self._beat
+        since = now - self._last_tick
         if since > BEAT_SECONDS + BLOCKED_SECONDS:
             self._blocks.append((now, since))
-            self._beat = now
+            self._last_tick = now
 
     def blocked(self, since: float, until: float) -> float:
-        """For how many seconds the loop was blocked between two moments, by others.
+        """Seconds for which other code blocked the loop between two times.
 
-        A call that blocks the loop itself ends before the block is noted.
+        A call that blocks the loop itself ends before its block is recorded.
         """
         total = 0.0
         for ended, seconds in reversed(self._blocks):
@@ -76,9 +75,9 @@ class LoopLag:
 
     def _tick(self) -> None:
         self.look()
-        self._beat = self._time()
-        self._is_beating = self._watchers > 0
-        if self._is_beating:
+        self._last_tick = self._time()
+        self._is_ticking = self._watchers > 0
+        if self._is_ticking:
             self._call_later(BEAT_SECONDS, self._tick)
 
 
@@ -86,95 +85,95 @@ _lags: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLag] = WeakKeyDictionary
 
 
 def loop_lag() -> LoopLag:
-    """What measures the running loop."""
+    """The `LoopLag` of the running loop."""
     loop = asyncio.get_running_loop()
-    found = _lags.get(loop)
-    if found is None:
-        found = _lags[loop] = LoopLag(loop)
-    return found
+    lag = _lags.get(loop)
+    if lag is None:
+        lag = _lags[loop] = LoopLag(loop)
+    return lag
 
 
 class Slot:
-    """What one worker is doing: its task, its job, and the call that runs, with its deadline.
+    """The state of one worker: its task, its job, and the running call with its deadline.
 
-    `left` is how much of the call's time is left while it waits for a turn at a model.
+    `left` is the remaining time of a call whose clock is paused by a rate limit.
     """
 
-    __slots__ = ("call", "job", "left", "resting", "task", "until", "watch")
+    __slots__ = ("call", "is_idle", "job", "left", "task", "until", "watch")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[Any] | None = None
         self.job: RunningJob | None = None
-        # The call that runs now; the deadline is that of the call.
         self.call: UserCall | None = None
         self.watch: CallWatch | None = None
         self.until = self.left = math.inf
-        # True while it waits before another attempt.
-        self.resting = False
+        # True while it waits before a retry, or for further jobs.
+        self.is_idle = False
 
 
 class CallWatch:
-    """Counts the time of one call of a target; stands still while it waits for a turn at a model.
+    """Measures the time of one call of a target; pauses while the call waits for a rate limit.
 
-    `waited` is how many seconds it stood still. Others may block the loop from `since` on, when its
-    first step was over; `credit` is how many seconds it was given back for that. What an abandoned
-    call still does changes nothing for the call that its slot is about now.
+    `waited` counts the paused seconds. From `since`, the end of the call's first step, other code
+    may block the loop; `credit` counts the seconds given back for that. An abandoned call cannot
+    change the deadline of the slot's current call.
     """
 
-    __slots__ = ("_halts", "_monotonic", "_since", "_slot", "credit", "noted", "seconds", "since", "waited")
+    __slots__ = (
+        "_monotonic", "_paused_at", "_pauses", "_slot", "credit", "noted", "seconds", "since", "waited",
+    )  # fmt: skip
 
     def __init__(self, slot: Slot, began: float, seconds: float, monotonic: Callable[[], float]) -> None:
         self._slot, self._monotonic = slot, monotonic
         self.seconds = seconds
         self.noted = ""
-        self._halts, self.waited = 0, 0.0
+        self._pauses, self.waited = 0, 0.0
         self.since, self.credit = began, 0.0
         slot.watch = self
         slot.until = began + seconds
 
     def halt(self) -> None:
-        """Stand still from now on; from any thread."""
-        self._halts += 1
+        """Pause; may be called from any thread."""
+        self._pauses += 1
         slot = self._slot
-        if self._halts == 1 and self._counts():
-            self._since = self._monotonic()
-            slot.left, slot.until = slot.until - self._since, math.inf
+        if self._pauses == 1 and self._is_active():
+            self._paused_at = self._monotonic()
+            slot.left, slot.until = slot.until - self._paused_at, math.inf
 
     def go_on(self) -> None:
-        """Count again, when all who halted it go on."""
-        self._halts -= 1
+        """Continue after as many calls as there were pauses."""
+        self._pauses -= 1
         slot = self._slot
-        if self._halts == 0 and self._counts():
+        if self._pauses == 0 and self._is_active():
             now = self._monotonic()
-            self.waited += now - self._since
+            self.waited += now - self._paused_at
             slot.until, slot.left = now + slot.left, math.inf
 
     def end(self) -> None:
-        """The call is over."""
         slot = self._slot
         slot.watch, slot.until, slot.left = None, math.inf, math.inf
 
-    def _counts(self) -> bool:
+    def _is_active(self) -> bool:
         slot = self._slot
         return slot.watch is self and (slot.call is None or not slot.call.expired)
 
 
 class CallTimer:
-    """Limits the time of one call of an evaluator; stands still while it waits for a model.
+    """Limits the time of one call of an evaluator; pauses while the call waits for a rate limit.
 
-    The call is cancelled when its time is over, and given up if it goes on after that.
+    It cancels the call at its timeout, and abandons it if it still continues.
     """
 
     __slots__ = (
-        "_began", "_call", "_credit", "_halted", "_halts", "_lag", "_left", "_loop", "_since",
+        "_began", "_call", "_credit", "_lag", "_left", "_loop", "_paused_at", "_pauses", "_since",
         "_timer", "_waited", "noted", "seconds",
     )  # fmt: skip
 
     def __init__(self, seconds: float) -> None:
         self.seconds = self._left = seconds
         self.noted = ""
-        self._halts = 0
-        self._halted = self._waited = self._credit = 0.0
+        self._pauses = 0
+        self._paused_at = self._waited = self._credit = 0.0
         self._lag: LoopLag | None = None
         self._call: UserCall | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -187,58 +186,58 @@ class CallTimer:
         self._since = self._loop.time()
         self._lag = loop_lag()
         self._lag.watch()
-        if self._halts == 0:
+        if self._pauses == 0:
             spent = self._since - self._began - self._waited
             self._timer = self._loop.call_later(max(0.0, self._left - spent), self._expire)
 
     def is_late(self, call: UserCall) -> bool:
-        """True if a call that ended took longer than it may, not counting what others blocked."""
-        taken = call.ended_at - self._began - self._waited
-        if taken <= self.seconds:
+        """True if a call exceeded its timeout, not counting the time that other code blocked."""
+        seconds = call.ended_at - self._began - self._waited
+        if seconds <= self.seconds:
             return False
-        if self._halts > 0:
-            taken -= max(0.0, call.ended_at - self._halted)
-        lag = self._lag
-        blocked = 0.0 if lag is None else lag.blocked(self._since, call.ended_at)
-        return taken - blocked > self.seconds
+        if self._pauses > 0:
+            seconds -= max(0.0, call.ended_at - self._paused_at)
+        blocked = 0.0 if self._lag is None else self._lag.blocked(self._since, call.ended_at)
+        return seconds - blocked > self.seconds
 
     def halt(self) -> None:
-        """Stand still from now on; from any thread."""
-        self._here(self._halt)
+        """Pause; may be called from any thread."""
+        self._run_in_loop(self._pause)
 
     def go_on(self) -> None:
-        """Count again, when all who halted it go on."""
-        self._here(self._go_on)
+        """Continue after as many calls as there were pauses."""
+        self._run_in_loop(self._continue)
 
     def stop(self) -> None:
-        """The call is over."""
         if self._call is not None and self._lag is not None:
             self._lag.forget()
         self._call = None
         if self._timer is not None:
             self._timer.cancel()
 
-    def _here(self, change: Callable[[], None]) -> None:
+    def _run_in_loop(self, change: Callable[[], None]) -> None:
         if asyncio._get_running_loop() is self._loop:
             change()
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the call
             self._loop.call_soon_threadsafe(change)
 
-    def _halt(self) -> None:
-        self._halts += 1
-        if self._halts == 1:
-            self._halted = self._loop.time()
-        if self._halts == 1 and self._timer is not None and not self._is_over():
-            self._left = max(0.0, self._timer.when() - self._loop.time())
+    def _pause(self) -> None:
+        self._pauses += 1
+        if self._pauses > 1:
+            return
+        self._paused_at = self._loop.time()
+        if self._timer is not None and not self._is_over():
+            self._left = max(0.0, self._timer.when() - self._paused_at)
             self._timer.cancel()
             self._timer = None
 
-    def _go_on(self) -> None:
-        self._halts -= 1
-        if self._halts == 0:
-            self._waited += self._loop.time() - self._halted
-        if self._halts == 0 and not self._is_over():
+    def _continue(self) -> None:
+        self._pauses -= 1
+        if self._pauses > 0:
+            return
+        self._waited += self._loop.time() - self._paused_at
+        if not self._is_over():
             self._timer = self._loop.call_later(self._left, self._expire)
 
     def _is_over(self) -> bool:
@@ -249,22 +248,21 @@ class CallTimer:
             return
         assert self._lag is not None
         self._lag.look()
-        now = self._loop.time()
-        given_back = self._lag.blocked(self._since, now) - self._credit
-        if given_back > 0.0:
-            # The loop was blocked: the call could not go on.
-            self._credit += given_back
-            self._timer = self._loop.call_later(given_back, self._expire)
+        credit = self._lag.blocked(self._since, self._loop.time()) - self._credit
+        if credit > 0.0:
+            # The call could not continue while the loop was blocked.
+            self._credit += credit
+            self._timer = self._loop.call_later(credit, self._expire)
         else:
             self._call.expire()
             self._timer = self._loop.call_later(GRACE_SECONDS, self._call.give_up)
 
 
 class Deadlines:
-    """Cancels a call that runs too long, and ends the wait for one that does not react.
+    """Cancels calls that exceed their timeout, and abandons those that ignore the cancellation.
 
-    All calls have the same time, so the next deadline is never nearer than the earliest one known:
-    a single timer is enough, however many calls there are.
+    All calls have the same timeout, so no deadline is earlier than the earliest known one: a
+    single timer serves any number of calls.
     """
 
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
@@ -275,27 +273,24 @@ class Deadlines:
         self._lag: LoopLag | None = None
 
     def watch(self, slot: Slot) -> None:
-        """Watch the calls of a worker."""
         self._slots.add(slot)
         if self._lag is None:
             self._lag = loop_lag()
             self._lag.watch()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
 
     def forget(self, slot: Slot) -> None:
-        """Stop watching a worker: it has ended."""
         self._slots.discard(slot)
 
     def close(self) -> None:
-        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
         if self._lag is not None:
             self._lag.forget()
             self._lag = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._lag is not None:
             self._lag.look()
         now = self._monotonic()
@@ -303,32 +298,28 @@ class Deadlines:
         try:
             for slot in tuple(self._slots):
                 call = slot.call
-                if slot.until <= now and call is not None and not self._give_back(slot, call):
-                    self._strike(slot, call, now)
-                # One that stands still may go on at any moment.
+                if slot.until <= now and call is not None and not self._extend(slot, call):
+                    if call.expired:
+                        slot.until = math.inf
+                        call.give_up()
+                    else:
+                        slot.until = now + GRACE_SECONDS
+                        call.expire()
+                # A paused call may continue at any moment.
                 following = min(following, slot.until, now + slot.left)
         finally:
-            # Whatever a strike led to, the others are still watched.
+            # Whatever ending a call led to, the others are still watched.
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.001, following - now), self._look)
+            self._timer = loop.call_later(max(0.001, following - now), self._check)
 
-    def _give_back(self, slot: Slot, call: UserCall) -> bool:
-        """Give a call the time in which others blocked the loop; False if there is none."""
+    def _extend(self, slot: Slot, call: UserCall) -> bool:
+        """Give a call the time for which other code blocked the loop; False if there is none."""
         watch = slot.watch
         if self._lag is None or watch is None or call.expired:
             return False
-        given_back = self._lag.blocked(watch.since, asyncio.get_running_loop().time())
-        given_back -= watch.credit
-        if given_back <= 0.0:
+        credit = self._lag.blocked(watch.since, asyncio.get_running_loop().time()) - watch.credit
+        if credit <= 0.0:
             return False
-        watch.credit += given_back
-        slot.until += given_back
+        watch.credit += credit
+        slot.until += credit
         return True
-
-    def _strike(self, slot: Slot, call: UserCall, now: float) -> None:
-        if not call.expired:
-            slot.until = now + GRACE_SECONDS
-            call.expire()
-        else:
-            slot.until = math.inf
-            call.give_up()

@@ -1,4 +1,4 @@
-"""What is to be run: sample × configuration × epoch, streamed."""
+"""What a run consists of: samples × configurations × epochs, streamed as jobs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from proctor.records.trial import Configuration
 
 # position in the plan, sample, configuration, epoch
 Job = tuple[int, Sample[Any, Any], Configuration, int]
-# a sample with its number in the dataset, from 0
-Numbered = tuple[int, Sample[Any, Any]]
+# number in the dataset, from 0, and the sample
+NumberedSample = tuple[int, Sample[Any, Any]]
 IsDone = Callable[[int, str, str, int], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What runs a sample and scores what comes out, ready to be used: all that a worker needs."""
+    """The target, evaluators and options that a worker needs to run and score samples."""
 
     target: Target
     evaluators: tuple[AttachedEvaluator, ...]
@@ -31,7 +31,7 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Setup):
-    """Everything a run is made of; `fields` are the paths that are told of while it goes on."""
+    """Everything a run consists of; `fields` are the paths that progress events report."""
 
     name: str
     dataset: SampleSource
@@ -42,60 +42,57 @@ class Plan(Setup):
     fields: dict[str, str] = field(default_factory=dict)
 
 
-def total_of(plan: Plan, info: DatasetInfo) -> int | None:
-    """How many trials there will be, if the dataset knows its length."""
+def count_trials(plan: Plan, info: DatasetInfo) -> int | None:
+    """Count the planned trials; None if the length of the dataset is unknown."""
     if info.length is None:
         return None
     samples = min(info.length, plan.options.limit or info.length)
     return samples * len(plan.configurations) * plan.options.epochs
 
 
-def jobs(
+def plan_jobs(
     plan: Plan,
     is_done: IsDone | None = None,
     first_position: int = 0,
-    samples: Iterable[Numbered] | None = None,
+    samples: Iterable[NumberedSample] | None = None,
 ) -> Iterator[Job]:
-    """The trials to run, in turn: all configurations and epochs of a sample stand together.
+    """Yield the trials to run: all configurations and epochs of a sample in a row.
 
-    The baseline comes first, for the others are compared with it. Positions are those of the
-    dataset's order, whatever the order in which samples are run.
+    The baseline comes first, because the others are compared with it. Positions follow the order
+    of the dataset, even if samples run in another order.
     """
     epochs = range(plan.options.epochs)
-    in_turn = sorted(plan.configurations, key=lambda one: one.name != plan.baseline)
-    together = len(in_turn) * len(epochs)
+    configurations = sorted(plan.configurations, key=lambda c: c.name != plan.baseline)
+    per_sample = len(configurations) * len(epochs)
     for number, sample in samples_in_turn(plan) if samples is None else samples:
-        position = first_position + number * together - 1
-        for configuration in in_turn:
+        position = first_position + number * per_sample - 1
+        for configuration in configurations:
             for epoch in epochs:
                 position += 1
                 if is_done is None or not is_done(position, sample.id, configuration.name, epoch):
                     yield position, sample, configuration, epoch
 
 
-def samples_in_turn(plan: Plan) -> Iterable[Numbered]:
-    """The samples that are run, in the order in which they are, each with its dataset's number.
-
-    A shuffled dataset is held in memory.
-    """
+def samples_in_turn(plan: Plan) -> Iterable[NumberedSample]:
+    """The samples to run, in the run's order. A shuffled dataset is held in memory."""
     numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
     if seed is None:
         return islice(numbered, limit)
-    return sorted(numbered, key=lambda one: drawn(seed, one[1].id))[:limit]
+    return sorted(numbered, key=lambda pair: drawn(seed, pair[1].id))[:limit]
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:
-    """Tell finished trials by their place in the plan: one bit each, for unchanged plans."""
-    taken = Positions()
+    """Recognize finished trials by their position in an unchanged plan: one bit each."""
+    positions = Positions()
     for position, *_ in finished:
-        taken.add(position)
-    return lambda position, *_: position in taken
+        positions.add(position)
+    return lambda position, *_: position in positions
 
 
 def done_by_name(finished: Iterable[tuple[int, str, str, int]]) -> tuple[IsDone, int]:
-    """Tell finished trials by sample, configuration and epoch, wherever they stand in the plan.
+    """Recognize finished trials by sample, configuration and epoch, at any position.
 
-    Gives also the first position that no finished trial has.
+    Also returns the first position after all finished trials.
     """
     names = set()
     free = 0

@@ -1,4 +1,4 @@
-"""How far a run is: counters that cost nothing, and events for those who listen."""
+"""The progress of a run: cheap counters, and events for callbacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proctor.records.trial import OUTCOMES, Outcome, Trial
 
 
 class Progress:
-    """What a run has done so far. Displays read it when they like; callbacks are sent events."""
+    """The progress of a run. Displays read it at any time; callbacks receive events."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Progress:
         self.outcomes: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
         self.slots: list[Slot] = []
         self.warnings: list[str] = []
-        # One entry for each output that was cut off at the token limit.
+        # One entry for each output that ended at the token limit.
         self.cut_off: list[None] = []
         self.stopping = False
         self.dropping = False
@@ -46,123 +46,113 @@ class Progress:
         self._clock = clock
         self._fields = fields or {}
         self._callbacks = list(callbacks)
-        self._failed: set[int] = set()
+        self._failed_callbacks: set[int] = set()
         self.has_listeners = bool(callbacks)
-        self._steps_a_trial = max(1, evaluators)
-        self._steps = already_done * self._steps_a_trial
-        self._highest = 0.0
-        self._begun: set[str] = set()
-        self._trials_failed: set[str] = set()
-        self._left = Counter(dict.fromkeys(configurations, (total or 0) // max(1, len(configurations))))
+        self._steps_per_trial = max(1, evaluators)
+        self._steps = already_done * self._steps_per_trial
+        self._percentage = 0.0
+        self._started_configurations: set[str] = set()
+        self._failed_configurations: set[str] = set()
+        self._remaining = Counter(dict.fromkeys(configurations, (total or 0) // max(1, len(configurations))))
 
     @property
     def done(self) -> int:
-        """How many trials are finished, those of an earlier sitting included."""
+        """Finished trials, including those of earlier executions of the run."""
         return self.resumed + sum(self.outcomes.values())
 
     @property
     def seconds(self) -> float:
-        """How long this sitting has lasted."""
+        """Duration of this execution."""
         return self._clock.monotonic() - self.started
 
     @property
     def rate(self) -> float | None:
-        """Trials a second in this sitting, once there are some."""
+        """Trials per second in this execution; None before the first."""
         finished = sum(self.outcomes.values())
         return finished / self.seconds if finished and self.seconds > 0 else None
 
     @property
     def seconds_left(self) -> float | None:
-        """About how long it will still take, if the length is known."""
+        """Estimated remaining time; None if the total is unknown."""
         if self.total is None or not self.rate:
             return None
         return max(0.0, (self.total - self.done) / self.rate)
 
     def running(self) -> list[tuple[str, float]]:
-        """Ids of the samples that are being run and for how long, the longest first."""
+        """The ids of running samples and their durations, the longest first."""
         now = self._clock.monotonic()
-        jobs = [slot.job for slot in tuple(self.slots) if not slot.resting]
+        jobs = [slot.job for slot in tuple(self.slots) if not slot.is_idle]
         active = [(job[1].id, now - job[4]) for job in jobs if job is not None]
         return sorted(active, key=lambda item: -item[1])
 
     def count(self, outcome: Outcome) -> None:
-        """One more trial is finished."""
         self.outcomes[outcome] += 1
 
     def expect(self, evaluators: int) -> None:
-        """Say how many evaluators speak in a trial, where that was not known at first."""
-        more = max(0, evaluators - self._steps_a_trial)
-        self._steps_a_trial += more
+        """Raise the number of evaluators per trial, if fields have more than was known at first."""
+        more = max(0, evaluators - self._steps_per_trial)
+        self._steps_per_trial += more
         self._steps += self.resumed * more
 
     def start(self) -> None:
-        """The run begins."""
         if self.has_listeners:
             self._emit("start", "pending")
 
     def trial_start(self, configuration: str) -> None:
-        """A trial begins; the first of a configuration begins it."""
-        if configuration not in self._begun:
-            self._begun.add(configuration)
+        """Report the first trial of each configuration."""
+        if configuration not in self._started_configurations:
+            self._started_configurations.add(configuration)
             self._emit("config_start", "running", configuration=configuration)
 
     def evaluator_start(self, trial: Trial, evaluator: str, field: str | None = None) -> None:
-        """An evaluator begins."""
-        about = self._about(trial, field)
-        self._emit("evaluator_start", "evaluating", **about, evaluator=evaluator)
+        self._emit("evaluator_start", "evaluating", **self._details(trial, field), evaluator=evaluator)
 
     def evaluator_end(self, trial: Trial, evaluator: str, score: Score, field: str | None = None) -> None:
-        """An evaluator has spoken."""
         self._steps += 1
         values = {} if score.value is None else {evaluator: score.value}
         status: ProgressStatus = "failed" if score.status == "error" else "evaluating"
         self._emit(
             "evaluator_end",
             status,
-            **self._about(trial, field),
+            **self._details(trial, field),
             evaluator=evaluator,
             score=score,
             quality_metrics=values,
         )
 
     def trial_end(self, trial: Trial) -> None:
-        """A trial is finished; the last of a configuration ends it."""
         name = trial.configuration
         if trial.error is not None:
-            self._steps += self._steps_a_trial
-            self._trials_failed.add(name)
-        self._left[name] -= 1
-        if self.total is not None and self._left[name] == 0:
+            self._steps += self._steps_per_trial
+            self._failed_configurations.add(name)
+        self._remaining[name] -= 1
+        if self.total is not None and self._remaining[name] == 0:
             self._end_configuration(name)
 
     def end(self, *, failed: bool) -> None:
-        """The run is over: every configuration that began has ended."""
         if not self.has_listeners:
             return
-        for name in sorted(self._begun):
+        for name in sorted(self._started_configurations):
             self._end_configuration(name)
-        self._highest = 100.0
-        # A run in which the target failed every time has run to its end, but has no outcome.
+        self._percentage = 100.0
+        # A run in which every trial failed has no outcome.
         failed = failed or 0 < self.done == self.outcomes["error"]
         self._emit("end", "failed" if failed else "completed")
 
     def _end_configuration(self, name: str) -> None:
-        self._begun.discard(name)
-        failed = name in self._trials_failed
-        self._emit("config_end", "failed" if failed else "completed", configuration=name)
+        self._started_configurations.discard(name)
+        status: ProgressStatus = "failed" if name in self._failed_configurations else "completed"
+        self._emit("config_end", status, configuration=name)
 
-    def _percentage(self) -> float:
-        if self.total:
-            reached = 100.0 * self._steps / (self.total * self._steps_a_trial)
-            self._highest = max(self._highest, min(100.0, reached))
-        return self._highest
-
-    def _emit(self, kind: EventKind, status: ProgressStatus, **about: Any) -> None:
+    def _emit(self, kind: EventKind, status: ProgressStatus, **details: Any) -> None:
         outcomes = self.outcomes
+        if self.total:
+            percentage = 100.0 * self._steps / (self.total * self._steps_per_trial)
+            self._percentage = max(self._percentage, min(100.0, percentage))
         event = ProgressEvent(
             kind=kind,
             status=status,
-            progress=self._percentage(),
+            progress=self._percentage,
             timestamp=self._clock.now(),
             run_id=self.run_id,
             done=self.done,
@@ -170,28 +160,24 @@ class Progress:
             passed=outcomes["passed"],
             failed=outcomes["failed"],
             errors=outcomes["error"] + outcomes["unscored"],
-            **about,
+            **details,
         )
         for number, callback in enumerate(self._callbacks):
-            self._call(number, callback, event)
+            try:
+                outside_task(callback, event)
+            except Exception as error:
+                # Warn once; a failing callback does not stop the run.
+                if number not in self._failed_callbacks:
+                    self._failed_callbacks.add(number)
+                    self.warnings.append(f"a progress callback failed: {type(error).__name__}: {error}")
 
-    def _call(self, number: int, callback: ProgressCallback, event: ProgressEvent) -> None:
-        """A failing callback is reported once and does not stop the run."""
-        try:
-            outside_task(callback, event)
-        except Exception as error:
-            if number not in self._failed:
-                self._failed.add(number)
-                problem = f"{type(error).__name__}: {error}"
-                self.warnings.append(f"a progress callback failed: {problem}")
-
-    def _about(self, trial: Trial, field: str | None) -> dict[str, Any]:
-        about: dict[str, Any] = {
+    def _details(self, trial: Trial, field: str | None) -> dict[str, Any]:
+        details: dict[str, Any] = {
             "configuration": trial.configuration,
             "sample_id": trial.sample.id,
             "epoch": trial.epoch,
         }
         if self._fields:
             values, deltas = field_values(trial, self._fields)
-            about |= {"current_field": field, "field_values": values, "deltas": deltas or None}
-        return about
+            details |= {"current_field": field, "field_values": values, "deltas": deltas or None}
+        return details

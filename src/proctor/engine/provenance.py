@@ -1,7 +1,7 @@
-"""Where a run comes from: the state of the code, what is installed, how it was started.
+"""Where a run comes from: the commit, the installed packages, the command line.
 
-The name of the machine is left out: it often tells whose it is, and repeats nothing. Of the
-environment only names are told, and the ids that a CI service gives its jobs.
+The name of the machine is left out, because it often identifies a person. Of the environment, only
+the names of variables and the job ids of CI services are recorded.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from proctor.core.redaction.redact import Redaction, marker
 from proctor.records.run import Provenance
 
 GIT_SECONDS = 1.0
-MOST_ARGUMENTS, LONGEST_ARGUMENT = 100, 500
+MAX_ARGUMENTS, MAX_ARGUMENT_LENGTH = 100, 500
 
-# Of all that may be installed, what Proctor needs and what a target's answers may hang on.
+# What Proctor needs, and libraries that may influence the outputs of a target.
 PACKAGES = (
     *("msgspec", "click", "rich", "pyyaml", "httpx2", "jsonschema-rs", "nupunkt", "markdown-it-py"),
     *("openai", "openai-agents", "anthropic", "google-genai", "google-generativeai", "mistralai"),
@@ -38,7 +38,7 @@ CI_IDS = (
     *("CIRCLE_SHA1", "CIRCLE_WORKFLOW_ID", "BUILDKITE_COMMIT", "BUILDKITE_BUILD_ID"),
     *("BUILD_SOURCEVERSION", "BUILD_BUILDID", "GIT_COMMIT", "BUILD_NUMBER"),
 )
-# What `-p` takes if it is no port, path, option or sentence.
+# A value of `-p` that is not a port, path, option or sentence.
 _PASSWORD = re.compile(r"(?!\d{1,5}\Z)[^-/.~\s][^/\s]*")
 _ID = re.compile(r"[\w./+-]{1,200}")
 
@@ -48,7 +48,7 @@ def gathered(
     environment: Mapping[str, str] | None = None,
     command: Sequence[str] | None = None,
 ) -> Provenance:
-    """Where a run that begins now in this folder comes from; what cannot be told is left out.
+    """Collect the provenance of a run that starts now in this folder; unknown parts are left out.
 
     >>> gathered(environment={"OPENAI_API_KEY": "sk-1", "HOME": "/"}, command=["eval.py"]).variables
     ('OPENAI_API_KEY',)
@@ -68,7 +68,7 @@ def gathered(
 
 
 def told(command: Sequence[str]) -> tuple[str, ...]:
-    """A command line without secrets, and without the folder of its program.
+    """Remove secrets and the folder of the program from a command line.
 
     >>> told(["/home/ann/bin/evals", "--api-key", "abc", "--limit=3"])
     ('evals', '--api-key', '[secret: assigned secret]', '--limit=3')
@@ -77,50 +77,47 @@ def told(command: Sequence[str]) -> tuple[str, ...]:
         return ()
     hidden = marker("assigned_secret")
     words, redaction, is_secret = [Path(command[0]).name], Redaction(), False
-    for before, word in itertools.pairwise(command[:MOST_ARGUMENTS]):
+    for before, word in itertools.pairwise(command[:MAX_ARGUMENTS]):
         name, equals, value = word.partition("=")
-        is_taken = before == "-p" and _PASSWORD.fullmatch(word)
-        if is_taken or (is_secret and not word.startswith("--")):
+        is_password = before == "-p" and _PASSWORD.fullmatch(word)
+        if is_password or (is_secret and not word.startswith("--")):
             words.append(hidden)
         elif equals and value and says_secret(name):
             words.append(f"{name}={hidden}")
         else:
-            words.append(redaction.text(word)[:LONGEST_ARGUMENT])
+            words.append(redaction.text(word)[:MAX_ARGUMENT_LENGTH])
         is_secret = word.startswith("-") and not equals and says_secret(word)
     return tuple(words)
 
 
 @functools.cache
 def packages() -> dict[str, str]:
-    """The versions of what Proctor needs and of the known libraries around models.
-
-    They are read off the names of folders beside the packages: to open each takes too long.
+    """The installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
 
     >>> "msgspec" in packages()
     True
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         for path in Path(folder).glob("*.dist-info"):
             package, _, version = path.stem.partition("-")
-            found.setdefault(package.lower().replace("_", "-"), version)
-    return {name: found[name] for name in sorted(PACKAGES) if name in found}
+            versions.setdefault(package.lower().replace("_", "-"), version)
+    return {name: versions[name] for name in sorted(PACKAGES) if name in versions}
 
 
 @functools.cache
 def code_in(folder: Path) -> Provenance:
-    """The commit of a folder, its branch, and whether files differ from it; asked only once.
+    """Read the commit and branch of a folder, and whether files differ from the commit.
 
-    What was imported does not change when files do, so the first answer holds for the process.
+    Cached: imported code does not change when files do.
     """
     if not any((above / ".git").exists() for above in (folder, *folder.parents)):
         return Provenance()
-    # No lock is taken, and no program started that the folder's settings name.
-    ask = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status")
-    how = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
+    # Takes no lock, and starts no program that the settings of the folder name.
+    options = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
     try:
-        done = subprocess.run(
-            ("git", *ask, *how),
+        process = subprocess.run(
+            ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", *options),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -129,13 +126,13 @@ def code_in(folder: Path) -> Provenance:
         )
     except (OSError, subprocess.SubprocessError):
         return Provenance()
-    return _read(done.stdout.decode(errors="replace"))
+    return _parse_status(process.stdout.decode(errors="replace"))
 
 
-def _read(status: str) -> Provenance:
-    """What git says of a folder, in the second version of its form for programs.
+def _parse_status(status: str) -> Provenance:
+    """Parse the output of `git status --porcelain=v2 --branch`.
 
-    >>> _read("# branch.oid 0d1f\\n# branch.head main\\n1 .M N... 100644 app.py\\n").code
+    >>> _parse_status("# branch.oid 0d1f\\n# branch.head main\\n1 .M N... 100644 app.py\\n").code
     '0d1f on main, with changes'
     """
     lines = status.splitlines()

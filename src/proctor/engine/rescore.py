@@ -1,17 +1,17 @@
-"""Old outputs, new evaluators: the trials of a stored run are scored again."""
+"""Score the trials of a stored run again, with other evaluators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from proctor.engine.beside import Company, Key
-from proctor.engine.bounds import Bounds
+from proctor.engine.beside import Key, PeerSelection
 from proctor.engine.limits import Slot
+from proctor.engine.output_limits import OutputLimits
 from proctor.engine.plan import Job
-from proctor.engine.trial import Scoring
+from proctor.engine.trial import Scorer
 from proctor.ports import AttachedEvaluator, Metric
 from proctor.records.lossless import DEEPEST
 from proctor.records.results import Results
@@ -23,7 +23,7 @@ from proctor.records.trial import Configuration, EvalResult, Trial
 
 @dataclass(frozen=True)
 class Rescoring:
-    """With what a stored run is to be scored."""
+    """The evaluators, metrics and settings for scoring a stored run again."""
 
     evaluators: tuple[AttachedEvaluator, ...]
     metrics: tuple[Metric, ...] = ()
@@ -32,87 +32,85 @@ class Rescoring:
     name: str | None = None
 
 
-class Stored(NamedTuple):
-    """A stored trial and the others of its sample that stand with it."""
+class StoredTrial(NamedTuple):
+    """A stored trial and all trials of its sample."""
 
     trial: Trial
-    beside: Mapping[Key, Trial]
+    peers: Mapping[Key, Trial]
 
 
 class StoredTrials:
-    """The trials of a stored run as jobs. A sample is in memory only while it is being scored."""
+    """The trials of a stored run as jobs. A sample stays in memory only while it is scored."""
 
     def __init__(self, results: Results, run: RunMetadata) -> None:
         self._results = results
         self._configurations = {c.name: c for c in run.configurations}
-        self._taken: dict[int, Stored] = {}
+        self._pending: dict[int, StoredTrial] = {}
 
     def __len__(self) -> int:
         return len(self._results)
 
     def jobs(self) -> Iterator[Job]:
-        """One job for each trial, in the order of the stored run."""
+        """Yield one job for each trial, in the order of the stored run."""
         numbered = enumerate(result.trial for result in self._results)
-        for _, together in groupby(numbered, key=lambda pair: pair[1].sample.id):
-            trials = list(together)
-            beside = {(trial.configuration, trial.epoch): trial for _, trial in trials}
+        for _, group in groupby(numbered, key=lambda pair: pair[1].sample.id):
+            trials = list(group)
+            peers = {(trial.configuration, trial.epoch): trial for _, trial in trials}
             for position, trial in trials:
-                self._taken[position] = Stored(trial, beside)
+                self._pending[position] = StoredTrial(trial, peers)
                 yield position, trial.sample, self._configurations[trial.configuration], trial.epoch
 
-    def runner(self, score: Scoring, company: Company | None, bounds: Bounds) -> Rescorer:
-        """What scores the jobs."""
-        return Rescorer(self._taken, score, company, bounds)
+    def runner(self, score: Scorer, peers: PeerSelection | None, limits: OutputLimits) -> Rescorer:
+        return Rescorer(self._pending, score, peers, limits)
 
 
 class Rescorer:
-    """Scores a stored trial; one that failed stays as it is."""
+    """Scores stored trials; failed ones stay unchanged."""
 
     hands = None
 
     def __init__(
-        self, trials: dict[int, Stored], score: Scoring, company: Company | None, bounds: Bounds
+        self,
+        trials: dict[int, StoredTrial],
+        score: Scorer,
+        selection: PeerSelection | None,
+        limits: OutputLimits,
     ) -> None:
-        self._bounds = bounds
         self._trials = trials
         self._score = score
-        self._company = company
+        self._selection = selection
+        self._limits = limits
 
     async def run(
         self, slot: Slot, _sample: Sample[Any, Any], configuration: Configuration, _epoch: int
     ) -> EvalResult:
         assert slot.job is not None
-        trial, beside = self._trials.pop(slot.job[0])
+        trial, peers = self._trials.pop(slot.job[0])
         if trial.error is not None:
             return EvalResult(trial)
-        if (kind := described_only(trial.output)) is not None:
-            lost = Score.skipped(
-                f"the output holds an object of {kind}, of which the history has only a "
+        if (type_name := find_unstored_type(trial.output)) is not None:
+            skipped = Score.skipped(
+                f"the output holds an object of {type_name}, of which the history has only a "
                 "description. Fix: run the target again, or return data instead of the object"
             )
-            return EvalResult(trial, dict.fromkeys(self._score.names, lost))
-        as_seen: Trial = trial
-        if self._company is not None:
-            as_seen = self._company.seen(trial, configuration, beside)
-        result = EvalResult(trial, *await self._score(as_seen))
-        return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result
+            return EvalResult(trial, dict.fromkeys(self._score.names, skipped))
+        visible: Trial = trial
+        if self._selection is not None:
+            visible = self._selection.attach(trial, configuration, peers)
+        result = EvalResult(trial, *await self._score(visible))
+        return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
 
-def described_only(value: Any, depth: int = 0) -> str | None:
-    """The class of the first object in a stored value that could not be stored, or None.
+def find_unstored_type(value: Any, depth: int = 0) -> str | None:
+    """The class of the first object in a stored value that the history could only describe.
 
-    >>> described_only({"a": [{"$repr": "<Odd>", "$type": "Odd"}]}), described_only({"a": 1})
+    >>> find_unstored_type({"a": [{"$repr": "<Odd>", "$type": "Odd"}]}), find_unstored_type({"a": 1})
     ('Odd', None)
     """
-    if depth > DEEPEST:
+    if depth > DEEPEST or not isinstance(value, dict | list | tuple):
         return None
-    if isinstance(value, dict):
-        if value.keys() == {"$repr", "$type"}:
-            return str(value["$type"])
-        items: Iterable[Any] = value.values()
-    elif isinstance(value, list | tuple):
-        items = value
-    else:
-        return None
-    found = (described_only(item, depth + 1) for item in items)
-    return next((kind for kind in found if kind is not None), None)
+    if isinstance(value, dict) and value.keys() == {"$repr", "$type"}:
+        return str(value["$type"])
+    items = value.values() if isinstance(value, dict) else value
+    names = (find_unstored_type(item, depth + 1) for item in items)
+    return next((name for name in names if name is not None), None)

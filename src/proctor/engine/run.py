@@ -1,4 +1,4 @@
-"""A run: jobs stream through a crew of workers, and every result is kept at once."""
+"""Execute a run: jobs stream through a pool of workers, and every result is stored at once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from proctor.core.clock import Clock
 from proctor.core.process_exit import exit_blocked
 from proctor.core.redaction.redact import Redaction
 from proctor.core.threads import Threads
-from proctor.engine.crew import Crew, Hear, failure_of
 from proctor.engine.finish import finish
 from proctor.engine.ledger import Ledger
 from proctor.engine.progress import Progress
 from proctor.engine.redacting import guarded, redaction_for, with_counts
 from proctor.engine.trial import Runner
+from proctor.engine.worker_pool import StopCheck, WorkerPool, describe_error
 from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.models.asking import Conditions, conditions
 from proctor.models.spending import Spending
@@ -39,12 +39,12 @@ OpenRunner = Callable[[Threads, ResultWriter], AbstractAsyncContextManager[Runne
 
 
 @dataclass(frozen=True)
-class Sitting:
-    """One sitting of a run: a new run, or what is left of an earlier one.
+class RunExecution:
+    """One execution of a run: all of a new run, or the rest of a resumed one.
 
-    `open_runner` gives what does the jobs, and frees what it held when they are done. `decide`
-    hears every result, those of earlier sittings (`known`) first; `heard` is given those of this
-    sitting as they are stored, without what must not be.
+    `open_runner` opens what runs the jobs and closes it afterwards. `stop_check` receives every
+    result, first those of earlier executions (`earlier_results`); `on_result` receives the results
+    of this execution as they are stored, after redaction.
     """
 
     metadata: RunMetadata
@@ -54,40 +54,40 @@ class Sitting:
     progress: Progress
     open_runner: OpenRunner
     metrics: Sequence[Metric] = ()
-    watch: Watch | None = None
+    open_display: Watch | None = None
     is_new: bool = True
     spending: Spending | None = None
-    decide: Hear | None = None
-    known: Iterable[EvalResult] = ()
-    heard: Callable[[EvalResult], object] | None = None
+    stop_check: StopCheck | None = None
+    earlier_results: Iterable[EvalResult] = ()
+    on_result: Callable[[EvalResult], object] | None = None
 
     async def run(self) -> EvalReport:
-        """Run all jobs, then finish: metrics are computed and the run is closed.
+        """Run all jobs, compute the metrics and close the run.
 
-        However it ends, what was finished is kept and the run says how it stands.
+        However it ends, finished results stay stored and the run records its status.
         """
         (self.history.begin if self.is_new else self.history.update)(self.metadata)
         status: RunStatus = "failed"
-        crew: Crew | None = None
+        pool: WorkerPool | None = None
         folder = _current_folder()
         redaction = redaction_for(self.metadata.options)
         try:
-            watched = self.watch(self.progress) if self.watch else contextlib.nullcontext()
+            display = self.open_display(self.progress) if self.open_display else contextlib.nullcontext()
             opened = self.history.writer(self.metadata.run_id)
-            with watched, opened as writer, self._guarded(writer, redaction) as kept:
-                crew = await self._work(kept)
-            if crew.stopped in ("", "settled", "interrupted"):
-                status = "interrupted" if crew.stopped == "interrupted" else "completed"
+            with display, opened as writer, self._redacted(writer, redaction) as safe_writer:
+                pool = await self._work(safe_writer)
+            if pool.stopped in ("", "decided", "interrupted"):
+                status = "interrupted" if pool.stopped == "interrupted" else "completed"
         except asyncio.CancelledError:
             status = "interrupted"
             raise
         finally:
             self._return_to(folder)
-            missing = self._missing(crew)
+            missing = self._describe_missing(pool)
             if missing and status == "completed":
                 status = "interrupted"
-            report = self._finish(status, redaction, crew, missing)
-        self._raise_if_stopped(crew)
+            report = self._finish(status, redaction, pool, missing)
+        self._raise_if_stopped(pool)
         if missing and status != "completed":
             raise RunIncomplete(
                 missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored()
@@ -95,7 +95,7 @@ class Sitting:
         return report
 
     def _return_to(self, folder: str | None) -> None:
-        """Go back to the current folder of before, if a target or an evaluator has left it."""
+        """Restore the current folder if a target or an evaluator changed it."""
         if folder is None or folder == _current_folder():
             return
         self.progress.warnings.append(
@@ -105,110 +105,108 @@ class Sitting:
         with contextlib.suppress(OSError):
             os.chdir(folder)
 
-    def _missing(self, crew: Crew | None) -> str:
-        """Compare the results with the plan: what has none, in words; empty if they agree."""
-        if crew is not None and crew.stopped == "settled" and not self.jobs.open:
+    def _describe_missing(self, pool: WorkerPool | None) -> str:
+        if pool is not None and pool.stopped == "decided" and not self.jobs.open:
             return ""
         try:
             stored = len(self.history.results(self.metadata.run_id, self.metadata))
-            return self.jobs.missing(stored)
+            return self.jobs.describe_missing(stored)
         except Exception as error:
-            # The dataset or the history failed: that error is already under way.
+            # The dataset or the history failed; that error is already being raised.
             return f"the results could not be compared with the plan: {error}"
 
-    def _guarded(
+    def _redacted(
         self, writer: ResultWriter, redaction: Redaction | None
-    ) -> contextlib.AbstractContextManager[ResultWriter]:
+    ) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
-        told = writer if self.heard is None else Overheard(writer, self.heard, warnings)
-        return guarded(told, redaction, warnings=warnings)
+        notifying = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
+        return guarded(notifying, redaction, warnings=warnings)
 
-    async def _work(self, writer: ResultWriter) -> Crew:
-        threads = Threads()
-        self.progress.start()
-        # Set for what this task starts, and taken back: the caller's context is his own.
-        told = conditions.set(Conditions(self.spending, is_stopping=lambda: self.progress.stopping))
-        warned = sessions.warnings.set(self.progress.warnings)
-        counted = sessions.cut_off.set(self.progress.cut_off)
+    async def _work(self, writer: ResultWriter) -> WorkerPool:
+        threads, progress = Threads(), self.progress
+        progress.start()
+        # Reset afterwards: the context belongs to the caller.
+        token = conditions.set(Conditions(self.spending, is_stopping=lambda: progress.stopping))
+        warnings_token = sessions.warnings.set(progress.warnings)
+        cut_off_token = sessions.cut_off.set(progress.cut_off)
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
-                options = self.metadata.options
-                crew = Crew(options, self.jobs, runner, writer, self.progress, self.clock, decide=self.decide)
-                for result in self.known:
-                    if crew.stopped != "told":
-                        crew.hear(result)
-                with on_interrupt(crew.interrupt), exit_blocked(self.progress.warnings.append):
-                    await crew.work()
+                options, check = self.metadata.options, self.stop_check
+                pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
+                for result in self.earlier_results:
+                    if pool.stopped != "stop_run":
+                        pool.check_stop(result)
+                with handle_interrupts(pool.interrupt), exit_blocked(progress.warnings.append):
+                    await pool.work()
         finally:
-            conditions.reset(told)
-            sessions.warnings.reset(warned)
-            sessions.cut_off.reset(counted)
+            conditions.reset(token)
+            sessions.warnings.reset(warnings_token)
+            sessions.cut_off.reset(cut_off_token)
             threads.close()
             if threads.abandoned:
-                self.progress.warnings.append(
+                progress.warnings.append(
                     f"calls that ran out of time in a thread: {threads.abandoned}; Python cannot "
                     "stop a thread, each ends when its call returns"
                 )
-        return crew
+        return pool
 
     def _finish(
-        self, status: RunStatus, redaction: Redaction | None, crew: Crew | None, missing: str
+        self, status: RunStatus, redaction: Redaction | None, pool: WorkerPool | None, missing: str
     ) -> EvalReport:
-        told = [*self._warnings(), *([missing] if missing else [])]
-        longer = self.jobs.longer()
+        warnings = [*self._list_warnings(), missing, self.jobs.describe_surplus()]
         run = msgspec.structs.replace(
             self.metadata,
             status=status,
             finished_at=self.clock.now(),
             duration_seconds=self.metadata.duration_seconds + self.progress.seconds,
             total=self.jobs.total,
-            warnings=tuple(dict.fromkeys([*told, *([longer] if longer else [])])),
+            warnings=tuple(dict.fromkeys(filter(None, warnings))),
             spent=None if self.spending is None else self.spending.so_far,
-            stopped_early=self._stopped_early(crew),
+            stopped_early=self._stopped_early(pool),
         )
         report = finish(self.history, with_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
 
-    def _warnings(self) -> Iterator[str]:
-        """The warnings of the run so far; outputs that were cut off before it was resumed count."""
-        number = len(self.progress.cut_off)
+    def _list_warnings(self) -> Iterator[str]:
+        """The warnings so far; the count of cut-off outputs includes earlier executions."""
+        cut_off = len(self.progress.cut_off)
         for text in (*self.metadata.warnings, *self.progress.warnings):
             earlier = sessions.count_cut_off(text)
             if earlier is None:
                 yield text
             else:
-                number += earlier
-        if number:
-            yield sessions.describe_cut_off(number)
+                cut_off += earlier
+        if cut_off:
+            yield sessions.describe_cut_off(cut_off)
 
-    def _stopped_early(self, crew: Crew | None) -> StoppedEarly | None:
-        """Where and why a run ended that was settled, unless nothing was left to run."""
-        if crew is None or crew.stopped != "settled" or not self.jobs.has_rest():
+    def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
+        """Where and why the run stopped early; None if all jobs had already run."""
+        if pool is None or pool.stopped != "decided" or not self.jobs.has_rest():
             return None
-        return StoppedEarly(crew.settled, self.progress.done, self.progress.total)
+        return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
 
     def _is_stored(self) -> bool:
-        """False with `history=False`: nobody can reach the results after the run."""
+        """False with `history=False`: the results cannot be read after the run."""
         return bool(getattr(self.history, "is_reachable", True))
 
-    def _raise_if_stopped(self, crew: Crew) -> None:
+    def _raise_if_stopped(self, pool: WorkerPool) -> None:
         run_id = self.metadata.run_id
-        if crew.stopped == "settled":
-            # Whatever became of what was under way then, nothing waits for it.
+        if pool.stopped == "decided":
+            # The decision holds whatever happened to the trials that were still running.
             return
-        if crew.stopped == "interrupted":
+        if pool.stopped == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        kept, again = f"what was finished is kept as run {run_id}", "resume it"
+        stored, again = f"what was finished is kept as run {run_id}", "resume it"
         if not self._is_stored():
-            kept, again = "nothing was stored (history=False)", "run it again"
-        if crew.told is not None:
-            raise RunStopped(crew.told.what, run_id=run_id, fix=f"{crew.told.fix}; {kept}")
-        if crew.cause is not None:
-            what = failure_of(crew.cause)
-            if crew.stopped == "max_errors":
+            stored, again = "nothing was stored (history=False)", "run it again"
+        if pool.stop_error is not None:
+            raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
+        if pool.failed_result is not None:
+            what = describe_error(pool.failed_result)
+            if pool.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
-            raise RunStopped(what, run_id=run_id, fix=f"{kept}; mend the cause and {again}")
+            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause and {again}")
 
 
 def _current_folder() -> str | None:
@@ -219,65 +217,64 @@ def _current_folder() -> str | None:
         return None
 
 
-class Overheard:
-    """A writer whose results somebody else is given too; if that fails, the run says so once."""
+class NotifyingWriter:
+    """Passes each result to a callback after writing it; warns once if the callback fails."""
 
     def __init__(
-        self, writer: ResultWriter, heard: Callable[[EvalResult], object], warnings: list[str]
+        self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]
     ) -> None:
         self._add, self.keep, self.behind = writer.add, writer.keep, writer.behind
-        self._heard = heard
+        self._on_result = on_result
         self._warnings: list[str] | None = warnings
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        """Hand on a result, then tell of it."""
         self._add(position, result, verdict)
         try:
-            self._heard(result)
+            self._on_result(result)
         except Exception as error:
             if self._warnings is not None:
-                self._warnings.append(f"a result could not be told at once: {error}")
+                self._warnings.append(f"a result could not be shown during the run: {error}")
             self._warnings = None
 
 
-class _Interrupts:
-    """What a signal does while a run lasts. Runs side by side in one loop are all told.
+class _SignalHandler:
+    """Handles a signal while a run lasts. All concurrent runs of a loop receive it.
 
-    Runs need not end in the order in which they began, so one that is over may lie under one that
-    is not. It says nothing then: only when all are over does what was there before them hold.
+    Runs may end in any order, so an ended run's handler may lie below an active one. It does
+    nothing then; the handler from before all runs is restored when the last one ends.
     """
 
-    def __init__(self, tell: Callable[[], object], before: Any) -> None:
-        self._tell = tell
-        self._before = before
-        self._over = False
+    def __init__(self, notify: Callable[[], object], previous: Any) -> None:
+        self._notify = notify
+        self._previous = previous
+        self._is_over = False
 
     def __call__(self, number: int, frame: Any) -> None:
-        under: Any = self
-        told = False
-        while isinstance(under, _Interrupts):
-            if not under._over:
-                under._tell()
-                told = True
-            under = under._before
-        if not told and callable(under):
-            under(number, frame)
+        handler: Any = self
+        was_handled = False
+        while isinstance(handler, _SignalHandler):
+            if not handler._is_over:
+                handler._notify()
+                was_handled = True
+            handler = handler._previous
+        if not was_handled and callable(handler):
+            handler(number, frame)
 
     def end(self) -> Any:
-        """The run is over: what is to hold if nobody has come in between."""
-        self._over = True
-        under: Any = self
-        while isinstance(under, _Interrupts) and under._over:
-            under = under._before
-        return under
+        """Deactivate it; return the handler to restore."""
+        self._is_over = True
+        handler: Any = self
+        while isinstance(handler, _SignalHandler) and handler._is_over:
+            handler = handler._previous
+        return handler
 
 
 @contextlib.contextmanager
-def on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM be handled by the run while it lasts, where this thread may decide it.
+def handle_interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Handle Ctrl-C and SIGTERM while a run lasts, if this is the main thread.
 
-    SIGTERM drops what is being run, as a second Ctrl-C does: whoever sends it does not wait long.
-    A program that handles SIGTERM itself goes on doing so.
+    SIGTERM drops the running jobs, like a second Ctrl-C: its sender does not wait long. A
+    program's own SIGTERM handler stays in place.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -285,26 +282,26 @@ def on_interrupt(handle: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def drop() -> None:
-        handle()
-        handle()
+        interrupt()
+        interrupt()
 
     with contextlib.ExitStack() as handlers:
-        handlers.enter_context(_handled(signal.SIGINT, loop, handle))
+        handlers.enter_context(_handle_signal(signal.SIGINT, loop, interrupt))
         at_term = signal.getsignal(signal.SIGTERM)
-        if at_term is signal.SIG_DFL or isinstance(at_term, _Interrupts):
-            handlers.enter_context(_handled(signal.SIGTERM, loop, drop))
+        if at_term is signal.SIG_DFL or isinstance(at_term, _SignalHandler):
+            handlers.enter_context(_handle_signal(signal.SIGTERM, loop, drop))
         yield
 
 
 @contextlib.contextmanager
-def _handled(
-    number: signal.Signals, loop: asyncio.AbstractEventLoop, handle: Callable[[], None]
+def _handle_signal(
+    number: signal.Signals, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
 ) -> Iterator[None]:
-    ours = _Interrupts(lambda: loop.call_soon_threadsafe(handle), signal.getsignal(number))
-    signal.signal(number, ours)
+    handler = _SignalHandler(lambda: loop.call_soon_threadsafe(callback), signal.getsignal(number))
+    signal.signal(number, handler)
     try:
         yield
     finally:
-        before = ours.end()
-        if signal.getsignal(number) is ours:
-            signal.signal(number, before)
+        previous = handler.end()
+        if signal.getsignal(number) is handler:
+            signal.signal(number, previous)

@@ -1,4 +1,4 @@
-"""How a sitting begins: a new run, or the rest of one that was stopped."""
+"""Start a run: a new one, the rest of a stopped one, or the rescoring of a stored one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import platform
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -21,35 +21,35 @@ from proctor.core.threads import Threads
 from proctor.engine.beside import (
     NOT_ELSEWHERE,
     RUN_HERE,
-    Before,
-    company_of,
-    needs_of,
-    needs_others,
-    together,
+    LoadTrials,
+    evaluator_needs,
+    needs_peers,
+    select_peers,
+    shared_peers,
 )
-from proctor.engine.bounds import Bounds
-from proctor.engine.cache import KeptAnswers, OutputCache
-from proctor.engine.crew import Hear
+from proctor.engine.cache import OutputCache, ResponseCache
 from proctor.engine.finish import uses_cache
-from proctor.engine.ledger import Ledger, Skipped, says_missing
-from proctor.engine.plan import IsDone, Plan, done_by_name, done_by_position, jobs, total_of
+from proctor.engine.ledger import DoneCounter, Ledger, is_missing_warning
+from proctor.engine.output_limits import OutputLimits
+from proctor.engine.plan import IsDone, Plan, count_trials, done_by_name, done_by_position, plan_jobs
 from proctor.engine.progress import Progress
 from proctor.engine.provenance import gathered
-from proctor.engine.redacting import described, of_what_is_left
+from proctor.engine.redacting import described, redaction_warnings
 from proctor.engine.rescore import Rescoring, StoredTrials
-from proctor.engine.run import Sitting, Watch
-from proctor.engine.stopping import Decide, in_turn, spending_of
-from proctor.engine.trial import Runner, Scoring, TrialRunner
+from proctor.engine.run import RunExecution, Watch
+from proctor.engine.stopping import Decide, order_samples, restore_spending
+from proctor.engine.trial import Runner, Scorer, TrialRunner
+from proctor.engine.worker_pool import StopCheck
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.models.spending import Spending
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.rubric import RUBRICS_VERSION
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
-from proctor.records.trial import Configuration, EvalResult, Trial
+from proctor.records.trial import EvalResult, Trial
 from proctor.sessions import telemetry
 from proctor.version import VERSION
 
-LONGEST = 60
+MAX_VALUE_LENGTH = 60
 EVALUATOR_CODE = "evaluators' code"
 UNKNOWN = (
     "the run was written by another version of Proctor, which identified code in another way "
@@ -57,8 +57,9 @@ UNKNOWN = (
 )
 
 
-def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
-    """What is not the same as when the run began, in words."""
+def find_changes(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+    """List what has changed since the run started."""
+    then, options = before.options, now.options
     changes = []
     if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
         changes.append(Problem("dataset", "it can be read only once, so nothing tells if it is the same"))
@@ -66,37 +67,22 @@ def differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
         lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
     if before.target != now.target:
-        changes.append(Problem("target", _target_difference(before.target, now.target)))
+        changes.append(Problem("target", _target_change(before.target, now.target)))
     if before.configurations != now.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
     if before.baseline != now.baseline:
-        baselines = f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"
-        changes.append(Problem("baseline", baselines))
-    if before.options.epochs != now.options.epochs:
-        epochs = f"were {before.options.epochs}, are {now.options.epochs}"
-        changes.append(Problem("epochs", epochs))
+        changes.append(Problem("baseline", f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"))
+    if then.epochs != options.epochs:
+        changes.append(Problem("epochs", f"were {then.epochs}, are {options.epochs}"))
     if before.total is not None and now.total is not None and now.total < before.total:
-        planned = f"{before.total} trials were planned, {now.total} are now"
-        changes.append(Problem("limit", planned))
-    if now.options.limit is not None and before.options.shuffle != now.options.shuffle:
-        seeds = f"was {before.options.shuffle}, is {now.options.shuffle}"
+        changes.append(Problem("limit", f"{before.total} trials were planned, {now.total} are now"))
+    if options.limit is not None and then.shuffle != options.shuffle:
+        seeds = f"was {then.shuffle}, is {options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
-    versions = [run.tags.get(RUBRICS_VERSION) for run in (before, now)]
-    if versions[0] is not None and versions[0] != versions[1]:
-        # Results name it, also those that were scored before.
-        told = "was {}, is {}".format(*(version or "none" for version in versions))
-        changes.append(Problem(RUBRICS_VERSION, told))
-    return [*changes, *_other_skipped(before, now), *_evaluator_differences(before, now)]
+    return [*changes, *_scoring_changes(before, now)]
 
 
-def _other_skipped(before: RunMetadata, now: RunMetadata) -> list[Problem]:
-    was, is_now = before.options.skipped, now.options.skipped
-    if was == is_now:
-        return []
-    return [Problem("skipped", f"was {was!r}, is {is_now!r}: equal scores would pass or not")]
-
-
-def _target_difference(then: TargetSpec, today: TargetSpec) -> str:
+def _target_change(then: TargetSpec, today: TargetSpec) -> str:
     if then.name != today.name:
         return f"was {then.name!r}, is {today.name!r}"
     if then.kind == today.kind and is_other_scheme(then.identity, today.identity):
@@ -104,83 +90,89 @@ def _target_difference(then: TargetSpec, today: TargetSpec) -> str:
     return "its code, what it uses, or its version has changed"
 
 
-def _evaluator_differences(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+def _scoring_changes(before: RunMetadata, now: RunMetadata) -> Iterator[Problem]:
+    old_rubrics, new_rubrics = before.tags.get(RUBRICS_VERSION), now.tags.get(RUBRICS_VERSION)
+    if old_rubrics is not None and old_rubrics != new_rubrics:
+        # Every result names this version, also those that were scored before.
+        yield Problem(RUBRICS_VERSION, f"was {old_rubrics or 'none'}, is {new_rubrics or 'none'}")
+    if before.options.skipped != now.options.skipped:
+        values = f"was {before.options.skipped!r}, is {now.options.skipped!r}"
+        yield Problem("skipped", f"{values}: equal scores would pass or not")
     then = {spec.name: spec for spec in before.evaluators}
     today = {spec.name: spec for spec in now.evaluators}
     if then == today:
-        return []
-    if (unknown := _of_other_scheme(then, today)) is not None:
-        return [Problem(EVALUATOR_CODE, f"{unknown}: {UNKNOWN}")]
-    gone, new = sorted(then.keys() - today.keys()), sorted(today.keys() - then.keys())
-    told = {"gone": ", ".join(gone), "new": ", ".join(new), "changed": _changed(then, today)}
-    words = [f"{word}: {names}" for word, names in told.items() if names]
-    return [Problem("evaluators", "; ".join(words) or "their order has changed")]
+        return
+    if incomparable := _incomparable_evaluators(then, today):
+        yield Problem(EVALUATOR_CODE, f"{incomparable}: {UNKNOWN}")
+        return
+    # One list of names for each change that they share.
+    changed: dict[str, list[str]] = {}
+    for name in sorted(then.keys() & today.keys()):
+        if then[name] != today[name]:
+            changed.setdefault(_describe_evaluator_change(then[name], today[name]), []).append(name)
+    groups = {
+        "gone": ", ".join(sorted(then.keys() - today.keys())),
+        "new": ", ".join(sorted(today.keys() - then.keys())),
+        "changed": ", ".join(f"{', '.join(names)} ({change})" for change, names in changed.items()),
+    }
+    texts = [f"{group}: {names}" for group, names in groups.items() if names]
+    yield Problem("evaluators", "; ".join(texts) or "their order has changed")
 
 
-def _of_other_scheme(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str | None:
+def _incomparable_evaluators(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str:
     """The evaluators whose code cannot be compared, if nothing else about them differs."""
     if list(then) != list(today):
-        return None
+        return ""
     names = [name for name in then if then[name] != today[name]]
     for name in names:
-        if terms_apart(then[name], today[name]):
-            return None
-        if not is_other_scheme(then[name].identity, today[name].identity):
-            return None
+        is_other = is_other_scheme(then[name].identity, today[name].identity)
+        if not is_other or terms_apart(then[name], today[name]):
+            return ""
     return ", ".join(names)
 
 
-def uncovered_by_identity(
+def _describe_evaluator_change(then: EvaluatorSpec, today: EvaluatorSpec) -> str:
+    texts = []
+    for term in terms_apart(then, today):
+        was, now = (
+            value if len(value) <= MAX_VALUE_LENGTH else f"{value[:MAX_VALUE_LENGTH]}…"
+            for value in (term.mine, term.theirs)
+        )
+        texts.append(f"{term.path} reads otherwise" if was == now else f"{term.path} was {was}, is {now}")
+    return "; ".join(texts) or code_of(today)
+
+
+def identity_warnings(
     run: RunMetadata, *, resumed: bool = False, evaluators: Sequence[EvaluatorSpec] | None = None
 ) -> tuple[str, ...]:
-    """A warning for the target and each evaluator of which some changes go unnoticed.
+    """Warn about the target and each evaluator whose identity does not cover all its code.
 
-    What runs outside of this process is never covered; that is said where it matters, which is
-    where outputs of before are used again.
+    A target outside of this process is never covered; the warning appears only where its outputs
+    may be reused.
     """
-    outside = run.target.kind in ("http", "command")
-    target = run.target.uncovered if resumed or run.options.cache or not outside else ()
-    named = [(f"target {run.target.name!r}", target)] if evaluators is None else []
-    specs = run.evaluators if evaluators is None else evaluators
-    named += [(f"evaluator {spec.name!r}", spec.uncovered) for spec in specs]
-    return tuple(
-        f"{name} depends on {'; '.join(uncovered)}: a change of it is not noticed by resume, "
-        "cache, workers or comparisons; set a version of the target when it changes"
-        if name.startswith("target")
-        else f"{name} depends on {'; '.join(uncovered)}: a change of it is not noticed by resume "
-        "or comparisons"
-        for name, uncovered in named
-        if uncovered
-    )
-
-
-def _changed(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str:
-    """The evaluators that are not what they were, with the options that are others."""
-    alike: dict[str, list[str]] = {}
-    for name in sorted(then.keys() & today.keys()):
-        if then[name] != today[name]:
-            alike.setdefault(_how(then[name], today[name]), []).append(name)
-    return ", ".join(f"{', '.join(names)} ({how})" for how, names in alike.items())
-
-
-def _how(then: EvaluatorSpec, today: EvaluatorSpec) -> str:
-    apart = terms_apart(then, today)
-    told = (_told(term.path, term.mine, term.theirs) for term in apart)
-    return "; ".join(told) or code_of(today)
-
-
-def _told(path: str, then: str, today: str) -> str:
-    """An option with both its values, as far as they can be told apart."""
-    was, now = (said if len(said) <= LONGEST else f"{said[:LONGEST]}…" for said in (then, today))
-    return f"{path} reads otherwise" if was == now else f"{path} was {was}, is {now}"
+    is_outside = run.target.kind in ("http", "command")
+    uncovered = run.target.uncovered if resumed or run.options.cache or not is_outside else ()
+    warnings = []
+    if uncovered and evaluators is None:
+        warnings.append(
+            f"target {run.target.name!r} depends on {'; '.join(uncovered)}: a change of it is not noticed by "
+            "resume, cache, workers or comparisons; set a version of the target when it changes"
+        )
+    warnings += [
+        f"evaluator {spec.name!r} depends on {'; '.join(spec.uncovered)}: a change of it is not noticed by "
+        "resume or comparisons"
+        for spec in (run.evaluators if evaluators is None else evaluators)
+        if spec.uncovered
+    ]
+    return tuple(warnings)
 
 
 def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
-    """Mixing results of two different things is refused; of two sets of evaluators, always."""
+    """Refuse to mix results of different code; with different evaluators, always."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
     if not changes or (allowed and not about_evaluators):
         return
-    fix = "run it anew, or resume with --allow-changes (allow_changes=True) to mix old and new"
+    fix = "start a new run, or resume with --allow-changes (allow_changes=True) to mix old and new"
     if about_evaluators:
         fix = (
             "resume with the evaluators the run began with, then score its outputs "
@@ -194,7 +186,7 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
 
 
 class Place(Protocol):
-    """Where the trials of a run are carried out, if not here."""
+    """Runs the trials of a run outside of this process."""
 
     def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
@@ -202,10 +194,10 @@ class Place(Protocol):
 
 
 class Conduct(msgspec.Struct, frozen=True):
-    """How and where a run is carried out and, where one is resumed, what may have changed since.
+    """How and where to execute a run and, for a resumed one, which changes to accept.
 
-    `decide` may end it before its end: no further trial is begun once it gives a reason. `heard`
-    is given every result as it is stored. With `fresh`, judges are asked again what is known.
+    `decide` may stop the run early: no further trial starts once it returns a reason. `heard`
+    receives every result as it is stored. `fresh` ignores cached responses of judges.
     """
 
     callbacks: Sequence[ProgressCallback] = ()
@@ -218,35 +210,35 @@ class Conduct(msgspec.Struct, frozen=True):
     fresh: bool = False
 
 
-def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, how: Conduct) -> Sitting:
-    """Open a new run."""
+def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, controls: Conduct) -> RunExecution:
+    """Start a new run."""
     now = clock.now()
-    metadata = _describe(plan, info, RunMetadata(new_run_id(now), plan.name, now))
-    metadata = msgspec.structs.replace(metadata, warnings=uncovered_by_identity(metadata))
-    progress = _progress(metadata, clock, how, total_of(plan, info))
-    spending = spending_of(metadata)
-    samples, decide = in_turn(plan, how.decide)
-    work = Ledger(jobs(plan, samples=samples), progress.total)
-    return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide)
+    metadata = _describe_run(plan, info, RunMetadata(new_run_id(now), plan.name, now))
+    metadata = msgspec.structs.replace(metadata, warnings=identity_warnings(metadata))
+    progress = _create_progress(metadata, clock, controls, count_trials(plan, info))
+    spending = restore_spending(metadata)
+    samples, stop_check = order_samples(plan, controls.decide)
+    jobs = Ledger(plan_jobs(plan, samples=samples), progress.total)
+    return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check)
 
 
 def resume(
-    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, how: Conduct
-) -> Sitting:
-    """Go on with a run: only what is missing is run. Refused if it is not the same run any more."""
+    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, controls: Conduct
+) -> RunExecution:
+    """Continue a run: only missing trials are run. Refused if the evaluation has changed."""
     if before.rescored_from is not None:
         raise ResumeRefused(
             f"run {before.run_id} is a rescoring of {before.rescored_from}, which runs nothing",
-            fix=f"rescore it anew: proctor rescore {before.rescored_from}",
+            fix=f"rescore it again: proctor rescore {before.rescored_from}",
         )
-    metadata = _describe(plan, info, before)
-    changes = differences(before, metadata)
-    refuse_if_changed(before, changes, allowed=how.allow_changes)
-    samples, decide = in_turn(plan, how.decide, before, changes)
-    # Before errors are forgotten, for they were paid for too.
-    spending = spending_of(metadata, history.results(before.run_id))
+    metadata = _describe_run(plan, info, before)
+    changes = find_changes(before, metadata)
+    refuse_if_changed(before, changes, allowed=controls.allow_changes)
+    samples, stop_check = order_samples(plan, controls.decide, before, changes)
+    # Before errors are deleted, because they cost money too.
+    spending = restore_spending(metadata, history.results(before.run_id))
     is_done: IsDone
-    if how.retry_errors:
+    if controls.retry_errors:
         history.forget_errors(before.run_id)
     finished = history.done(before.run_id)
     first_position = 0
@@ -254,36 +246,36 @@ def resume(
         is_done, first_position = done_by_name(finished)
     else:
         is_done = done_by_position(finished)
+    configurations = {c.name: c for c in (*before.configurations, *metadata.configurations)}
+    warnings = (
+        *(warning for warning in before.warnings if not is_missing_warning(warning)),
+        *identity_warnings(metadata, resumed=True),
+        *_resume_warnings(changes, before, metadata),
+    )
     metadata = msgspec.structs.replace(
         metadata,
         status="running",
         finished_at=None,
-        configurations=_merged(before.configurations, metadata.configurations),
-        warnings=tuple(
-            dict.fromkeys(
-                (
-                    *(warning for warning in before.warnings if not says_missing(warning)),
-                    *uncovered_by_identity(metadata, resumed=True),
-                    *_mixed(changes),
-                    *_moved(before, metadata),
-                )
-            )
-        ),
+        configurations=tuple(configurations.values()),
+        warnings=tuple(dict.fromkeys(warnings)),
         stopped_early=None,
     )
-    already = len(history.results(before.run_id))
-    progress = _progress(metadata, clock, how, total_of(plan, info), already)
-    skipped = Skipped(is_done)
-    work = Ledger(jobs(plan, skipped, first_position, samples), progress.total, skipped)
-    return _sitting(plan, metadata, history, clock, work, progress, how, spending, decide, False)
+    already_done = len(history.results(before.run_id))
+    progress = _create_progress(metadata, clock, controls, count_trials(plan, info), already_done)
+    done = DoneCounter(is_done)
+    jobs = Ledger(plan_jobs(plan, done, first_position, samples), progress.total, done)
+    return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check, False)
 
 
-def rescore(before: RunMetadata, plan: Rescoring, history: History, clock: Clock, how: Conduct) -> Sitting:
-    """Open a new run that scores the trials of an earlier one; no target is called."""
+def rescore(
+    before: RunMetadata, plan: Rescoring, history: History, clock: Clock, controls: Conduct
+) -> RunExecution:
+    """Start a new run that scores the trials of an earlier one, without calling a target."""
     now = clock.now()
     stored = StoredTrials(history.results(before.run_id), before)
-    # Which version of its rubrics a run was scored by says nothing of other evaluators.
-    tags = {key: told for key, told in before.tags.items() if key != RUBRICS_VERSION}
+    # The rubrics version of the earlier run does not apply to other evaluators.
+    tags = {key: value for key, value in before.tags.items() if key != RUBRICS_VERSION}
+    specs = tuple(evaluator.spec for evaluator in plan.evaluators)
     metadata = msgspec.structs.replace(
         before,
         run_id=new_run_id(now),
@@ -292,37 +284,39 @@ def rescore(before: RunMetadata, plan: Rescoring, history: History, clock: Clock
         status="running",
         duration_seconds=0.0,
         name=plan.name or before.name,
-        evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+        evaluators=specs,
         tags={**tags, **plan.tags},
         environment=_environment(),
         provenance=gathered(),
-        warnings=_warnings_of_rescoring(before, plan, len(stored)),
+        warnings=(
+            *_incomplete_warnings(before, len(stored)),
+            *redaction_warnings(before),
+            *identity_warnings(before, evaluators=specs),
+        ),
         rescored_from=before.run_id,
         stopped_early=None,
         spent=None,
         redacted={},
-        # What failed then is not run again: it is no reason to stop now.
+        # Failed trials are not run again, so they must not stop the rescoring.
         options=msgspec.structs.replace(
             before.options, on_error="continue", max_errors=None, budget=plan.budget or before.options.budget
         ),
         total=len(stored),
     )
     metadata = described(metadata)
-    progress = _progress(metadata, clock, how, len(stored))
+    progress = _create_progress(metadata, clock, controls, len(stored))
 
     @contextlib.asynccontextmanager
     async def open_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
-        timeout = metadata.options.evaluator_timeout
-        kept = _kept(metadata, history, writer, clock, how)
+        responses = _response_cache(metadata, history, writer, clock, controls)
         async with telemetry.observing(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
-            scoring = Scoring(evaluators, timeout, threads, progress, kept)
-            needs = needs_of(plan.evaluators)
-            company = company_of(plan.evaluators, metadata.baseline, metadata.options)
-            bounds = Bounds(metadata.options, threads)
-            yield observed.runner(stored.runner(scoring, company if needs else None, bounds))
+            scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
+            needs = evaluator_needs(plan.evaluators)
+            peers = select_peers(plan.evaluators, metadata.baseline, metadata.options) if needs else None
+            yield observed.runner(stored.runner(scorer, peers, OutputLimits(metadata.options, threads)))
 
-    return Sitting(
+    return RunExecution(
         metadata,
         history,
         clock,
@@ -330,57 +324,33 @@ def rescore(before: RunMetadata, plan: Rescoring, history: History, clock: Clock
         progress,
         open_runner,
         metrics=plan.metrics,
-        watch=how.watch,
-        spending=spending_of(metadata),
+        open_display=controls.watch,
+        spending=restore_spending(metadata),
     )
 
 
-def _mixed(changes: Sequence[Problem]) -> list[str]:
-    """What must be said of a run whose results are not all of the same thing."""
-    if not changes:
-        return []
-    said = "; ".join(map(str, changes))
-    return [f"resumed although something had changed, so old and new are mixed: {said}"]
-
-
-def _moved(before: RunMetadata, now: RunMetadata) -> list[str]:
-    """What must be said of a run that goes on at another commit."""
+def _resume_warnings(changes: Sequence[Problem], before: RunMetadata, now: RunMetadata) -> Iterator[str]:
+    if changes:
+        listed = "; ".join(map(str, changes))
+        yield f"resumed although something had changed, so old and new are mixed: {listed}"
     then, today = before.provenance, now.provenance
-    if then.commit is None or then.commit == today.commit:
-        return []
-    return [f"resumed with other code: begun at {then.code}, now {today.code or 'unknown'}"]
+    if then.commit is not None and then.commit != today.commit:
+        yield f"resumed with other code: begun at {then.code}, now {today.code or 'unknown'}"
 
 
-def _warnings_of_rescoring(before: RunMetadata, plan: Rescoring, found: int) -> tuple[str, ...]:
-    evaluators = [evaluator.spec for evaluator in plan.evaluators]
-    return (
-        *_not_whole(before, found),
-        *of_what_is_left(before),
-        *uncovered_by_identity(before, evaluators=evaluators),
-    )
-
-
-def _not_whole(before: RunMetadata, found: int) -> tuple[str, ...]:
-    """What must be said of a rescoring whose run had not come to its end."""
-    if before.status == "completed" and (before.total is None or found >= before.total):
-        return ()
-    planned = "" if before.total is None else f" of {before.total} planned"
-    return (f"run {before.run_id} was not complete: {found}{planned} results were scored",)
-
-
-def _merged(before: Sequence[Configuration], now: Sequence[Configuration]) -> tuple[Configuration, ...]:
-    """All configurations a run has results of: the stored ones keep their places."""
-    names = {configuration.name: configuration for configuration in (*before, *now)}
-    return tuple(names.values())
+def _incomplete_warnings(before: RunMetadata, stored: int) -> Iterator[str]:
+    if before.status != "completed" or (before.total is not None and stored < before.total):
+        planned = "" if before.total is None else f" of {before.total} planned"
+        yield f"run {before.run_id} was not complete: {stored}{planned} results were scored"
 
 
 def new_run_id(now: datetime) -> str:
-    """The id of a run that begins now."""
+    """Create the id of a run that starts now."""
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
-    as_it_is = msgspec.structs.replace(
+def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
+    metadata = msgspec.structs.replace(
         run,
         dataset=info,
         target=plan.target.spec,
@@ -390,11 +360,11 @@ def _describe(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadata:
         tags={**run.tags, **plan.tags},
         environment=_environment(),
         provenance=gathered(),
-        total=total_of(plan, info),
+        total=count_trials(plan, info),
         baseline=plan.baseline,
         fields=plan.fields,
     )
-    return described(as_it_is)
+    return described(metadata)
 
 
 def _environment() -> dict[str, str]:
@@ -405,83 +375,81 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _sitting(
+def _execution(
     plan: Plan,
     metadata: RunMetadata,
     history: History,
     clock: Clock,
-    work: Ledger,
+    jobs: Ledger,
     progress: Progress,
-    how: Conduct,
+    controls: Conduct,
     spending: Spending | None,
-    decide: Hear | None,
+    stop_check: StopCheck | None,
     is_new: bool = True,
-) -> Sitting:
+) -> RunExecution:
+    backend = controls.place
+    if backend is not None and needs_peers(plan):
+        raise ConfigError(NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE)
+
     @contextlib.asynccontextmanager
-    async def here(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
+    async def open_local_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
         if uses_cache(metadata):
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
-        kept = _kept(metadata, history, writer, clock, how)
+        responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observing(metadata) as observed:
-                watched = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
-                others = together(plan, _before(history, metadata, is_new=is_new))
-                runner = TrialRunner(watched, clock, threads, progress, cache, kept, others=others)
+                traced = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
+                peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
+                runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
                 yield observed.runner(runner)
         finally:
             await plan.target.close()
 
-    if how.place is not None and needs_others(plan):
-        raise ConfigError(NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE)
+    def open_remote_runner(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
+        assert backend is not None
+        return backend.runner(plan, metadata, progress, spending)
 
-    def away(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
-        assert how.place is not None
-        return how.place.runner(plan, metadata, progress, spending)
-
-    return Sitting(
+    return RunExecution(
         metadata,
         history,
         clock,
-        work,
+        jobs,
         progress,
-        here if how.place is None else away,
+        open_local_runner if backend is None else open_remote_runner,
         plan.metrics,
-        how.watch,
+        controls.watch,
         is_new,
         spending,
-        decide,
-        () if is_new or decide is None else history.results(metadata.run_id, metadata),
-        how.heard,
+        stop_check,
+        () if is_new or stop_check is None else history.results(metadata.run_id, metadata),
+        controls.heard,
     )
 
 
-def _before(history: History, run: RunMetadata, *, is_new: bool) -> Before | None:
-    """The trials of a sample that an earlier sitting finished, where it did not finish all."""
-    if is_new:
-        return None
-    found = Counter(sample_id for _, sample_id, _, _ in history.done(run.run_id))
-    whole = len(run.configurations) * run.options.epochs
-    partly = {sample_id for sample_id, count in found.items() if count < whole}
+def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
+    """Load the finished trials of samples that an earlier execution finished partly."""
+    finished = Counter(sample_id for _, sample_id, _, _ in history.done(run.run_id))
+    expected = len(run.configurations) * run.options.epochs
+    partly = {sample_id for sample_id, count in finished.items() if count < expected}
     results = history.results(run.run_id, run)
 
-    def trials(sample_id: str) -> list[Trial]:
-        stored = results.of_sample(sample_id) if sample_id in partly else ()
-        return [result.trial for result in stored]
+    def load(sample_id: str) -> list[Trial]:
+        return [result.trial for result in results.of_sample(sample_id)] if sample_id in partly else []
 
-    return trials
+    return load
 
 
-def _kept(
-    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock, how: Conduct
-) -> KeptAnswers | None:
+def _response_cache(
+    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock, controls: Conduct
+) -> ResponseCache | None:
     if not run.options.cache:
         return None
-    return KeptAnswers(history.cached, writer.keep, clock, fresh=how.fresh)
+    return ResponseCache(history.cached, writer.keep, clock, fresh=controls.fresh)
 
 
-def _progress(
-    run: RunMetadata, clock: Clock, how: Conduct, total: int | None, already_done: int = 0
+def _create_progress(
+    run: RunMetadata, clock: Clock, controls: Conduct, total: int | None, already_done: int = 0
 ) -> Progress:
     return Progress(
         run.run_id,
@@ -491,5 +459,5 @@ def _progress(
         evaluators=len(run.evaluators),
         configurations=[configuration.name for configuration in run.configurations],
         fields=run.fields,
-        callbacks=how.callbacks,
+        callbacks=controls.callbacks,
     )

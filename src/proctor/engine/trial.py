@@ -1,4 +1,4 @@
-"""One trial: call the target within its time, then let every evaluator speak."""
+"""Run one trial: call the target within its timeout, then run every evaluator."""
 
 from __future__ import annotations
 
@@ -19,76 +19,71 @@ from proctor.core.isolation import UserCall, outside_task, without_task
 from proctor.core.private_copy import private_copies
 from proctor.core.threads import Threads
 from proctor.engine import limits
-from proctor.engine.beside import Beside, alone
-from proctor.engine.bounds import Bounds
+from proctor.engine.beside import PeerTrials, configuration_only
 from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
 from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
+from proctor.engine.output_limits import OutputLimits
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.errors import StopRun
 from proctor.evaluators.verdict import as_error
 from proctor.models.asking import conditions
-from proctor.ports import AttachedEvaluator, FieldGroup, Kept, Target
+from proctor.ports import AttachedEvaluator, Kept
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.sessions import current as sessions
 
-LONGEST_WAIT = 60.0
-PASSING_STATUS = (408, 425, 429)
+MAX_BACKOFF = 60.0
+RETRYABLE_STATUS = (408, 425, 429)
 
 
-def is_worth_it(error: BaseException) -> bool:
-    """True for errors that may pass by themselves: connections, and what says so of itself
+def is_retryable(error: BaseException) -> bool:
+    """True for transient errors: connection errors, timeouts, and errors that say so themselves
     (`retryable`, or an HTTP `status_code` of 408, 425, 429 or 5xx).
 
-    >>> is_worth_it(ConnectionResetError()), is_worth_it(ValueError())
+    >>> is_retryable(ConnectionResetError()), is_retryable(ValueError())
     (True, False)
     """
     try:
-        answers = (getattr(error, "retryable", None), _status_is_worth_it(error))
+        retryable, status = getattr(error, "retryable", None), getattr(error, "status_code", None)
+        if isinstance(retryable, bool):
+            return retryable
+        if isinstance(status, int):
+            return status in RETRYABLE_STATUS or status >= 500
     except Exception:
-        # An attribute of the user's own exception failed.
+        # An attribute of a user-defined exception raised an error.
         return False
-    for told in answers:
-        if isinstance(told, bool):
-            return told
     return isinstance(error, ConnectionError | TimeoutError)
 
 
-def wait_before(attempt: int, base: float, error: BaseException, chance: random.Random) -> float:
-    """Seconds to wait before the next attempt: doubling, with jitter, and never under Retry-After.
+def backoff_seconds(attempt: int, base: float, error: BaseException, rng: random.Random) -> float:
+    """Seconds to wait before the next attempt: exponential with jitter, at least Retry-After.
 
-    >>> 0.5 <= wait_before(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
+    >>> 0.5 <= backoff_seconds(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
     True
     """
-    longest = min(LONGEST_WAIT, base * 2 ** (attempt - 1))
-    jittered = chance.uniform(longest / 2, longest)
+    longest = min(MAX_BACKOFF, base * 2 ** (attempt - 1))
+    jittered = rng.uniform(longest / 2, longest)
     try:
-        asked = getattr(error, "retry_after", None)
+        retry_after = getattr(error, "retry_after", None)
     except Exception:
         return jittered
-    if isinstance(asked, int | float) and math.isfinite(asked):
-        return max(jittered, min(asked, LONGEST_WAIT))
+    if isinstance(retry_after, int | float) and math.isfinite(retry_after):
+        return max(jittered, min(retry_after, MAX_BACKOFF))
     return jittered
 
 
-def _status_is_worth_it(error: BaseException) -> bool | None:
-    """What the HTTP status says that clients of model providers put on their errors."""
-    status = getattr(error, "status_code", None)
-    return status in PASSING_STATUS or status >= 500 if isinstance(status, int) else None
-
-
-# Inputs of these types cannot be changed by a target.
-_UNCHANGEABLE = frozenset((str, int, float, bool, bytes, type(None)))
+# A target cannot modify inputs of these types.
+_IMMUTABLE = frozenset((str, int, float, bool, bytes, type(None)))
 MESSAGE_LENGTH = 2_000
 TRACEBACK_FRAMES = 6
 BLOCKED = "it blocked the event loop past its timeout"
 
 
 class Runner(Protocol):
-    """What a worker does with a job; `hands` is how many jobs it takes at once, if it knows."""
+    """Runs jobs for the workers; `hands` limits how many run concurrently, if there is a limit."""
 
     @property
     def hands(self) -> int | None: ...
@@ -99,7 +94,7 @@ class Runner(Protocol):
 
 
 class TrialRunner:
-    """Runs trials here. Whatever the target or an evaluator does, a result comes out."""
+    """Runs trials in this process. Every trial returns a result, whatever user code does."""
 
     hands = None
 
@@ -110,11 +105,11 @@ class TrialRunner:
         threads: Threads,
         progress: Progress,
         cache: OutputCache | None = None,
-        kept: Kept | None = None,
-        chance: random.Random | None = None,
-        others: Beside | None = None,
+        responses: Kept | None = None,
+        rng: random.Random | None = None,
+        peers: PeerTrials | None = None,
     ) -> None:
-        self._others = others or alone(plan.evaluators)
+        self._peers = peers or configuration_only(plan.evaluators)
         self._is_replay = plan.target.spec.kind == "recorded"
         self._clock = clock
         self._monotonic = clock.monotonic
@@ -122,54 +117,55 @@ class TrialRunner:
         self._options = plan.options
         self._timeout = plan.options.timeout
         self._seconds = math.inf if self._timeout is None else self._timeout
-        call = _caller(plan.target, threads)
-        self._call = call if cache is None else cache.around(call, clock)
+        call: Call = plan.target.call
+        if plan.target.blocking:
+            call = _call_in_thread(call, threads)
+        self._call = call if cache is None else cache.wrap(call, clock)
         self._threads = threads
-        self._bounds = Bounds(plan.options, threads)
-        timeout = plan.options.evaluator_timeout
-        self._score = Scoring(plan.evaluators, timeout, threads, progress, kept)
-        self._chance = chance or random.Random()
+        self._limits = OutputLimits(plan.options, threads)
+        self._score = Scorer(plan.evaluators, plan.options.evaluator_timeout, threads, progress, responses)
+        self._rng = rng or random.Random()
 
     async def run(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
-        """Run one sample in one configuration, and score what comes out."""
-        if self._others is None:
+        """Run one sample in one configuration, and score the output."""
+        if self._peers is None:
             trial, stored = await self._trial(slot, sample, configuration, epoch)
             if trial.session is not None and trial.error is None:
                 sessions.note_cut_off(trial.session)
-            if trial is stored and trial.error is None and self._score.is_quick:
-                result = EvalResult(trial, self._score.at_once(trial))
-                if not self._bounds.needs_a_look(result):
+            if trial is stored and trial.error is None and self._score.is_inline:
+                result = EvalResult(trial, self._score.score_inline(trial))
+                if not self._limits.needs_check(result):
                     return result
-                return await self._bounds.settle(result)
+                return await self._limits.limit_result(result)
             return await self._scored(stored, trial)
-        seat = self._others.seat(sample.id, configuration, epoch)
+        peer_slot = self._peers.open_slot(sample.id, configuration, epoch)
         try:
             trial, stored = await self._trial(slot, sample, configuration, epoch)
             if trial.session is not None and trial.error is None:
                 sessions.note_cut_off(trial.session)
-            return await self._scored(stored, await seat.joined(trial))
+            return await self._scored(stored, await peer_slot.add_peers(trial))
         finally:
-            seat.leave()
+            peer_slot.close()
 
-    async def _scored(self, stored: Trial, as_seen: Trial) -> EvalResult:
-        """A trial with its scores; evaluators may see more of it than what is stored."""
+    async def _scored(self, stored: Trial, visible: Trial) -> EvalResult:
+        """Score a trial; the evaluators may see more of it than is stored."""
         if stored.error is not None:
             result = EvalResult(stored)
-        elif self._score.is_quick and stored.output is as_seen.output:
-            result = EvalResult(stored, self._score.at_once(as_seen))
+        elif self._score.is_inline and stored.output is visible.output:
+            result = EvalResult(stored, self._score.score_inline(visible))
         else:
-            in_threads = stored.output is not as_seen.output
-            result = EvalResult(stored, *await self._score(as_seen, in_threads=in_threads))
-        return await self._bounds.settle(result) if self._bounds.needs_a_look(result) else result
+            in_threads = stored.output is not visible.output
+            result = EvalResult(stored, *await self._score(visible, in_threads=in_threads))
+        return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
     async def _trial(
         self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> tuple[Trial, Trial]:
-        """Call the target, again where that is worth it: the trial, and what is stored of it."""
+        """Call the target, with retries; return the trial for evaluators and the one to store."""
         started_at = self._clock.now()
-        attempt, spent = 1, None
+        attempt, usage = 1, None
         latency: float | None
         failure: BaseException | None
         while True:
@@ -178,82 +174,80 @@ class TrialRunner:
             began = self._monotonic()
             watch = CallWatch(slot, began, self._seconds, self._monotonic)
             stopwatch.count_with(watch)
-            given = sample if type(sample.input) in _UNCHANGEABLE else _copied(sample)
-            call = UserCall(self._call, given, configuration.options, epoch)
+            private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
+            call = UserCall(self._call, private, configuration.options, epoch)
             if not call.ended:
                 watch.since = monotonic()
                 await self._wait(slot, call)
             watch.end()
-            taken = self._monotonic() - began
-            latency = taken * 1000.0
-            in_time = taken - watch.waited <= self._seconds or self._was_held_up(call, watch, taken)
+            seconds = self._monotonic() - began
+            latency = seconds * 1000.0
+            in_time = seconds - watch.waited <= self._seconds or self._was_delayed(call, watch, seconds)
             if call.error is None and not call.expired and in_time:
                 reply = call.value
-                failure = None if type(reply) is str else _fault_of(reply)
+                failure = None if type(reply) is str else _check_reply(reply)
                 if failure is None and may_hold_messages(reply):
                     reply = await self._read_messages(reply, sample)
             else:
-                reply, failure = None, self._failure_of(call)
+                reply, failure = None, self._get_failure(call)
             if len(session):
-                spent = _sum(spent, session)
+                usage = _add_usage(usage, session)
             if failure is None:
                 break
             reply = None
-            if attempt > self._options.retries or not is_worth_it(failure):
+            if attempt > self._options.retries or not is_retryable(failure):
                 break
-            await self._rest(slot, attempt, failure)
+            await self._back_off(slot, attempt, failure)
             attempt += 1
         sessions.current.set(None)
         stopwatch.count_with(None)
         trial = Trial(
             sample,
             reply,
-            None if failure is None else describe(failure, self._timeout),
+            None if failure is None else describe_failure(failure, self._timeout),
             latency,
             started_at,
             configuration.name,
             epoch,
             attempt,
-            spent,
+            usage,
             session if len(session) else None,
         )
-        if type(reply) is str and len(reply) <= self._bounds.short:
+        if type(reply) is str and len(reply) <= self._limits.short:
             return trial, trial
-        # Not isinstance, which asks the object itself for its class.
+        # isinstance would read __class__ of the user's object.
         if issubclass(type(reply), Reply):
-            trial = self._with_reply(trial, reply)
-        return await self._bounds.output_of(trial)
+            trial = self._apply_reply(trial, reply)
+        return await self._limits.limit_output(trial)
 
-    def _with_reply(self, trial: Trial, reply: Reply) -> Trial:
-        """A trial with what the target says of its output."""
-        reply = _with_possible_usage(reply)
+    def _apply_reply(self, trial: Trial, reply: Reply) -> Trial:
+        if reply.usage is not None:
+            usage = sessions.checked_usage(reply.usage, "the target")
+            if usage is not reply.usage:
+                reply = msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
         return msgspec.structs.replace(
             trial,
             output=reply.output,
-            latency_ms=self._told(reply, trial.latency_ms),
+            # Looking up a recording takes time that says nothing about the target.
+            latency_ms=reply.latency_ms
+            if reply.latency_ms is not None or self._is_replay
+            else trial.latency_ms,
             usage=reply.usage or trial.usage,
-            # An empty session was recorded, too; but live events tell more than it does.
+            # Live events contain more than an empty recorded session.
             session=reply.session or trial.session or reply.session,
             cached=type(reply) is CachedReply,
             raw_output=reply.raw_output,
         )
 
-    def _told(self, reply: Reply, measured: float | None) -> float | None:
-        """How long it took: as the target says, else as measured; looking it up says nothing."""
-        if reply.latency_ms is not None or self._is_replay:
-            return reply.latency_ms
-        return measured
-
-    def _was_held_up(self, call: UserCall, watch: CallWatch, taken: float) -> bool:
-        """True if a call was late only because others blocked the event loop."""
+    def _was_delayed(self, call: UserCall, watch: CallWatch, seconds: float) -> bool:
+        """True if a call was late only because other code blocked the event loop."""
         blocked = limits.loop_lag().blocked(watch.since, call.ended_at)
-        return taken - watch.waited - blocked <= self._seconds
+        return seconds - watch.waited - blocked <= self._seconds
 
     async def _read_messages(self, reply: Any, sample: Sample[Any, Any]) -> Any:
-        """What a target returned, with the session that its messages tell; as it is without any.
+        """Turn the messages in an output into a session.
 
-        Objects of the user's are read in a thread, within the time of a call: to ask for an
-        attribute may call anything.
+        User objects are read in a thread and within the timeout: reading an attribute may run any code.
         """
         if is_data(reply):
             return outside_task(read_reply, reply, sample)
@@ -268,37 +262,32 @@ class TrialRunner:
             )
         return reply if call.expired or call.error is not None else call.value
 
-    async def _rest(self, slot: Slot, attempt: int, failure: BaseException) -> None:
-        """Wait before another attempt; a run that stops does not wait for it."""
-        delay = wait_before(attempt, self._options.retry_delay, failure, self._chance)
-        slot.resting = True
+    async def _back_off(self, slot: Slot, attempt: int, failure: BaseException) -> None:
+        delay = backoff_seconds(attempt, self._options.retry_delay, failure, self._rng)
+        slot.is_idle = True
         if self._progress.stopping and slot.task is not None:
-            # It would have been dropped with the others, had it failed a moment earlier.
+            # The run is stopping and cancels jobs that wait before a retry.
             slot.task.cancel()
         await self._clock.sleep(delay)
-        slot.resting = False
+        slot.is_idle = False
 
     async def _wait(self, slot: Slot, call: UserCall) -> None:
-        """Wait for a call of the target, until its deadline."""
         slot.call = call
         try:
             await call.wait()
         finally:
             slot.call = None
 
-    def _failure_of(self, call: UserCall) -> BaseException:
-        """Why a call of the target returned nothing, or nothing in time."""
+    def _get_failure(self, call: UserCall) -> BaseException:
         if isinstance(call.error, StopRun):
             raise call.error
         if call.expired:
-            return TimedOut("it kept running after it was cancelled" if call.given_up else "")
-        if call.error is not None:
-            return call.error
-        return TimedOut(BLOCKED)
+            return TargetTimeout("it kept running after it was cancelled" if call.given_up else "")
+        return TargetTimeout(BLOCKED) if call.error is None else call.error
 
 
-def _copied(sample: Sample[Any, Any]) -> Sample[Any, Any]:
-    """A sample whose input a target may change: other trials and the history keep the original."""
+def _copy_input(sample: Sample[Any, Any]) -> Sample[Any, Any]:
+    """Copy the input, so that a target that modifies it does not change other trials or the history."""
     try:
         return msgspec.structs.replace(sample, input=private_copies([sample.input])[0])
     except Exception as error:
@@ -309,9 +298,8 @@ def _copied(sample: Sample[Any, Any]) -> Sample[Any, Any]:
         return sample
 
 
-def _fault_of(reply: Any) -> TypeError | None:
-    """What is wrong with a Reply that a user made by hand: that is the target's failure."""
-    # Not isinstance, which asks the object itself for its class.
+def _check_reply(reply: Any) -> TypeError | None:
+    # isinstance would read __class__ of the user's object.
     if issubclass(type(reply), Iterator | AsyncIterator):
         return TypeError(
             f"the target returned a {type(reply).__name__}, which can be read only once. Fix: "
@@ -324,38 +312,24 @@ def _fault_of(reply: Any) -> TypeError | None:
     return TypeError("a Reply's usage is a Usage and its session a Session, or None")
 
 
-def _with_possible_usage(reply: Reply) -> Reply:
-    """A reply without token counts that are impossible."""
-    if reply.usage is None:
-        return reply
-    usage = sessions.checked_usage(reply.usage, "the target")
-    if usage is reply.usage:
-        return reply
-    return msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
-
-
-def _sum(spent: Usage | None, session: Session) -> Usage | None:
-    """What all attempts used together; a model call whose usage is no Usage tells nothing."""
+def _add_usage(total: Usage | None, session: Session) -> Usage | None:
+    """Add the usage of one attempt; ignore a session whose usage is malformed."""
     try:
         for call in session[ModelCall]:
             sessions.checked_usage(call.usage, f"a call of {call.model}")
-        used = session.known_usage()
+        usage = session.known_usage()
     except (TypeError, AttributeError):
-        return spent
-    return used if spent is None or used is None else spent + used
+        return total
+    return usage if total is None or usage is None else total + usage
 
 
-def _caller(target: Target, threads: Threads) -> Call:
-    """How the target is called: in place, or in a thread if it blocks."""
-    call = target.call
-    if target.blocking:
-        run = threads.run
-        return lambda *asked: run(call, *asked)
-    return call
+def _call_in_thread(call: Callable[..., Any], threads: Threads) -> Call:
+    run = threads.run
+    return lambda *args: run(call, *args)
 
 
 class Step(NamedTuple):
-    """One evaluator that is heard: alone, or as one of several of a field."""
+    """One evaluator, or one of several evaluators of a field."""
 
     label: str
     mode: str
@@ -363,8 +337,8 @@ class Step(NamedTuple):
     field: str | None = None
 
 
-class Scoring:
-    """All evaluators of a plan: quick ones run at once, those that wait run side by side."""
+class Scorer:
+    """Runs the evaluators of a plan: inline ones in turn, the others concurrently."""
 
     def __init__(
         self,
@@ -372,74 +346,77 @@ class Scoring:
         timeout: float | None,
         threads: Threads,
         progress: Progress,
-        kept: Kept | None = None,
+        responses: Kept | None = None,
     ) -> None:
-        self._kept = kept
+        self._responses = responses
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
         self.names = tuple(e.spec.name for e in evaluators)
-        self._steps = [step for evaluator in evaluators for step in steps_of(evaluator)]
-        self._quick = [(e.spec.name, e.score) for e in evaluators]
-        self.is_quick = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
-        # No code of the user's runs when these judge texts, so nothing has to be kept apart.
+        self._steps = [step for evaluator in evaluators for step in list_steps(evaluator)]
+        self._inline = [(e.spec.name, e.score) for e in evaluators]
+        self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
+        # Built-in evaluators of texts run no user code, so they need no isolation.
         self._is_own = all(e.is_own for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress
         progress.expect(len(self._steps))
 
-    def at_once(self, trial: Trial) -> dict[str, Score]:
-        """Every evaluator's score, where all are quick and nobody listens."""
+    def score_inline(self, trial: Trial) -> dict[str, Score]:
+        """Score a trial when all evaluators are inline and there are no progress callbacks."""
         if self._is_own and type(trial.output) is type(trial.sample.expected) is str:
-            return {name: score(trial) for name, score in self._quick}  # type: ignore[misc]
-        return without_task(self._each_at_once, trial)
+            return {name: score(trial) for name, score in self._inline}  # type: ignore[misc]
+        return without_task(self._score_isolated, trial)
 
-    def _each_at_once(self, trial: Trial) -> dict[str, Score]:
-        return {name: copy_context().run(score, trial) for name, score in self._quick}  # type: ignore[misc]
+    def _score_isolated(self, trial: Trial) -> dict[str, Score]:
+        return {name: copy_context().run(score, trial) for name, score in self._inline}  # type: ignore[misc]
 
     async def __call__(
         self, trial: Trial, *, in_threads: bool = False
     ) -> tuple[dict[str, Score], dict[str, Session]]:
-        """Every evaluator's score, in the order of their definition, and what they asked models.
+        """Return the scores in the order of the evaluators, and the sessions of their model calls.
 
-        With `in_threads` quick evaluators run in threads too, within their time: the output is an
-        object of the user's, and to compare or show it calls code of the user's.
+        `in_threads` also runs inline evaluators in threads, with a timeout: the output is a user
+        object, and comparing or printing it may run any code.
         """
-        waits = [step for step in self._steps if in_threads or step.mode != "inline"]
-        heard = {step.label: Session() for step in waits}
-        calls = {step.label: self._begin(step, trial, heard[step.label]) for step in waits}
+        concurrent = [step for step in self._steps if in_threads or step.mode != "inline"]
+        judging = {step.label: Session() for step in concurrent}
+        calls = {step.label: self._start(step, trial, judging[step.label]) for step in concurrent}
         scores: dict[str, Score] = {}
         try:
             for step in self._steps:
                 if self._progress.has_listeners:
                     self._progress.evaluator_start(trial, step.label, step.field)
-                begun = calls.get(step.label)
-                scores[step.label] = (
-                    outside_task(step.score, trial) if begun is None else await self._score_of(*begun)
-                )
+                started = calls.get(step.label)
+                score = outside_task(step.score, trial) if started is None else await self._finish(*started)
+                scores[step.label] = score
                 if self._progress.has_listeners:
-                    said = scores[step.label]
-                    self._progress.evaluator_end(trial, step.label, said, step.field)
+                    self._progress.evaluator_end(trial, step.label, score, step.field)
         except StopRun:
-            # What the others are answered is paid for: it is kept, where answers are.
+            # The other calls are already paid for: their responses go to the cache.
             for call, _ in calls.values():
                 await call.wait()
             raise
         finally:
             for call, _ in calls.values():
                 call.abandon()
-        together = {name: _together(name, group, scores) for name, group in self._evaluators}
-        return together, {name: session for name, session in heard.items() if len(session)}
+        combined = {
+            name: scores[name]
+            if group is None
+            else outside_task(group.rule, {part: scores[f"{name}.{part}"] for part in group.parts})
+            for name, group in self._evaluators
+        }
+        return combined, {name: session for name, session in judging.items() if len(session)}
 
-    def _begin(self, step: Step, trial: Trial, session: Session) -> tuple[UserCall, CallTimer | None]:
-        """Call an evaluator that waits; what it asks is noted in its own session.
+    def _start(self, step: Step, trial: Trial, session: Session) -> tuple[UserCall, CallTimer | None]:
+        """Start an evaluator; its model calls are recorded in `session`.
 
-        Its time stands still while it waits for its turn at a model.
+        Its timer stops while it waits for a rate limit.
         """
         timer = None if self._timeout is None else CallTimer(self._timeout)
         outer = sessions.current.set(session)
-        terms = None
-        if self._kept is not None:
-            terms = conditions.set(conditions.get()._replace(kept=self._kept))
+        token = None
+        if self._responses is not None:
+            token = conditions.set(conditions.get()._replace(kept=self._responses))
         try:
             if timer is not None:
                 stopwatch.count_with(timer)
@@ -450,14 +427,13 @@ class Scoring:
         finally:
             stopwatch.count_with(None)
             sessions.current.reset(outer)
-            if terms is not None:
-                conditions.reset(terms)
+            if token is not None:
+                conditions.reset(token)
         if timer is not None and not call.ended:
             timer.start(call)
         return call, timer
 
-    async def _score_of(self, call: UserCall, timer: CallTimer | None) -> Score:
-        """What an evaluator that waits said, within its time."""
+    async def _finish(self, call: UserCall, timer: CallTimer | None) -> Score:
         try:
             await call.wait()
         finally:
@@ -476,26 +452,19 @@ class Scoring:
         return call.value  # type: ignore[no-any-return]
 
 
-def steps_of(evaluator: AttachedEvaluator) -> list[Step]:
-    """The evaluators to be heard in turn: itself, or those of its field."""
+def list_steps(evaluator: AttachedEvaluator) -> list[Step]:
     name, group = evaluator.spec.name, evaluator.group
     if group is None:
         return [Step(name, evaluator.mode, evaluator.score)]
-    return [Step(f"{name}.{part}", one.mode, one.score, name) for part, one in group.parts.items()]
+    return [Step(f"{name}.{part}", member.mode, member.score, name) for part, member in group.parts.items()]
 
 
-def _together(name: str, group: FieldGroup | None, scores: dict[str, Score]) -> Score:
-    if group is None:
-        return scores[name]
-    return outside_task(group.rule, {part: scores[f"{name}.{part}"] for part in group.parts})
+class TargetTimeout(Exception):
+    """The target took longer than its timeout."""
 
 
-class TimedOut(Exception):
-    """The target took longer than it may."""
-
-
-def cancelled_worker(job: RunningJob, now: float) -> EvalResult:
-    """The result of a job whose worker was cancelled by something else than the run."""
+def cancelled_result(job: RunningJob, now: float) -> EvalResult:
+    """The result of a job whose worker was cancelled by other code in this process."""
     _, sample, configuration, epoch, began = job
     message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(
@@ -508,12 +477,11 @@ def cancelled_worker(job: RunningJob, now: float) -> EvalResult:
     return EvalResult(trial)
 
 
-def describe(error: BaseException, timeout: float | None) -> Failure:
-    """An exception as data: what it was, what it said, and the last frames of where."""
-    if isinstance(error, TimedOut):
+def describe_failure(error: BaseException, timeout: float | None) -> Failure:
+    """Turn an exception into data: its type, its message and the last frames of its traceback."""
+    if isinstance(error, TargetTimeout):
         note = f" ({error})" if str(error) else ""
         return Failure("TimeoutError", f"the target took longer than {timeout:g} s{note}")
-    kind = type(error).__name__
     try:
         message = str(error)
     except BaseException as broken:
@@ -521,9 +489,9 @@ def describe(error: BaseException, timeout: float | None) -> Failure:
     if isinstance(error, asyncio.CancelledError) and not message:
         message = "the target was cancelled from inside, not by Proctor"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
+    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
     where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
-    return Failure(kind, message[:MESSAGE_LENGTH], where)
+    return Failure(type(error).__name__, message[:MESSAGE_LENGTH], where)
 
 
-_ENGINE = __file__.rpartition("engine")[0]
+_PACKAGE = __file__.rpartition("engine")[0]

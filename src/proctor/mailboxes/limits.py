@@ -1,4 +1,4 @@
-"""What every mailbox takes and refuses alike: numbers, names, bodies, and how it tells a fate."""
+"""Shared by all mailboxes: limits of arguments, body encoding, errors and reasons."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
 
-MOST_AT_ONCE = 10
-LONGEST_LEASE = 43_200
-# How many lines of a message's history are kept, the last ones.
+MAX_MESSAGES = 10
+MAX_LEASE_SECONDS = 43_200
+# The number of lines that the history of a message keeps, the newest.
 MAX_HISTORY = 10
-# How many dead letters are kept, the newest, where they are kept by us.
+# The number of dead letters that a mailbox keeps, the newest.
 MAX_DEAD_LETTERS = 10_000
-# What every kind of mailbox takes, so that one name works everywhere.
+# Valid for every mailbox, so that one name works everywhere.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
-LEASE_RAN_OUT = "its lease ran out"
-GIVEN_BACK = "it was given back"
+LEASE_EXPIRED = "its lease ran out"
+RETURNED = "it was given back"
 # As in scripts/mailbox.lua.
 BAD_HEADER = "unreadable: its record has no valid header"
 
@@ -45,7 +45,7 @@ BAD_HEADER = "unreadable: its record has no valid header"
 def check_receive(
     max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = ""
 ) -> None:
-    """Refuse arguments of `receive` that no mailbox can serve, all faults at once.
+    """Refuse invalid arguments of `receive`, all problems at once.
 
     >>> check_receive(1, 30, 0)
     >>> check_receive(0, 30, -1)
@@ -55,37 +55,36 @@ def check_receive(
       - wait_time_seconds: it is -1, and must be a number of seconds, 0 or more
     Fix: give numbers within these ranges
     """
-    faults = []
-    if not (_is_whole(max_messages) and 1 <= max_messages <= MOST_AT_ONCE):
-        wanted = f"a whole number from 1 to {MOST_AT_ONCE}"
-        faults.append(_fault("max_messages", max_messages, wanted))
-    if not _within(visibility_timeout, LONGEST_LEASE):
-        faults.append(_fault("visibility_timeout", visibility_timeout, _range(LONGEST_LEASE)))
+    problems = []
+    if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
+        problems.append(_problem("max_messages", max_messages, f"a whole number from 1 to {MAX_MESSAGES}"))
+    if not _within(visibility_timeout, MAX_LEASE_SECONDS):
+        problems.append(_problem("visibility_timeout", visibility_timeout, _range(MAX_LEASE_SECONDS)))
     if not _within(wait_time_seconds, math.inf):
-        faults.append(_fault("wait_time_seconds", wait_time_seconds, _range(math.inf)))
-    if faults:
+        problems.append(_problem("wait_time_seconds", wait_time_seconds, _range(math.inf)))
+    if problems:
         raise ConfigError(
             "messages cannot be received like this",
             where=where,
-            problems=faults,
+            problems=problems,
             fix="give numbers within these ranges",
         )
 
 
-def check_seconds(name: str, seconds: float, most: float = LONGEST_LEASE, *, where: str = "") -> None:
-    """Refuse a delay or a lease that is out of range; `name` is the argument it was given as.
+def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS, *, where: str = "") -> None:
+    """Refuse a delay or lease that is out of range; `name` is the name of the argument.
 
     >>> check_seconds("delay_seconds", True)
     Traceback (most recent call last):
     proctor.errors.ConfigError: delay_seconds is True
     Fix: give a number of seconds from 0 to 43200
     """
-    if not _within(seconds, most):
-        raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(most)}")
+    if not _within(seconds, maximum):
+        raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(maximum)}")
 
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
-    """Refuse a capacity or a number of deliveries that is neither None nor 1 or more.
+    """Refuse a number that is neither None nor 1 or more.
 
     >>> check_bound("capacity", None)
     """
@@ -96,7 +95,7 @@ def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
 
 
 def check_name(name: str) -> str:
-    """The name itself if it is one that every kind of mailbox takes.
+    """Return the name if it is valid for every mailbox.
 
     >>> check_name("eval-requests")
     'eval-requests'
@@ -110,7 +109,7 @@ def check_name(name: str) -> str:
 
 
 def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
-    """The name of the mailbox that answers should go to, whether its name or itself is given.
+    """The name of the mailbox for replies, given its name or the mailbox.
 
     >>> reply_name("results")
     'results'
@@ -120,45 +119,38 @@ def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
     return check_name(reply_to if isinstance(reply_to, str) else reply_to.name)
 
 
-def no_reply_to(where: str) -> MailboxError:
-    """The error for an answer to a message that does not say where answers go."""
+def no_reply_to_error(where: str) -> MailboxError:
     return MailboxError(
-        "the message does not say where an answer should go",
-        where=where,
-        fix="send it with reply_to=, the name of a mailbox",
+        "the message has no reply_to", where=where, fix="send it with reply_to=, the name of a mailbox"
     )
 
 
-def not_ones_own(where: str) -> ReceiptExpired:
-    """The error for settling a message whose lease is over, or which was settled before."""
+def expired_error(where: str) -> ReceiptExpired:
     return ReceiptExpired(
-        "the message is no longer yours: its lease is over, or it was settled before",
+        "the message is no longer yours: its lease has expired, or it was already handled",
         where=where,
         fix="receive with a longer visibility_timeout, or extend it in time",
     )
 
 
-def closed(where: str) -> MailboxClosed:
-    """The error for the use of a mailbox that was closed."""
+def closed_error(where: str) -> MailboxClosed:
     return MailboxClosed("the mailbox was closed", where=where, fix="open it again")
 
 
-def gone(name: str) -> MailboxGone:
-    """The error for a mailbox that was removed for good."""
-    return MailboxGone("it was removed for good: nobody waits for what is sent to it", where=name)
+def removed_error(name: str) -> MailboxGone:
+    return MailboxGone("it was removed permanently: nothing receives messages from it", where=name)
 
 
-def full(where: str, capacity: int) -> MailboxFull:
-    """The error for sending more than a mailbox may hold."""
+def full_error(where: str, capacity: int) -> MailboxFull:
     return MailboxFull(
-        f"the mailbox may hold {capacity} messages, those in flight counted",
+        f"the mailbox is full: its capacity is {capacity} messages, including leased ones",
         where=where,
-        fix="send again when some are acknowledged, or allow a larger capacity",
+        fix="send again after some are acknowledged, or use a larger capacity",
     )
 
 
 def history_line(delivery: int, reason: str) -> str:
-    """One line of a message's history: what became of a delivery.
+    """One line of the history of a message.
 
     >>> history_line(2, LEASE_RAN_OUT)
     'delivery 2: its lease ran out'
@@ -166,8 +158,8 @@ def history_line(delivery: int, reason: str) -> str:
     return f"delivery {delivery}: {reason}"
 
 
-def too_often(deliveries: int) -> str:
-    """Why a message is set aside that comes back again and again.
+def describe_deliveries(deliveries: int) -> str:
+    """The reason of a dead letter that was delivered too often.
 
     >>> too_often(3)
     'it was delivered 3 times and never acknowledged'
@@ -176,17 +168,16 @@ def too_often(deliveries: int) -> str:
     return f"it was delivered {times} and never acknowledged"
 
 
-def unreadable(why: object) -> str:
-    """Why a message is set aside whose body is not of the mailbox's type."""
+def describe_unreadable(why: object) -> str:
     return f"it cannot be read: {why}"
 
 
-class Bodies(Generic[BodyT]):
-    """Writes bodies as JSON and reads them back into their type; None takes any JSON as it is.
+class BodyCodec(Generic[BodyT]):
+    """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
 
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list,
-    mapping or union of them. A result of an evaluation is read as it was written, also where JSON
-    has no word for a value: its tuples, sets and NaN are tagged as they are in the history.
+    mapping or union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they
+    are tagged as in the history.
 
     >>> Bodies(dict[str, int]).read(b'{"a": 1}')
     {'a': 1}
@@ -199,79 +190,72 @@ class Bodies(Generic[BodyT]):
 
     def __init__(self, body_type: type[BodyT] | None) -> None:
         self.body_type = body_type
-        kind: Any = Any if body_type is None else body_type
+        target: Any = Any if body_type is None else body_type
         try:
-            self._decoder = msgspec.json.Decoder(kind, dec_hook=_foreign)
+            self._decoder = msgspec.json.Decoder(target, dec_hook=_decode_pydantic)
         except (TypeError, NameError) as error:
-            raise _not_for_bodies(kind, f": {error}") from None
-        found = msgspec.inspect.type_info(kind)
-        if isinstance(found, msgspec.inspect.CustomType) and not extras.is_pydantic_model(kind):
-            raise _not_for_bodies(kind)
+            raise _unsupported_type(target, f": {error}") from None
+        info = msgspec.inspect.type_info(target)
+        if isinstance(info, msgspec.inspect.CustomType) and not extras.is_pydantic_model(target):
+            raise _unsupported_type(target)
 
     def write(self, body: BodyT) -> bytes:
-        """The body as JSON."""
         try:
             return codec.encode(tagged_result(body) if isinstance(body, EvalResult) else body)
         except codec.UNWRITABLE as error:
             raise MessageRefused(
-                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send what can be written as JSON"
+                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON can hold"
             ) from None
 
     def read(self, data: bytes | str) -> BodyT:
-        """The body in its type; a `ValueError` says what does not fit."""
+        """Decode a body; a `ValueError` says what does not fit."""
         try:
-            found: Any = self._decoder.decode(data)
+            body: Any = self._decoder.decode(data)
         except (ValueError, msgspec.DecodeError) as error:
             raise ValueError(str(error)) from None
         except Exception as error:
-            # The type's own code may raise anything (and deep nesting a RecursionError), and a
-            # message that cannot be read must never stop those who read.
+            # User-defined types may raise anything (deep nesting a RecursionError), and an invalid
+            # message must not stop its receiver.
             raise ValueError(f"{type(error).__name__}: {error}") from None
-        if isinstance(found, EvalResult) and _has_tags(data):
-            found = restored_result(found)
-        return cast(BodyT, found)
+        # A plain search, because a proxy may have changed the spaces in the message.
+        has_tags = KIND in data if isinstance(data, str) else KIND.encode() in data
+        if isinstance(body, EvalResult) and has_tags:
+            body = restored_result(body)
+        return cast(BodyT, body)
 
 
-def _has_tags(data: bytes | str) -> bool:
-    # Spaces do not matter: whoever forwards a message may have written it again.
-    return KIND in data if isinstance(data, str) else KIND.encode() in data
-
-
-def _not_for_bodies(kind: Any, why: str = "") -> ConfigError:
+def _unsupported_type(body_type: Any, reason: str = "") -> ConfigError:
     return ConfigError(
-        f"{kind!r} is not a type that messages can be read into{why}",
+        f"{body_type!r} cannot be the type of message bodies{reason}",
         fix="use a struct, a dataclass, a pydantic model or a plain type",
     )
 
 
-def _foreign(kind: Any, value: Any) -> Any:
-    """Reads a type that msgspec does not know: a pydantic model, or what is one already."""
-    if not extras.is_pydantic_model(kind):
-        raise TypeError(f"{kind.__qualname__} cannot be read from JSON")
+def _decode_pydantic(body_type: Any, value: Any) -> Any:
+    if not extras.is_pydantic_model(body_type):
+        raise TypeError(f"{body_type.__qualname__} cannot be read from JSON")
     pydantic = extras.require("pydantic", extra="pydantic", why="a pydantic model")
     try:
-        # By way of JSON, where strict still takes dates and enums from strings.
-        return kind.model_validate_json(codec.encode(value), strict=True)
+        # Through JSON, because strict mode then accepts dates and enums as strings.
+        return body_type.model_validate_json(codec.encode(value), strict=True)
     except pydantic.ValidationError as error:
-        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        raise ValueError("; ".join(told)) from None
+        texts = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()]
+        raise ValueError("; ".join(texts)) from None
 
 
 def _is_whole(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def _within(seconds: object, most: float) -> bool:
+def _within(seconds: object, maximum: float) -> bool:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return False
-    return 0 <= seconds <= most and math.isfinite(seconds)
+    return 0 <= seconds <= maximum and math.isfinite(seconds)
 
 
-def _range(most: float) -> str:
-    if most == math.inf:
-        return "a number of seconds, 0 or more"
-    return f"a number of seconds from 0 to {most}"
+def _range(maximum: float) -> str:
+    return f"a number of seconds{', 0 or more' if maximum == math.inf else f' from 0 to {maximum}'}"
 
 
-def _fault(name: str, given: object, wanted: str) -> Problem:
-    return Problem(name, f"it is {given!r}, and must be {wanted}")
+def _problem(name: str, value: object, expected: str) -> Problem:
+    return Problem(name, f"it is {value!r}, and must be {expected}")

@@ -1,4 +1,4 @@
-"""Mailboxes on a Redis server: every move of a message is a script that runs in it as a whole."""
+"""Mailboxes on a Redis server: every operation is an atomic Lua script."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from proctor.errors import ConfigError, MailboxError, MessageTooLarge
 from proctor.mailboxes import limits
 from proctor.mailboxes.redis_scripts import (
     CHUNK,
-    NONE,
-    SOME,
-    Letter,
-    Patience,
+    DEFAULT_RETRY,
+    NO_RETRY,
+    RetryLimit,
+    StoredMessage,
     WrongType,
-    chunked,
-    dead_letter,
-    in_ms,
-    line_at,
-    line_to,
-    moment,
     one_line,
+    open_connection,
     read_address,
+    read_dead_letter,
+    replace_invalid,
     script,
-    text_of,
+    split_chunks,
+    to_datetime,
+    to_milliseconds,
+    wrap_client,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
@@ -39,15 +39,13 @@ from proctor.records.mail import DeadLetter
 BodyT = TypeVar("BodyT")
 
 
-class Home(Protocol):
-    """The mailbox of a message, as far as the message needs it."""
+class Owner(Protocol):
+    """The part of a mailbox that its messages use."""
 
     @property
     def name(self) -> str: ...
 
-    def settle(self, move: str, args: Sequence[Any]) -> None:
-        """Run a script that says whether the message was still the caller's."""
-        ...
+    def run_leased(self, name: str, args: Sequence[Any]) -> None: ...
 
     def beside(self, name: str, body_type: type[Any] | None) -> Mailbox[Any]: ...
 
@@ -57,52 +55,47 @@ class RedisMessage(Generic[BodyT]):
 
     __slots__ = ("_mailbox", "_sent_ms", "body", "delivery_count", "id", "receipt_handle", "reply_to")
 
-    def __init__(self, mailbox: Home, letter: Letter, deliveries: int, receipt: str, body: BodyT) -> None:
+    def __init__(
+        self, mailbox: Owner, stored: StoredMessage, deliveries: int, receipt: str, body: BodyT
+    ) -> None:
         self._mailbox = mailbox
-        self._sent_ms = letter.sent_ms
-        self.id = letter.id
-        self.receipt_handle = f"{letter.id}:{receipt}"
+        self._sent_ms = stored.sent_ms
+        self.id = stored.id
+        self.receipt_handle = f"{stored.id}:{receipt}"
         self.delivery_count = deliveries
-        self.reply_to = letter.reply_to
+        self.reply_to = stored.reply_to
         self.body = body
 
     @property
     def enqueued_at(self) -> datetime:
-        """When the server took it in."""
-        return moment(self._sent_ms)
+        """When the server received it."""
+        return to_datetime(self._sent_ms)
 
     @property
     def _receipt(self) -> list[str]:
         return self.receipt_handle.split(":")
 
     def acknowledge(self) -> None:
-        """It is done: it goes for good."""
-        self._mailbox.settle("acknowledge", [self.receipt_handle])
+        self._mailbox.run_leased("acknowledge", [self.receipt_handle])
 
     def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
-        """Give it back, to be seen again after so many seconds."""
         limits.check_seconds("visibility_timeout", visibility_timeout, where=self._mailbox.name)
-        told = one_line(reason) or limits.GIVEN_BACK
-        delay = in_ms(visibility_timeout)
-        self._mailbox.settle("nack", [*self._receipt, delay, told, int(counts)])
+        delay, text = to_milliseconds(visibility_timeout), one_line(reason) or limits.RETURNED
+        self._mailbox.run_leased("nack", [*self._receipt, delay, text, int(counts)])
 
     def extend_visibility(self, timeout: float) -> None:
-        """Keep it for so many seconds from now."""
         limits.check_seconds("timeout", timeout, where=self._mailbox.name)
-        self._mailbox.settle("extend", [*self._receipt, in_ms(timeout)])
+        self._mailbox.run_leased("extend", [*self._receipt, to_milliseconds(timeout)])
 
     def confirm_delivery(self) -> None:
-        """Make a provisional delivery count: from now on losing it is held against the message."""
-        self._mailbox.settle("confirm", self._receipt)
+        self._mailbox.run_leased("confirm", self._receipt)
 
     def reject(self, reason: str) -> None:
-        """Set it aside as a dead letter at once."""
-        self._mailbox.settle("reject", [*self._receipt, text_of(reason), 1])
+        self._mailbox.run_leased("reject", [*self._receipt, replace_invalid(reason), 1])
 
     def reply(self, body: Any) -> str:
-        """Send an answer to `reply_to`; gives the id of the answer."""
         if self.reply_to is None:
-            raise limits.no_reply_to(self._mailbox.name)
+            raise limits.no_reply_to_error(self._mailbox.name)
         answers = self._mailbox.beside(self.reply_to, None)
         try:
             return answers.send(body)
@@ -112,13 +105,13 @@ class RedisMessage(Generic[BodyT]):
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 _MARK_BYTES = 12
-# The endings of the names that a key of the wrong type may be moved to: one for each time.
+# Suffixes of the names to which keys of the wrong type are moved, one for each time.
 _MOVED = (b"", *(b":%d" % number for number in range(2, 17)))
 SENT = 1
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a mailbox takes and how often it delivers; None for any number."""
+    """The limits of a mailbox; None for no limit."""
 
     capacity: int | None = None
     max_deliveries: int | None = None
@@ -126,7 +119,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class _Lease(NamedTuple):
-    """How long deliveries are leased, in milliseconds, and whether losing them is forgiven."""
+    """The duration of leases in milliseconds, and whether deliveries are provisional."""
 
     ms: int
     provisional: bool
@@ -135,10 +128,10 @@ class _Lease(NamedTuple):
 class RedisMailbox(Generic[BodyT]):
     """A mailbox on a Redis server or cluster, for processes on many machines.
 
-    Give it a client of redis-py (`redis.Redis` or `redis.cluster.RedisCluster`), which stays yours,
-    or the `url` of the server. Bodies are JSON; they come back in the `body_type`, or as plain data
-    without one. A message that was delivered `max_deliveries` times and comes back is set aside;
-    of dead letters the newest 10,000 are kept. Nothing that was not received ever runs out.
+    Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself,
+    or the `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data
+    without one. A message that returns after `max_deliveries` becomes a dead letter; the newest
+    10,000 dead letters are kept. Messages do not expire.
 
     >>> from proctor.testing import RedisServer
     >>> with RedisServer() as server:
@@ -165,7 +158,7 @@ class RedisMailbox(Generic[BodyT]):
         limits.check_bound("capacity", capacity, where=name)
         limits.check_bound("max_deliveries", max_deliveries, where=name)
         limits.check_bound("max_body_bytes", max_body_bytes, where=name)
-        self._bodies = limits.Bodies(body_type)
+        self._bodies = limits.BodyCodec(body_type)
         if (client is None) == (url is None):
             raise ConfigError(
                 "a mailbox on Redis needs a client or a url, and not both",
@@ -173,58 +166,53 @@ class RedisMailbox(Generic[BodyT]):
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )
         self._settings = Settings(capacity, max_deliveries, max_body_bytes)
-        self._line = (line_at(url) if url is not None else line_to(client)).hold()
-        # One tag, so that all keys of a mailbox lie on one node of a cluster.
+        self._connection = (open_connection(url) if url is not None else wrap_client(client)).acquire()
+        # One hash tag, so that all keys of a mailbox are on one node of a cluster.
         self._tag = f"proctor:{{{name}}}:".encode()
-        kinds = (b"ready", b"later", b"mail", b"leases", b"bell", b"dead", b"gone")
-        self._keys = tuple(self._tag + kind for kind in kinds)
-        # Where keys of the wrong type are moved to, as repair.lua reads them.
+        suffixes = (b"ready", b"later", b"mail", b"leases", b"bell", b"dead", b"gone")
+        self._keys = tuple(self._tag + suffix for suffix in suffixes)
+        # The names to which repair.lua moves keys of the wrong type.
         self._moved_keys = tuple(
-            self._tag + b"broken:" + kind + suffix for kind in kinds[:-1] for suffix in _MOVED
+            self._tag + b"broken:" + suffix + number for suffix in suffixes[:-1] for number in _MOVED
         )
-        self._own_bell = self._tag + b"wake:" + os.urandom(8).hex().encode()
+        self._own_wake_key = self._tag + b"wake:" + os.urandom(8).hex().encode()
         self._lock = threading.Lock()
         self._waiting = 0
-        # Counts wake() and close(), so that those who wait see that they are meant.
+        # Counts wake() and close(), so that waiting receivers notice them.
         self._wakes = 0
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"RedisMailbox({self._name!r} at {self._line.where})"
+        return f"RedisMailbox({self._name!r} at {self._connection.where})"
 
     @property
     def name(self) -> str:
-        """The name it is known by on the server."""
         return self._name
 
     @property
     def closed(self) -> bool:
-        """True once it was closed."""
         return self._closed
 
     @property
     def max_deliveries(self) -> int | None:
-        """After how many deliveries a message is set aside; None for never."""
         return self._settings.max_deliveries
 
     def send(
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
-        """Put a message in, to be seen after so many seconds; gives its id."""
         limits.check_seconds("delay_seconds", delay_seconds, where=self._name)
         self._check_open()
-        return self._put([self._written(body)], reply_to, delay_seconds)[0]
+        return self._put([self._encode(body)], reply_to, delay_seconds)[0]
 
     def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
-        """Put several messages in, in order, about a hundred in one round trip."""
+        """Send several messages in order, about a hundred per round trip."""
         self._check_open()
         ids: list[str] = []
-        for chunk in chunked(map(self._written, bodies)):
+        for chunk in split_chunks(map(self._encode, bodies)):
             ids += self._put(chunk, reply_to, 0)
         return ids
 
     def as_received(self, body: BodyT) -> BodyT:
-        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
         return self._bodies.read(self._bodies.write(body))
 
     def receive(
@@ -237,202 +225,205 @@ class RedisMailbox(Generic[BodyT]):
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` for `visibility_timeout` seconds.
 
-        With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
-        A server that goes away meanwhile and comes back ends nothing. Losing a `provisional`
-        delivery does not count towards `max_deliveries` until it is confirmed.
+        A wait survives a restart of the server.
         """
         limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
         self._check_open()
         wakes = self._wakes
-        until = time.monotonic() + wait_time_seconds
-        lease = _Lease(in_ms(visibility_timeout), provisional)
-        messages, due = self._look(max_messages, lease)
+        deadline = time.monotonic() + wait_time_seconds
+        lease = _Lease(to_milliseconds(visibility_timeout), provisional)
+        messages, due = self._poll(max_messages, lease)
         if messages or wait_time_seconds <= 0:
             return messages
         with self._lock:
             self._waiting += 1
-        self._line.hold()
+        self._connection.acquire()
         try:
-            return self._waited(max_messages, lease, until, due, wakes)
+            return self._wait(max_messages, lease, deadline, due, wakes)
         finally:
             with self._lock:
                 self._waiting -= 1
-            self._line.release()
+            self._connection.release()
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge several, passing over those that are no longer one's own; says how many."""
+        """Acknowledge messages, skip expired ones, and return how many were acknowledged."""
         self._check_open()
         done = 0
         for start in range(0, len(messages), CHUNK):
-            some = messages[start : start + CHUNK]
-            receipts = " ".join(message.receipt_handle for message in some)
+            receipts = " ".join(message.receipt_handle for message in messages[start : start + CHUNK])
             done += self._run("acknowledge", [receipts])
         return done
 
     def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """What was set aside, the newest first; the newest 10,000 are kept."""
+        """The dead letters, newest first; the newest 10,000 are kept."""
         limits.check_bound("limit", limit, where=self._name)
         self._check_open()
-        return [dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
+        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
 
     def purge(self) -> int:
-        """Drop every message, those in flight too; says how many. Dead letters stay."""
+        """Drop all messages, including leased ones, but not dead letters; return how many."""
         self._check_open()
         return int(self._run("purge", [0]))
 
     def approximate_count(self) -> int:
-        """How many there are: waiting, delayed and in flight; here the number is exact."""
+        """Count waiting, delayed and leased messages; exact here."""
         self._check_open()
         return int(self._run("count", []))
 
     def beside(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
-        """The mailbox of another name on the same server, over the same client.
+        """Open another mailbox on the same server, with the same client.
 
-        By the own name it is this mailbox again, with its bounds, for bodies of another type.
+        Its own name opens this mailbox again, with its limits, for bodies of another type.
         """
         self._check_open()
-        bounds = self._settings if name == self._name else Settings()
+        settings = self._settings if name == self._name else Settings()
         return RedisMailbox(
             name,
-            self._line,
+            self._connection,
             body_type,
-            capacity=bounds.capacity,
-            max_deliveries=bounds.max_deliveries,
+            capacity=settings.capacity,
+            max_deliveries=settings.max_deliveries,
             max_body_bytes=self._settings.max_body_bytes,
         )
 
     def wake(self) -> None:
-        """Let those who wait in `receive` of this object return at once, with nothing."""
+        """Make waiting `receive` calls of this object return without messages."""
         with self._lock:
             self._wakes += 1
             waiting = self._waiting
         if waiting:
-            # Who cannot be rung because the server is away sees by itself that it was woken.
+            # If the server is down, receivers notice the change of the counter.
             with contextlib.suppress(MailboxError):
-                self._line.run(script("wake", alone=True), [self._bell()], [waiting], NONE)
+                self._connection.run(script("wake", standalone=True), [self._wake_key()], [waiting], NO_RETRY)
 
     def close(self) -> None:
-        """Use it no more from here; what is in it stays there."""
+        """Close this object; the messages stay on the server."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
         self.wake()
-        self._line.release()
+        self._connection.release()
 
     def remove(self, *, for_good: bool = False) -> None:
-        """Take it from the server with all that is in it, dead letters too, and close it."""
+        """Delete the mailbox with its messages and dead letters, and close it."""
         self._check_open()
         self._run("purge", [2 if for_good else 1], extra_keys=self._moved_keys)
         self.close()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise limits.closed(self._name)
+            raise limits.closed_error(self._name)
 
-    def _bell(self) -> bytes:
-        # A process that was forked off has a bell of its own.
-        return b"%s:%d" % (self._own_bell, os.getpid())
+    def _wake_key(self) -> bytes:
+        # A forked process needs a separate key.
+        return b"%s:%d" % (self._own_wake_key, os.getpid())
 
     def _run(
-        self, move: str, args: Sequence[Any], patience: Patience = SOME, extra_keys: tuple[bytes, ...] = ()
+        self,
+        name: str,
+        args: Sequence[Any],
+        retry: RetryLimit = DEFAULT_RETRY,
+        extra_keys: tuple[bytes, ...] = (),
     ) -> Any:
         keys = self._keys + extra_keys
         try:
-            return self._line.run(script(move), keys, args, patience)
+            return self._connection.run(script(name), keys, args, retry)
         except WrongType:
             self._repair()
-            return self._line.run(script(move), keys, args, patience)
+            return self._connection.run(script(name), keys, args, retry)
 
     def _repair(self) -> None:
-        """Move keys that somebody has overwritten with another type out of the way."""
-        self._line.run(script("repair"), self._keys + self._moved_keys, [])
+        """Rename keys that another program has overwritten with another type."""
+        self._connection.run(script("repair"), self._keys + self._moved_keys, [])
 
-    def _written(self, body: BodyT) -> bytes:
+    def _encode(self, body: BodyT) -> bytes:
         data = self._bodies.write(body)
-        most = self._settings.max_body_bytes
-        if len(data) > most:
+        limit = self._settings.max_body_bytes
+        if len(data) > limit:
             raise MessageTooLarge(
-                f"the body has {len(data):,} bytes, and {most:,} are taken",
+                f"the body has {len(data):,} bytes, the limit is {limit:,}",
                 where=self._name,
-                fix="send a reference to what is large, or raise max_body_bytes",
+                fix="send a reference to large data, or raise max_body_bytes",
             )
         return data
 
     def _put(self, bodies: Sequence[bytes], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         mark = os.urandom(_MARK_BYTES).hex()
         capacity = self._settings.capacity or 0
-        args = (capacity, in_ms(delay), limits.reply_name(reply_to) or "", mark, *bodies)
+        args = (capacity, to_milliseconds(delay), limits.reply_name(reply_to) or "", mark, *bodies)
         done = self._run("send", args)
         if done != SENT:
-            raise limits.full(self._name, capacity) if done == 0 else limits.gone(self._name)
+            raise limits.full_error(self._name, capacity) if done == 0 else limits.removed_error(self._name)
         return [f"{mark}{number:02d}" for number in range(len(bodies))]
 
-    def _look(
-        self, most: int, lease: _Lease, *, leaving: bool = False, patience: Patience = SOME
+    def _poll(
+        self, limit: int, lease: _Lease, *, leaving: bool = False, retry: RetryLimit = DEFAULT_RETRY
     ) -> tuple[list[RedisMessage[BodyT]], int]:
-        """What can be had now, and in how many ms something is due (-1: nothing is)."""
-        too_many = self._settings.max_deliveries or 0
+        """Lease available messages; also return in how many ms the next is due (-1: none is)."""
+        max_deliveries = self._settings.max_deliveries or 0
         while True:
             receipt = os.urandom(8).hex()
-            args = (most, lease.ms, receipt, too_many, int(leaving), int(lease.provisional))
-            due, counts, *letters = self._run("receive", args, patience)
-            opened = map(self._opened, letters, map(int, counts.split()), repeat(receipt))
-            messages = [message for message in opened if message is not None]
-            if messages or not (letters or due == 0):
+            args = (limit, lease.ms, receipt, max_deliveries, int(leaving), int(lease.provisional))
+            due, counts, *texts = self._run("receive", args, retry)
+            decoded = map(self._decode, texts, map(int, counts.split()), repeat(receipt))
+            messages = [message for message in decoded if message is not None]
+            if messages or not (texts or due == 0):
                 return messages, due
 
-    def _waited(
-        self, most: int, lease: _Lease, until: float, due: int, wakes: int
+    def _wait(
+        self, limit: int, lease: _Lease, deadline: float, due: int, wakes: int
     ) -> list[RedisMessage[BodyT]]:
-        def woken() -> bool:
+        def is_woken() -> bool:
             return self._wakes != wakes
 
-        rest = until - time.monotonic()
-        while rest > 0 and not woken():
-            seconds = min(rest, self._line.longest_listen, due / 1000 if due > 0 else rest)
+        rest = deadline - time.monotonic()
+        while rest > 0 and not is_woken():
+            seconds = min(rest, self._connection.max_listen_seconds, due / 1000 if due > 0 else rest)
             try:
-                self._line.listen((self._bell(), self._keys[4]), seconds)
+                self._connection.listen((self._wake_key(), self._keys[4]), seconds)
             except WrongType:
                 self._repair()
-            if woken():
+            if is_woken():
                 break
-            rest = until - time.monotonic()
+            rest = deadline - time.monotonic()
             try:
-                patience = Patience(max(SOME.seconds, rest), woken)
-                messages, due = self._look(most, lease, leaving=rest <= 0, patience=patience)
+                retry = RetryLimit(max(DEFAULT_RETRY.seconds, rest), is_woken)
+                messages, due = self._poll(limit, lease, leaving=rest <= 0, retry=retry)
             except MailboxError:
-                if woken():
+                if is_woken():
                     break
                 raise
             if messages:
                 return messages
-        if woken():
-            self._hand_over()
+        if is_woken():
+            self._wake_another()
         return []
 
-    def _hand_over(self) -> None:
-        """Ring for another who waits: the token for what is there may have been ours."""
+    def _wake_another(self) -> None:
+        """Wake another receiver, because this one may have taken the wake item for a message."""
         with contextlib.suppress(MailboxError):
-            self._run("receive", (0, 0, "", 0, 1, 0), NONE)
+            self._run("receive", (0, 0, "", 0, 1, 0), NO_RETRY)
 
-    def _opened(self, text: bytes, deliveries: int, receipt: str) -> RedisMessage[BodyT] | None:
-        """The message, or None if it was set aside because it cannot be read."""
-        letter = Letter.read(text)
+    def _decode(self, text: bytes, deliveries: int, receipt: str) -> RedisMessage[BodyT] | None:
+        """Decode a message; None if it was rejected because it cannot be decoded."""
+        stored = StoredMessage.read(text)
         try:
-            body = self._bodies.read(letter.body)
+            body = self._bodies.read(stored.body)
         except ValueError as error:
-            # Should that fail it comes again; what came with it must not be lost by it.
+            # If that fails, it comes again; the other messages must not be lost.
             with contextlib.suppress(MailboxError):
-                self._run("reject", [letter.id, receipt, text_of(limits.unreadable(error)), 0])
+                self._run(
+                    "reject", [stored.id, receipt, replace_invalid(limits.describe_unreadable(error)), 0]
+                )
             return None
-        return RedisMessage(self, letter, deliveries, receipt, body)
+        return RedisMessage(self, stored, deliveries, receipt, body)
 
-    def settle(self, move: str, args: Sequence[Any]) -> None:
-        """For its messages: acknowledge, give back, extend or set aside."""
+    def run_leased(self, name: str, args: Sequence[Any]) -> None:
+        """Run a script for a message; raise `ReceiptExpired` if its lease is over."""
         self._check_open()
-        if not self._run(move, args):
-            raise limits.not_ones_own(self._name)
+        if not self._run(name, args):
+            raise limits.expired_error(self._name)
 
 
 def connect(
@@ -443,17 +434,17 @@ def connect(
     max_deliveries: int | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> RedisMailbox[BodyT]:
-    """The mailbox at `redis://[user:password@]host:port/db/NAME`, or `rediss://` for TLS.
+    """Open the mailbox at `redis://[user:password@]host:port/db/NAME`, or `rediss://` for TLS.
 
-    After a question mark stand options of redis-py, and `cluster=true` for a Redis cluster.
+    Options of redis-py follow a question mark, and `cluster=true` for a Redis cluster.
 
     >>> connect("redis://:secret@localhost:6379/0/requests")
     RedisMailbox('requests' at localhost:6379)
     """
-    place = read_address(address)
+    parsed = read_address(address)
     return RedisMailbox(
-        place.name,
-        line_at(place.url, cluster=place.cluster),
+        parsed.name,
+        open_connection(parsed.url, cluster=parsed.cluster),
         body_type,
         capacity=capacity,
         max_deliveries=max_deliveries,

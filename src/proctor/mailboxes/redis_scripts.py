@@ -1,4 +1,4 @@
-"""The line to a Redis server: scripts, patience with a server that is away, and plain errors."""
+"""The connection to a Redis server: scripts, retries, errors and the format of messages."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from proctor.mailboxes import limits
 from proctor.models.connect import hidden
 from proctor.records.mail import DeadLetter
 
-# So much goes to the server in one go, to let others have their turn.
+# The size of one command, so that other clients get their turn.
 CHUNK = 100
 CHUNK_BYTES = 1024 * 1024
-_LONGEST_LINE = 1000
-_MOST_DIGITS = 10
+_MAX_LINE_LENGTH = 1000
+_MAX_DIGITS = 10
 # The last millisecond of the year 9999.
-_LAST_MOMENT = 253_402_300_799_999
+_MAX_MILLISECONDS = 253_402_300_799_999
 
 
-class Letter(NamedTuple):
-    """A message as it was kept, with its body still written.
+class StoredMessage(NamedTuple):
+    """A message as it is stored, with its encoded body.
 
     >>> Letter.read(b"7f 1735689600000 results\\n[1]")
     Letter(id='7f', sent_ms=1735689600000, reply_to='results', body=b'[1]')
@@ -41,40 +41,40 @@ class Letter(NamedTuple):
     body: bytes
 
     @classmethod
-    def read(cls, text: bytes) -> Letter:
+    def read(cls, text: bytes) -> StoredMessage:
         head, _, body = text.partition(b"\n")
         key, sent, reply_to = head.decode().split(" ")
         return cls(key, int(sent), reply_to or None, body)
 
 
-def dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
-    """Read an entry of the stream of dead letters, whatever it holds; its key says when it died.
+def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
+    """Read an entry of the stream of dead letters; its key contains the time of death.
 
     >>> dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
     'unreadable: its record has no valid header'
     """
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
-    died_ms = min(int(died.partition(b"-")[0]), _LAST_MOMENT)
+    died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
-    # Unreadable records are exactly what is set aside, and strangers may add to the stream.
+    # Unreadable messages become dead letters, and other programs may write to the stream.
     fault = ""
     try:
-        letter = Letter.read(record)
-        enqueued_at = moment(letter.sent_ms)
+        letter = StoredMessage.read(record)
+        enqueued_at = to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
         key = _text(entry.get(b"id", b"")) or died.decode()
-        letter, enqueued_at = Letter(key, died_ms, None, record), moment(died_ms)
+        letter, enqueued_at = StoredMessage(key, died_ms, None, record), to_datetime(died_ms)
         fault = limits.BAD_HEADER
     deliveries = _number(entry.get(b"count", b""))
     past = _text(entry.get(b"past", b""))
-    reason = _text(entry.get(b"reason", b"")) or fault or limits.too_often(deliveries)
+    reason = _text(entry.get(b"reason", b"")) or fault or limits.describe_deliveries(deliveries)
     return DeadLetter(
         id=letter.id,
         body=_text(letter.body),
         reason=reason,
         delivery_count=deliveries,
         enqueued_at=enqueued_at,
-        died_at=moment(died_ms),
+        died_at=to_datetime(died_ms),
         history=tuple(map(_history_line, past.split("\n"))) if past else (),
         reply_to=letter.reply_to,
     )
@@ -85,18 +85,18 @@ def _text(data: bytes) -> str:
 
 
 def _number(data: bytes) -> int:
-    return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
+    return int(data) if data.isdigit() and len(data) < _MAX_DIGITS else 0
 
 
 def _history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
-    if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MOST_DIGITS):
+    if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MAX_DIGITS):
         return line
-    return limits.history_line(int(delivery), reason or limits.LEASE_RAN_OUT)
+    return limits.history_line(int(delivery), reason or limits.LEASE_EXPIRED)
 
 
-def chunked(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Bodies in chunks that the server takes in one go.
+def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Split bodies into chunks for one command each.
 
     >>> [len(chunk) for chunk in chunked([b"1"] * 120)]
     [100, 20]
@@ -113,8 +113,8 @@ def chunked(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def moment(ms: int) -> datetime:
-    """A time of the server.
+def to_datetime(ms: int) -> datetime:
+    """Convert milliseconds of the server.
 
     >>> moment(1735689600250).isoformat()
     '2025-01-01T00:00:00.250000+00:00'
@@ -122,72 +122,72 @@ def moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-def in_ms(seconds: float) -> int:
-    """Seconds as the scripts count them; never shorter than asked for."""
+def to_milliseconds(seconds: float) -> int:
+    """Convert seconds, rounded up."""
     return math.ceil(seconds * 1000)
 
 
 def one_line(reason: str) -> str:
-    """A reason as a line of a history.
+    """Shorten a reason to one line of a history.
 
     >>> one_line("first\\n  second")
     'first second'
     """
-    return text_of(" ".join(reason.split())[:_LONGEST_LINE])
+    return replace_invalid(" ".join(reason.split())[:_MAX_LINE_LENGTH])
 
 
-def text_of(reason: str) -> str:
-    """A reason as it can be sent: what is no character at all is replaced."""
+def replace_invalid(reason: str) -> str:
+    """Replace characters that UTF-8 cannot encode."""
     return reason.encode("utf-8", "replace").decode()
 
 
-# Pauses between tries. The first is none: a connection that lay idle may just have been closed.
+# Pauses between attempts. The first is 0, because an idle connection may just have been closed.
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
-# Who waits looks again after so long at the latest (WATCH in mailbox.lua), and sooner where the
-# client would take the silence for a lost connection.
-_LONGEST_LISTEN = 5.0
+# The longest wait before the next check (WATCH in mailbox.lua); shorter if the client would take
+# the silence for a lost connection.
+_MAX_LISTEN_SECONDS = 5.0
 _SOCKET_TIMEOUT = 10.0
 _CONNECT_TIMEOUT = 5.0
 _HEALTH_CHECK = 15
-# What redis-py takes where a connection pool was made without saying it.
-_UNSAID_TIMEOUT = 5.0
-# Errors that pass, among those that redis-py has no class for.
-_PASSING = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
+# The default of redis-py for a connection pool without a timeout.
+_DEFAULT_TIMEOUT = 5.0
+# Transient errors for which redis-py has no class.
+_TRANSIENT = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
 _WHY = "a mailbox on Redis"
 
 
 class Script(NamedTuple):
-    """A move of messages that the server does in one go."""
+    """A Lua script that the server runs atomically."""
 
     text: str
     sha: str
 
 
 @cache
-def script(name: str, *, alone: bool = False) -> Script:
-    """The script of that name, after what all of them share unless it stands alone."""
-    shared = "" if alone else resources.text("mailboxes", "scripts", "mailbox.lua")
+def script(name: str, *, standalone: bool = False) -> Script:
+    """Load a script, with the shared functions unless it is standalone."""
+    shared = "" if standalone else resources.text("mailboxes", "scripts", "mailbox.lua")
     text = shared + resources.text("mailboxes", "scripts", f"{name}.lua")
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-class Patience(NamedTuple):
-    """How many seconds a server may be away before a call fails, and what ends it before that."""
+class RetryLimit(NamedTuple):
+    """For how many seconds a call is retried while the server is down, and what ends it earlier."""
 
     seconds: float = 2.5
-    given_up: Callable[[], bool] = lambda: False
+    is_cancelled: Callable[[], bool] = lambda: False
 
 
-SOME = Patience()
-NONE = Patience(0)
+DEFAULT_RETRY = RetryLimit()
+NO_RETRY = RetryLimit(0)
 
 
 class WrongType(MailboxError):
-    """A key of the mailbox holds a value of another type than ours."""
+    """A key of the mailbox has a value of another type."""
 
 
 class Address(NamedTuple):
-    """An address of a mailbox, taken apart: where the server is, and the mailbox's name."""
+    """The parts of a mailbox address: the server and the name of the mailbox."""
 
     url: str
     name: str
@@ -195,7 +195,7 @@ class Address(NamedTuple):
 
 
 def read_address(address: str) -> Address:
-    """Take `redis://[user:password@]host:port/db/NAME?option=…` apart.
+    """Parse `redis://[user:password@]host:port/db/NAME?option=…`.
 
     >>> read_address("redis://localhost:6379/0/requests")
     Address(url='redis://localhost:6379/0', name='requests', cluster=False)
@@ -215,10 +215,10 @@ def read_address(address: str) -> Address:
     return Address(url, parts[0] if parts else "proctor", cluster)
 
 
-class Line:
-    """A client that is asked patiently, shared by the mailboxes that lie beside each other.
+class RedisConnection:
+    """A client with retries, shared by the mailboxes of one server.
 
-    Whoever uses it holds it; a client that was made here is closed when nobody does any more.
+    It counts its users; a client that was created here is closed with the last one.
     """
 
     def __init__(self, client: Any, *, owned: bool) -> None:
@@ -227,115 +227,117 @@ class Line:
         self._client = client
         self._execute = client.execute_command
         self._owned = owned
-        self._holders = 0
+        self._users = 0
         self._lock = threading.Lock()
-        self.where, self.longest_listen = _told(client)
+        self.where, self.max_listen_seconds = _describe_client(client)
 
-    def hold(self) -> Line:
-        """Say that one more uses it."""
+    def acquire(self) -> RedisConnection:
         with self._lock:
-            self._holders += 1
+            self._users += 1
         return self
 
     def release(self) -> None:
-        """Say that one uses it no more."""
         with self._lock:
-            self._holders -= 1
-            last = self._holders == 0
-        if last and self._owned:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last and self._owned:
             self._client.close()
 
-    def run(self, move: Script, keys: Sequence[bytes], args: Sequence[Any], patience: Patience = SOME) -> Any:
-        """Run a script; a server that is away for a moment is waited for."""
-        # A client that tries again by itself uses up the same patience.
-        deadline = time.monotonic() + patience.seconds
-        tries = 0
+    def run(
+        self, script: Script, keys: Sequence[bytes], args: Sequence[Any], retry: RetryLimit = DEFAULT_RETRY
+    ) -> Any:
+        """Run a script; retry while the server is down."""
+        # Retries of the client itself count towards the same limit.
+        deadline = time.monotonic() + retry.seconds
+        attempts = 0
         while True:
             try:
-                return self._once(move, keys, args)
+                return self._run_once(script, keys, args)
             except Exception as error:
-                self._check_passing(error)
-                pause = _PAUSES[min(tries, len(_PAUSES) - 1)]
-                if patience.given_up() or time.monotonic() + pause > deadline:
-                    raise self._plain(error) from None
+                self._raise_if_permanent(error)
+                pause = _PAUSES[min(attempts, len(_PAUSES) - 1)]
+                if retry.is_cancelled() or time.monotonic() + pause > deadline:
+                    raise self._translate(error) from None
             time.sleep(pause)
-            tries += 1
+            attempts += 1
 
     def listen(self, keys: Sequence[bytes], seconds: float) -> None:
-        """Wait until one of the bells rings, at most so long; a lost connection ends it early."""
-        # 0 would be for ever.
+        """Wait until a wake key gets an item, at most `seconds`; a lost connection ends it early."""
+        # 0 would wait forever.
         rounded = max(round(seconds, 3), 0.001)
         try:
             self._execute("BLPOP", *keys, rounded, NEVER_DECODE=True)
         except Exception as error:
-            self._check_passing(error)
+            self._raise_if_permanent(error)
             time.sleep(min(seconds, _PAUSES[1]))
 
-    def _once(self, move: Script, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        # Bodies are bytes, also for a client that is set to decode.
+    def _run_once(self, script: Script, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
+        # Bodies are bytes, even if the client decodes responses.
         try:
-            return self._execute("EVALSHA", move.sha, len(keys), *keys, *args, NEVER_DECODE=True)
+            return self._execute("EVALSHA", script.sha, len(keys), *keys, *args, NEVER_DECODE=True)
         except self._errors.NoScriptError:
-            # A server that was restarted has forgotten it. This makes it known again, too.
-            return self._execute("EVAL", move.text, len(keys), *keys, *args, NEVER_DECODE=True)
+            # A restarted server does not know the script; EVAL also stores it again.
+            return self._execute("EVAL", script.text, len(keys), *keys, *args, NEVER_DECODE=True)
 
-    def _check_passing(self, error: Exception) -> None:
-        """Raise what will not pass by waiting: Redis errors in plain words, others as they are."""
-        known = self._errors
-        if not isinstance(error, known.RedisError | known.RedisClusterException):
+    def _raise_if_permanent(self, error: Exception) -> None:
+        """Raise errors that a retry does not fix; translate those of Redis."""
+        errors = self._errors
+        if not isinstance(error, errors.RedisError | errors.RedisClusterException):
             raise error
-        lasting = (known.AuthenticationError, known.AuthorizationError)
-        passing = (
-            known.ConnectionError,
-            known.TimeoutError,
-            known.ReadOnlyError,
-            known.TryAgainError,
-            known.ClusterError,
-            known.RedisClusterException,
+        permanent = (errors.AuthenticationError, errors.AuthorizationError)
+        transient = (
+            errors.ConnectionError,
+            errors.TimeoutError,
+            errors.ReadOnlyError,
+            errors.TryAgainError,
+            errors.ClusterError,
+            errors.RedisClusterException,
         )
-        if isinstance(error, lasting) or not (isinstance(error, passing) or str(error).startswith(_PASSING)):
-            raise self._plain(error) from None
+        if isinstance(error, permanent) or not (
+            isinstance(error, transient) or str(error).startswith(_TRANSIENT)
+        ):
+            raise self._translate(error) from None
 
-    def _plain(self, error: Exception) -> MailboxError:
-        known = self._errors
-        kinds: tuple[tuple[Any, str, str], ...] = (
+    def _translate(self, error: Exception) -> MailboxError:
+        errors = self._errors
+        table: tuple[tuple[Any, str, str], ...] = (
             (
-                (known.AuthenticationError, known.AuthorizationError),
-                "the server wants another user or password",
+                (errors.AuthenticationError, errors.AuthorizationError),
+                "the server does not accept the user or password",
                 "check them in the address",
             ),
             (
-                known.NoPermissionError,
+                errors.NoPermissionError,
                 f"the server does not allow it: {error}",
-                "let the user run EVAL, EVALSHA and BLPOP, and all that concerns keys proctor:*",
+                "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*",
             ),
             (
-                known.AskError,
-                "the server is one of a cluster",
+                errors.AskError,
+                "the server is part of a cluster",
                 "add ?cluster=true to the address, or give a RedisCluster as the client",
             ),
             (
-                known.OutOfMemoryError,
+                errors.OutOfMemoryError,
                 "the server has no memory left",
                 "let workers catch up, or raise its maxmemory",
             ),
             (
-                (known.ConnectionError, known.TimeoutError, known.RedisClusterException),
+                (errors.ConnectionError, errors.TimeoutError, errors.RedisClusterException),
                 f"the server cannot be reached: {error}",
                 "check that it runs and that the address is right",
             ),
         )
-        for kind, what, fix in kinds:
-            if isinstance(error, kind):
+        for types, what, fix in table:
+            if isinstance(error, types):
                 return MailboxError(what, where=self.where, fix=fix)
         if str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
         return MailboxError(f"the server refuses: {error}", where=self.where)
 
 
-def line_to(client: Any) -> Line:
-    """A line over a client of redis-py that the user holds."""
-    if isinstance(client, Line):
+def wrap_client(client: Any) -> RedisConnection:
+    """Use a redis-py client of the user."""
+    if isinstance(client, RedisConnection):
         return client
     redis = extras.require("redis", extra="redis", why=_WHY)
     if not isinstance(client, redis.Redis | redis.cluster.RedisCluster):
@@ -343,11 +345,11 @@ def line_to(client: Any) -> Line:
             f"a {type(client).__qualname__} is not a client of Redis",
             fix="give a redis.Redis or a redis.cluster.RedisCluster (the ones without async)",
         )
-    return Line(client, owned=False)
+    return RedisConnection(client, owned=False)
 
 
-def line_at(url: str, *, cluster: bool = False) -> Line:
-    """A line to the server at a URL, over a client of its own."""
+def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
+    """Connect to the server at a URL with a new client."""
     redis = extras.require("redis", extra="redis", why=_WHY)
     timeouts = {
         "socket_timeout": _SOCKET_TIMEOUT,
@@ -357,11 +359,11 @@ def line_at(url: str, *, cluster: bool = False) -> Line:
     }
     try:
         if cluster:
-            return Line(redis.cluster.RedisCluster.from_url(url, **timeouts), owned=True)
-        # A line tries again by itself, and knows better how long.
-        once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-        client = redis.Redis.from_url(url, retry=once, **timeouts)
-        # It is not connected yet, but refuses options that it does not know.
+            return RedisConnection(redis.cluster.RedisCluster.from_url(url, **timeouts), owned=True)
+        # `RedisConnection` retries itself.
+        no_retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        client = redis.Redis.from_url(url, retry=no_retry, **timeouts)
+        # This does not connect yet, but refuses unknown options.
         client.connection_pool.make_connection()
     except (ValueError, TypeError) as error:
         raise ConfigError(
@@ -375,26 +377,26 @@ def line_at(url: str, *, cluster: bool = False) -> Line:
             where=hidden(url),
             fix="check that it runs and that the address and the password are right",
         ) from None
-    return Line(client, owned=True)
+    return RedisConnection(client, owned=True)
 
 
-def _told(client: Any) -> tuple[str, float]:
-    """Where a client's server is, and how long it may be listened to in one go."""
+def _describe_client(client: Any) -> tuple[str, float]:
+    """The address of the server, and the longest time to listen."""
     if hasattr(client, "connection_pool"):
-        said = client.connection_pool.connection_kwargs
-        host, port = said.get("host", "localhost"), said.get("port", 6379)
-        where = str(said["path"]) if "path" in said else f"{host}:{port}"
+        options = client.connection_pool.connection_kwargs
+        host, port = options.get("host", "localhost"), options.get("port", 6379)
+        where = str(options["path"]) if "path" in options else f"{host}:{port}"
     else:
-        said = client.get_connection_kwargs()
+        options = client.get_connection_kwargs()
         node = client.get_default_node()
         where = f"{node.host}:{node.port}"
-    timeout = said.get("socket_timeout", _UNSAID_TIMEOUT)
-    return where, _LONGEST_LISTEN if timeout is None else min(_LONGEST_LISTEN, timeout / 2)
+    timeout = options.get("socket_timeout", _DEFAULT_TIMEOUT)
+    return where, _MAX_LISTEN_SECONDS if timeout is None else min(_MAX_LISTEN_SECONDS, timeout / 2)
 
 
 def _bad_address(address: str) -> ConfigError:
     return ConfigError(
         f"{hidden(address)!r} is not the address of a mailbox on Redis",
-        fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; signs such as @, / and "
-        "# in a password are written as %40, %2F and %23",
+        fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; write @, / and # in a "
+        "password as %40, %2F and %23",
     )

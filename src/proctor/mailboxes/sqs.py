@@ -1,4 +1,4 @@
-"""A mailbox on Amazon SQS, or on anything that speaks as SQS does."""
+"""Mailboxes on Amazon SQS, or on a server with the same API."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from proctor.mailboxes.sqs_messages import (
     REPLY_TO,
     RESERVED,
     DeadLetters,
-    Received,
+    Delivery,
     SQSMessage,
     whole_seconds,
 )
 from proctor.mailboxes.sqs_queue import (
     BATCH,
-    LONGEST_DELAY,
-    LONGEST_POLL,
-    MOST_DELIVERIES,
-    Access,
+    MAX_DELAY_SECONDS,
+    MAX_DELIVERIES,
+    MAX_POLL_SECONDS,
     Entry,
-    Facts,
     Queue,
-    Raw,
-    batches,
-    written,
+    QueueAttributes,
+    RawMessage,
+    SqsClient,
+    encode_entry,
+    split_batches,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
@@ -38,10 +38,10 @@ from proctor.records.mail import DeadLetter
 T = TypeVar("T")
 
 
-class Bell:
-    """Calls off whoever waits.
+class WakeSignal:
+    """Interrupts waiting receivers.
 
-    A receiver takes the `turn` when it comes; when the bell rings, everybody's turn is over.
+    A receiver remembers the `turn` when it starts; `ring` ends the waits of all earlier turns.
     """
 
     def __init__(self) -> None:
@@ -54,18 +54,18 @@ class Bell:
             return self._turn
 
     def ring(self) -> None:
-        """Let everybody who waits go on at once."""
+        """End all waits."""
         with self._condition:
             self._turn += 1
             self._condition.notify_all()
 
     def sleep(self, turn: int, seconds: float) -> bool:
-        """Wait so long; True if the bell rang."""
+        """Wait for some seconds; True if the wait was ended."""
         with self._condition:
             return self._condition.wait_for(lambda: self._turn != turn, timeout=seconds)
 
     def run(self, turn: int, call: Callable[[], T], too_late: Callable[[T], object]) -> T | None:
-        """What a call gives; or None if the bell rings first, and `too_late` gets it later."""
+        """Run a call in a thread; None if the wait ends first: then `too_late` gets the result."""
         task = _Task(call)
         thread = threading.Thread(
             target=self._work, args=(task, too_late), name="proctor-sqs-wait", daemon=True
@@ -75,8 +75,8 @@ class Bell:
             try:
                 self._condition.wait_for(lambda: task.done or self._turn != turn)
             finally:
-                # Also when the wait itself is interrupted, by Ctrl-C.
-                task.left = not task.done
+                # Also after Ctrl-C during the wait.
+                task.is_abandoned = not task.done
         if task.error is not None:
             raise task.error
         return task.result
@@ -89,7 +89,7 @@ class Bell:
             error = raised
         with self._condition:
             task.done = True
-            if not task.left:
+            if not task.is_abandoned:
                 task.result, task.error = result, error
                 self._condition.notify_all()
                 return
@@ -98,14 +98,14 @@ class Bell:
 
 
 class _Task(Generic[T]):
-    """A call on its way."""
+    """A running call."""
 
-    __slots__ = ("call", "done", "error", "left", "result")
+    __slots__ = ("call", "done", "error", "is_abandoned", "result")
 
     def __init__(self, call: Callable[[], T]) -> None:
         self.call = call
         self.done = False
-        self.left = False
+        self.is_abandoned = False
         self.result: T | None = None
         self.error: Exception | None = None
 
@@ -113,27 +113,26 @@ class _Task(Generic[T]):
 BodyT = TypeVar("BodyT")
 
 DEAD = "-dead"
-_LONGEST_NAME = 80 - len(DEAD)
-# SQS counts every delivery: this many are forgiven where deliveries are provisional.
+_MAX_NAME_LENGTH = 80 - len(DEAD)
+# SQS counts every delivery: provisional receivers get this many more.
 SPARE_DELIVERIES = 3
-# SQS waits whole seconds; in the rest of a second it is asked so often.
-_LOOK_AGAIN = 0.1
+# SQS waits whole seconds; the rest of a wait polls this often.
+_POLL_SECONDS = 0.1
 
 
 class SQSMailbox(Generic[BodyT]):
-    """A mailbox on a standard queue of SQS; the queue is made if it is not there.
+    """A mailbox on a standard SQS queue, which is created if it does not exist.
 
-    `name` is the queue's name, or its URL if it is there already. `client` is a client of boto3;
-    without one the endpoint, the region and the credentials are found as boto3 finds them. What
-    comes back after `max_deliveries` is set aside, in a queue NAME-dead beside it.
+    `name` is the name of the queue, or the URL of an existing one. `client` is a boto3 client; without
+    one, boto3 finds the endpoint, the region and the credentials. A message that returns after
+    `max_deliveries` becomes a dead letter, in the queue NAME-dead.
 
-    What SQS does in its own way: the order is nearly that of sending; leases and delays are whole
-    seconds, rounded up; a delay is 900 seconds at most; `receive` without a wait asks only some of
-    its servers and may miss what is there; a reason given to `nack` is not kept, so dead letters
-    have no history; there is no capacity. A message that comes while a waiting receiver is called
-    off is given back, and counts as delivered once more. SQS cannot forgive single deliveries, so
-    receivers of provisional ones get a message up to three times more than `max_deliveries`; then
-    SQS itself sets it aside.
+    Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a
+    delay is at most 900 seconds; `receive` without a wait queries only some servers and may miss
+    messages; the reason of a `nack` is not stored, so dead letters have no history; there is no
+    capacity. A message that arrives while a wait is interrupted is returned, and counts as one more
+    delivery. SQS counts every delivery, so provisional receivers get a message up to three times more
+    than `max_deliveries`; then SQS itself moves it.
 
     SQSMailbox("eval-requests", boto3.client("sqs"), EvalRequest, max_deliveries=5)
     """
@@ -149,24 +148,24 @@ class SQSMailbox(Generic[BodyT]):
         max_deliveries: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._name, url = _named(name)
+        self._name, url = _parse_name(name)
         _check_deliveries(max_deliveries, self._name)
         if client is None and url is not None:
-            told = _place_of(url)
-            endpoint_url, region = endpoint_url or told[0], region or told[1]
-        access = client if isinstance(client, Access) else Access(client, endpoint_url, region)
+            url_endpoint, url_region = _parse_url(url)
+            endpoint_url, region = endpoint_url or url_endpoint, region or url_region
+        access = client if isinstance(client, SqsClient) else SqsClient(client, endpoint_url, region)
         self.clock: Clock = SystemClock() if clock is None else clock
         self.queue = Queue(access, self._name, url)
         self._access = access
         self._url = url
         self._dead = DeadLetters(Queue(access, self._name + DEAD))
-        self._bodies = limits.Bodies(body_type)
+        self._bodies = limits.BodyCodec(body_type)
         self._max_deliveries = max_deliveries
-        self._bell = Bell()
+        self._wake_signal = WakeSignal()
         self._closed = False
         self._lock = threading.Lock()
-        self._facts: Facts | None = None
-        self._others: dict[str, SQSMailbox[Any]] = {}
+        self._attributes: QueueAttributes | None = None
+        self._reply_mailboxes: dict[str, SQSMailbox[Any]] = {}
 
     def __repr__(self) -> str:
         return f"SQSMailbox({self._name!r})"
@@ -181,32 +180,29 @@ class SQSMailbox(Generic[BodyT]):
 
     @property
     def max_deliveries(self) -> int | None:
-        """After how many deliveries a message is set aside; None for never."""
         return self._max_deliveries
 
     def send(
         self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
     ) -> str:
-        """Put a message in; gives its id. Raises `MessageTooLarge`."""
-        delay = whole_seconds("delay_seconds", delay_seconds, self.queue.where, LONGEST_DELAY)
-        facts = self._open()
-        entry, _ = self._entry(body, limits.reply_name(reply_to), facts)
+        delay = whole_seconds("delay_seconds", delay_seconds, self.queue.where, MAX_DELAY_SECONDS)
+        attributes = self._open()
+        entry, _ = self._encode(body, limits.reply_name(reply_to), attributes)
         if delay:
             entry["DelaySeconds"] = delay
         return self.queue.send(entry)
 
     def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
-        """Put several messages in, ten at a time; if it fails half-way some may be in already."""
-        facts = self._open()
+        """Send several messages, ten at a time; after an error, some may already be sent."""
+        attributes = self._open()
         reply_name = limits.reply_name(reply_to)
-        entries = (self._entry(body, reply_name, facts) for body in bodies)
+        entries = (self._encode(body, reply_name, attributes) for body in bodies)
         ids: list[str] = []
-        for batch in batches(entries, facts.largest):
+        for batch in split_batches(entries, attributes.largest):
             ids += self.queue.send_all(batch)
         return ids
 
     def as_received(self, body: BodyT) -> BodyT:
-        """The body as a receiver gets it; raises `MessageRefused` or ValueError if it cannot."""
         return self._bodies.read(self._bodies.write(body))
 
     def receive(
@@ -219,232 +215,231 @@ class SQSMailbox(Generic[BodyT]):
     ) -> Sequence[SQSMessage[BodyT]]:
         """Lease up to `max_messages` (1 to 10) for `visibility_timeout` seconds (0 to 43200).
 
-        With nothing there it waits up to `wait_time_seconds`, and returns as soon as something is.
-        With `provisional` a message comes up to three times more than `max_deliveries`.
+        `provisional` receivers get a message up to three times more than `max_deliveries`.
         """
         limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self.queue.where)
-        # Before the queue is opened, which takes a while the first time: who is called off then
-        # must not wait afterwards.
-        turn = self._bell.turn
+        # Before the queue is opened, which takes a while the first time: a `wake` during that time
+        # must end this wait.
+        turn = self._wake_signal.turn
         self._open()
         lease = whole_seconds("visibility_timeout", visibility_timeout, self.queue.where)
-        for got in self._polls(turn, max_messages, lease, wait_time_seconds):
-            messages = self._readable(got, lease, None if provisional else self._max_deliveries)
+        for batch in self._poll(turn, max_messages, lease, wait_time_seconds):
+            messages = self._decode(batch, lease, None if provisional else self._max_deliveries)
             if messages:
                 return messages
         return []
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge several, ten at a time; says how many were still one's own."""
+        """Acknowledge messages, ten at a time; return how many were still leased."""
         self._open()
-        own: list[SQSMessage[Any]] = []
+        claimed: list[SQSMessage[Any]] = []
         for message in cast("Sequence[SQSMessage[BodyT]]", messages):
             with contextlib.suppress(ReceiptExpired):
                 message.claim()
-                own.append(message)
-        done = 0
-        for start in range(0, len(own), BATCH):
+                claimed.append(message)
+        count = 0
+        for start in range(0, len(claimed), BATCH):
             try:
-                told = self.queue.delete_all([m.receipt_handle for m in own[start : start + BATCH]])
+                count += sum(
+                    self.queue.delete_all([m.receipt_handle for m in claimed[start : start + BATCH]])
+                )
             except BaseException:
-                for message in own[start:]:
+                for message in claimed[start:]:
                     message.unclaim()
                 raise
-            done += sum(told)
-        return done
+        return count
 
     def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """What was set aside, the newest first; what someone else looks at just now may be missing.
+        """The dead letters, newest first, except those that another process reads just now.
 
-        SQS gives them in no order, so all are read, up to 10,000 of them, ten at a time. For those
-        that SQS moved itself, `died_at` is when SQS says that it was first received.
+        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved,
+        `died_at` is the time of the first receipt.
         """
         limits.check_bound("limit", limit, where=self._name)
-        facts = self._open()
-        return self._dead.look(limit, facts.deliveries)
+        return self._dead.read(limit, self._open().deliveries)
 
     def purge(self) -> int:
-        """Drop every message, those in flight too; says about how many. Once a minute at most."""
+        """Drop all messages, including leased ones; return about how many. At most once a minute."""
         count = self.approximate_count()
         self.queue.purge()
         return count
 
     def approximate_count(self) -> int:
-        """How many there are: waiting, delayed and in flight, as far as SQS knows by now."""
+        """Count waiting, delayed and leased messages, approximately."""
         self._open()
         return self.queue.count()
 
     def beside(self, name: str, body_type: type[Any] | None) -> SQSMailbox[Any]:
-        """Another mailbox at the same place, or, by the own name, a second handle of this one."""
+        """Open another mailbox with the same client, or a second handle of this one."""
         self.check_open()
-        same = name == self._name
+        is_same = name == self._name
         return SQSMailbox(
-            self._url if same and self._url else name,
+            self._url if is_same and self._url else name,
             self._access,
             body_type,
-            max_deliveries=self._max_deliveries if same else None,
+            max_deliveries=self._max_deliveries if is_same else None,
             clock=self.clock,
         )
 
     def wake(self) -> None:
-        """Let those who wait in `receive` of this object return at once, with nothing."""
-        self._bell.ring()
+        """Make waiting `receive` calls of this object return without messages."""
+        self._wake_signal.ring()
 
     def close(self) -> None:
-        """Use it no more from here: waiting receivers return, further use is `MailboxClosed`."""
+        """Close this object: waiting receivers return, further calls raise `MailboxClosed`."""
         self._closed = True
-        self._bell.ring()
+        self._wake_signal.ring()
 
     def remove(self, *, for_good: bool = False) -> None:  # noqa: ARG002
-        """Take the queue and its -dead queue from SQS with all that is in them, and close it.
+        """Delete the queue and its -dead queue with all messages, and close this object.
 
-        Handles that are open elsewhere find it gone; one that is opened later makes it anew.
+        Other open handles find no queue; a new handle creates it again.
         """
         self.check_open()
         self.queue.remove()
         self._dead.queue.remove()
         self.close()
 
-    def set_aside(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
-        """Move a message to the dead letters; first it is there, then it is gone here."""
-        self._dead.put(received, reason, delivery_count)
-        self.queue.delete(received.receipt_handle)
+    def reject(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
+        """Move a message to the dead letters: store it there first, then delete it here."""
+        self._dead.put(delivery, reason, delivery_count)
+        self.queue.delete(delivery.receipt_handle)
 
-    def answer(self, name: str, body: Any) -> str:
-        """Send an answer to another mailbox at the same place."""
+    def send_reply(self, name: str, body: Any) -> str:
         with self._lock:
-            other = self._others.get(name)
-            if other is None:
-                other = self._others[name] = self.beside(name, None)
-        return other.send(body)
+            mailbox = self._reply_mailboxes.get(name)
+            if mailbox is None:
+                mailbox = self._reply_mailboxes[name] = self.beside(name, None)
+        return mailbox.send(body)
 
     def check_open(self) -> None:
-        """Raise `MailboxClosed` if it was closed."""
         if self._closed:
-            raise limits.closed(self._name)
+            raise limits.closed_error(self._name)
 
-    def _open(self) -> Facts:
-        """What is known of the queue; it is found, made and set up when it is first used."""
+    def _open(self) -> QueueAttributes:
+        """Return the attributes of the queue; find, create and configure it on the first use."""
         self.check_open()
         with self._lock:
-            if self._facts is None:
-                facts, most = self.queue.facts(), self._max_deliveries
-                if most is not None:
-                    most = min(most + SPARE_DELIVERIES, MOST_DELIVERIES)
-                wanted = Facts(facts.arn, facts.largest, most, self._name + DEAD)
-                if most is not None and facts != wanted:
-                    self.queue.set_aside_after(most, self._dead.facts.arn)
-                    facts = wanted
-                self._facts = facts
-            return self._facts
+            if self._attributes is None:
+                attributes, limit = self.queue.read_attributes(), self._max_deliveries
+                if limit is not None:
+                    limit = min(limit + SPARE_DELIVERIES, MAX_DELIVERIES)
+                expected = QueueAttributes(attributes.arn, attributes.largest, limit, self._name + DEAD)
+                if limit is not None and attributes != expected:
+                    self.queue.set_redrive_policy(limit, self._dead.attributes.arn)
+                    attributes = expected
+                self._attributes = attributes
+            return self._attributes
 
-    def _entry(self, body: BodyT, reply_to: str | None, facts: Facts) -> tuple[Entry, int]:
+    def _encode(self, body: BodyT, reply_to: str | None, attributes: QueueAttributes) -> tuple[Entry, int]:
         text = self._bodies.write(body).decode()
-        # Two characters that JSON may hold and SQS may not; written as escapes they are the same.
+        # JSON allows these two characters and SQS does not; as escapes they are equivalent.
         text = text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
-        entry, size = written(text, {} if reply_to is None else {REPLY_TO: reply_to})
-        most = facts.largest - min(RESERVED, facts.largest // 2)
-        if size > most:
+        entry, size = encode_entry(text, {} if reply_to is None else {REPLY_TO: reply_to})
+        limit = attributes.largest - min(RESERVED, attributes.largest // 2)
+        if size > limit:
             raise MessageTooLarge(
-                f"the message has {size} bytes, and {most} are taken",
+                f"the message has {size} bytes, the limit is {limit}",
                 where=self.queue.where,
-                fix="send less, or send where it can be found; a mailbox on Redis takes more",
+                fix="send less, or a reference to the data; a mailbox on Redis accepts more",
             )
         return entry, size
 
-    def _polls(self, turn: int, most: int, lease: int, wait: float) -> Iterator[list[Raw]]:
-        """What SQS gives, time after time, until the wait is over or called off."""
-        until = self.clock.monotonic() + wait
-        got: list[Raw] | None
+    def _poll(self, turn: int, limit: int, lease: int, wait: float) -> Iterator[list[RawMessage]]:
+        """Receive repeatedly, until the wait is over or interrupted."""
+        deadline = self.clock.monotonic() + wait
+        batch: list[RawMessage] | None
         while True:
-            left = until - self.clock.monotonic()
-            if left >= 1:
-                got = self._long_poll(turn, most, lease, min(LONGEST_POLL, int(left)))
+            rest = deadline - self.clock.monotonic()
+            if rest >= 1:
+                batch = self._long_poll(turn, limit, lease, min(MAX_POLL_SECONDS, int(rest)))
             else:
-                got = self.queue.receive(most, lease)
-            if got is None:
+                batch = self.queue.receive(limit, lease)
+            if batch is None:
                 return
-            yield got
-            left = until - self.clock.monotonic()
-            # What could not be read is no reason to stop; nothing at all is, when time is over.
-            if not got and (left <= 0 or self._bell.sleep(turn, min(left, _LOOK_AGAIN))):
+            yield batch
+            rest = deadline - self.clock.monotonic()
+            # Continue after a batch of unreadable messages, even at the end of the wait.
+            if not batch and (rest <= 0 or self._wake_signal.sleep(turn, min(rest, _POLL_SECONDS))):
                 return
 
-    def _long_poll(self, turn: int, most: int, lease: int, wait: int) -> list[Raw] | None:
-        def too_late(got: list[Raw]) -> None:
-            # If it cannot be given back, it comes back when its lease is over.
+    def _long_poll(self, turn: int, limit: int, lease: int, wait: int) -> list[RawMessage] | None:
+        def return_batch(batch: list[RawMessage]) -> None:
+            # If that fails, the messages return when their leases expire.
             with contextlib.suppress(MailboxError):
-                self.queue.give_back(one["ReceiptHandle"] for one in got)
+                self.queue.give_back(raw["ReceiptHandle"] for raw in batch)
 
-        return self._bell.run(turn, lambda: self.queue.receive(most, lease, wait), too_late)
+        return self._wake_signal.run(turn, lambda: self.queue.receive(limit, lease, wait), return_batch)
 
-    def _readable(self, got: Sequence[Raw], lease: int, most: int | None) -> list[SQSMessage[BodyT]]:
-        """The messages that can be read and came `most` times at most; others are set aside."""
+    def _decode(
+        self, batch: Sequence[RawMessage], lease: int, max_deliveries: int | None
+    ) -> list[SQSMessage[BodyT]]:
+        """Decode messages; reject those that are unreadable or were delivered too often."""
         messages: list[SQSMessage[BodyT]] = []
-        trouble: MailboxError | None = None
-        for one in got:
-            received = Received(one)
+        failure: MailboxError | None = None
+        for raw in batch:
+            delivery = Delivery(raw)
             try:
-                if most is not None and received.delivery_count > most:
-                    self.set_aside(received, limits.too_often(most), most)
+                if max_deliveries is not None and delivery.delivery_count > max_deliveries:
+                    self.reject(delivery, limits.describe_deliveries(max_deliveries), max_deliveries)
                     continue
                 try:
-                    body = self._bodies.read(received.text)
-                except ValueError as why:
-                    self.set_aside(received, limits.unreadable(why))
+                    body = self._bodies.read(delivery.text)
+                except ValueError as error:
+                    self.reject(delivery, limits.describe_unreadable(error))
                     continue
             except MailboxError as error:
-                trouble = error
+                failure = error
             else:
-                messages.append(SQSMessage(self, received, body, lease))
-        if trouble is not None and not messages:
-            raise trouble
+                messages.append(SQSMessage(self, delivery, body, lease))
+        if failure is not None and not messages:
+            raise failure
         return messages
 
 
 def connect(address: str, body_type: type[Any], **options: Any) -> SQSMailbox[Any]:
-    """The mailbox at `sqs://NAME`; where and as whom is found as boto3 finds it."""
+    """Open the mailbox at `sqs://NAME`; boto3 finds the region and the credentials."""
     name = address.partition("://")[2]
     unknown = sorted(options.keys() - {"endpoint_url", "region", "max_deliveries"})
     if unknown:
         raise ConfigError(
-            f"its options do not fit: there is no {', '.join(map(repr, unknown))}",
+            f"unknown options: {', '.join(map(repr, unknown))}",
             where=address,
-            fix="it takes endpoint_url, region and max_deliveries",
+            fix="use endpoint_url, region or max_deliveries",
         )
     return SQSMailbox(name, None, body_type, **options)
 
 
-def _named(name: str) -> tuple[str, str | None]:
-    """A queue's name, and its URL if that was given."""
+def _parse_name(name: str) -> tuple[str, str | None]:
+    """Split a name or URL into the name and the URL, if any."""
     url = name if name.startswith(("http://", "https://")) else None
     bare = urlsplit(name).path.rpartition("/")[2] if url else name
     if bare.endswith(".fifo"):
         raise ConfigError(
             f"{bare!r} is a FIFO queue, which cannot serve as a mailbox",
-            fix="use a standard queue; FIFO queues know no delay of one message",
+            fix="use a standard queue; FIFO queues cannot delay a single message",
         )
     limits.check_name(bare)
-    if len(bare) > _LONGEST_NAME:
+    if len(bare) > _MAX_NAME_LENGTH:
         raise ConfigError(
-            f"{bare!r} is too long for a queue of SQS with its {DEAD} queue beside it",
-            fix=f"use {_LONGEST_NAME} characters at most",
+            f"{bare!r} is too long for an SQS queue with a {DEAD} queue",
+            fix=f"use at most {_MAX_NAME_LENGTH} characters",
         )
     return bare, url
 
 
-def _check_deliveries(most: int | None, where: str) -> None:
-    limits.check_bound("max_deliveries", most, where=where)
-    if most is not None and most > MOST_DELIVERIES:
+def _check_deliveries(max_deliveries: int | None, where: str) -> None:
+    limits.check_bound("max_deliveries", max_deliveries, where=where)
+    if max_deliveries is not None and max_deliveries > MAX_DELIVERIES:
         raise ConfigError(
-            f"max_deliveries is {most}",
+            f"max_deliveries is {max_deliveries}",
             where=where,
-            fix=f"SQS counts up to {MOST_DELIVERIES}; give less, or None for any number",
+            fix=f"SQS counts up to {MAX_DELIVERIES}; give less, or None for any number",
         )
 
 
-def _place_of(url: str) -> tuple[str | None, str | None]:
-    """The endpoint that a queue's URL tells, or the region if the endpoint is Amazon's own.
+def _parse_url(url: str) -> tuple[str | None, str | None]:
+    """The endpoint in the URL of a queue, or the region if it is an endpoint of Amazon.
 
     >>> _place_of("https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
     (None, 'eu-west-1')

@@ -1,4 +1,4 @@
-"""The queue beside a mailbox's own where dead letters lie: ours, and those SQS moved itself."""
+"""Messages of an SQS mailbox, and its queue of dead letters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import msgspec
 from proctor.core.clock import Clock
 from proctor.errors import MailboxError
 from proctor.mailboxes import limits
-from proctor.mailboxes.sqs_queue import BATCH, Facts, Queue, Raw, written
+from proctor.mailboxes.sqs_queue import BATCH, Queue, QueueAttributes, RawMessage, encode_entry
 from proctor.records.mail import DeadLetter
 
 BodyT = TypeVar("BodyT")
@@ -24,12 +24,12 @@ BodyT = TypeVar("BodyT")
 REPLY_TO = "reply_to"
 
 
-class Received:
-    """What SQS says of one delivery."""
+class Delivery:
+    """The data of one delivery from SQS."""
 
     __slots__ = ("_raw",)
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: RawMessage) -> None:
         self._raw = raw
 
     @property
@@ -46,9 +46,9 @@ class Received:
 
     @property
     def _attributes(self) -> Mapping[str, str]:
-        # Servers that only speak as SQS does leave some of them out.
-        found: Mapping[str, str] = self._raw.get("Attributes") or {}
-        return found
+        # Servers that imitate SQS omit some of them.
+        attributes: Mapping[str, str] = self._raw.get("Attributes") or {}
+        return attributes
 
     @property
     def delivery_count(self) -> int:
@@ -56,21 +56,21 @@ class Received:
 
     @property
     def enqueued_at(self) -> datetime:
-        return moment(self._attributes.get("SentTimestamp", "0"))
+        return to_datetime(self._attributes.get("SentTimestamp", "0"))
 
     @property
     def first_received_at(self) -> datetime:
         first = self._attributes.get("ApproximateFirstReceiveTimestamp")
-        return self.enqueued_at if first is None else moment(first)
+        return self.enqueued_at if first is None else to_datetime(first)
 
     def attribute(self, name: str) -> str | None:
-        """What was sent beside the body under a name."""
-        told = self._raw.get("MessageAttributes", {}).get(name)
-        return None if told is None else told.get("StringValue")
+        """The value of a message attribute."""
+        value = self._raw.get("MessageAttributes", {}).get(name)
+        return None if value is None else value.get("StringValue")
 
 
-class Home(Protocol):
-    """What a message needs of the mailbox that it came from."""
+class Owner(Protocol):
+    """The part of a mailbox that its messages use."""
 
     @property
     def queue(self) -> Queue: ...
@@ -80,55 +80,53 @@ class Home(Protocol):
 
     def check_open(self) -> None: ...
 
-    def set_aside(self, received: Received, reason: str) -> None: ...
+    def reject(self, delivery: Delivery, reason: str) -> None: ...
 
-    def answer(self, name: str, body: Any) -> str: ...
+    def send_reply(self, name: str, body: Any) -> str: ...
 
 
 class SQSMessage(Generic[BodyT]):
-    """One delivery of a message; yours until its lease is over.
+    """One delivery of a message, valid until its lease expires.
 
-    SQS lets a stale receipt delete a message, or says nothing, so the end of the lease is kept
-    here too, and what is over is refused without asking SQS.
+    SQS accepts some stale receipts, so the lease is checked here too, before SQS is called.
     """
 
-    __slots__ = ("_ends", "_home", "_lock", "_received", "_settled", "body")
+    __slots__ = ("_delivery", "_expires_at", "_is_claimed", "_lock", "_owner", "body")
 
-    def __init__(self, home: Home, received: Received, body: BodyT, lease: int) -> None:
+    def __init__(self, owner: Owner, delivery: Delivery, body: BodyT, lease: int) -> None:
         self.body = body
-        self._home = home
-        self._received = received
-        self._ends = home.clock.monotonic() + lease
+        self._owner = owner
+        self._delivery = delivery
+        self._expires_at = owner.clock.monotonic() + lease
         self._lock = threading.Lock()
-        self._settled = False
+        self._is_claimed = False
 
     def __repr__(self) -> str:
         return f"SQSMessage(id={self.id!r}, delivery_count={self.delivery_count})"
 
     @property
     def id(self) -> str:
-        return self._received.id
+        return self._delivery.id
 
     @property
     def receipt_handle(self) -> str:
-        return self._received.receipt_handle
+        return self._delivery.receipt_handle
 
     @property
     def delivery_count(self) -> int:
-        return self._received.delivery_count
+        return self._delivery.delivery_count
 
     @property
     def enqueued_at(self) -> datetime:
-        return self._received.enqueued_at
+        return self._delivery.enqueued_at
 
     @property
     def reply_to(self) -> str | None:
-        return self._received.attribute(REPLY_TO)
+        return self._delivery.attribute(REPLY_TO)
 
     def acknowledge(self) -> None:
-        """It is done: it goes for good. Raises `ReceiptExpired` if the lease is over."""
-        with _Settling(self):
-            self._home.queue.delete(self.receipt_handle)
+        with _Claim(self):
+            self._owner.queue.delete(self.receipt_handle)
 
     def nack(
         self,
@@ -137,59 +135,54 @@ class SQSMessage(Generic[BodyT]):
         reason: str = "",  # noqa: ARG002
         counts: bool = True,  # noqa: ARG002
     ) -> None:
-        """Give it back, to be seen again after so many seconds.
-
-        SQS has no place for the reason, and counts every delivery.
-        """
-        seconds = whole_seconds("visibility_timeout", visibility_timeout, self._home.queue.where)
-        with _Settling(self):
-            self._home.queue.hide(self.receipt_handle, seconds)
+        """Return the message; SQS does not store the reason, and counts every delivery."""
+        seconds = whole_seconds("visibility_timeout", visibility_timeout, self._owner.queue.where)
+        with _Claim(self):
+            self._owner.queue.hide(self.receipt_handle, seconds)
 
     def extend_visibility(self, timeout: float) -> None:
-        """Keep it for so many seconds from now; SQS allows 12 hours in all."""
-        seconds = whole_seconds("timeout", timeout, self._home.queue.where)
-        # Within the lock, for an extension after the message was given back would hide it again.
+        """Extend the lease; SQS allows 12 hours in total."""
+        seconds = whole_seconds("timeout", timeout, self._owner.queue.where)
+        # Within the lock, because an extension after a return would hide the message again.
         with self._lock:
             self._check()
-            self._home.queue.hide(self.receipt_handle, seconds)
-            self._ends = self._home.clock.monotonic() + seconds
+            self._owner.queue.hide(self.receipt_handle, seconds)
+            self._expires_at = self._owner.clock.monotonic() + seconds
 
     def confirm_delivery(self) -> None:
-        """Check that the message is still one's own; SQS counts every delivery anyway."""
+        """Check the lease; SQS counts every delivery anyway."""
         with self._lock:
             self._check()
 
     def reject(self, reason: str) -> None:
-        """Set it aside as a dead letter at once."""
-        with _Settling(self):
-            self._home.set_aside(self._received, reason)
+        with _Claim(self):
+            self._owner.reject(self._delivery, reason)
 
     def reply(self, body: Any) -> str:
-        """Send an answer to `reply_to`; gives the id of the answer."""
-        self._home.check_open()
+        self._owner.check_open()
         if self.reply_to is None:
-            raise limits.no_reply_to(f"message {self.id}")
-        return self._home.answer(self.reply_to, body)
+            raise limits.no_reply_to_error(f"message {self.id}")
+        return self._owner.send_reply(self.reply_to, body)
 
     def claim(self) -> None:
-        """Settle it here and now, before SQS is told; raises `ReceiptExpired` for all but one."""
+        """Claim the message before SQS is called; raise `ReceiptExpired` for all but one caller."""
         with self._lock:
             self._check()
-            self._settled = True
+            self._is_claimed = True
 
     def unclaim(self) -> None:
-        """Take the claim back, for SQS could not be told."""
+        """Release the claim, because the call of SQS failed."""
         with self._lock:
-            self._settled = False
+            self._is_claimed = False
 
     def _check(self) -> None:
-        self._home.check_open()
-        if self._settled or self._home.clock.monotonic() >= self._ends:
-            raise limits.not_ones_own(self._home.queue.where)
+        self._owner.check_open()
+        if self._is_claimed or self._owner.clock.monotonic() >= self._expires_at:
+            raise limits.expired_error(self._owner.queue.where)
 
 
-class _Settling:
-    """A claim on a message, taken back if what should settle it fails."""
+class _Claim:
+    """A claim on a message, released if an error occurs."""
 
     def __init__(self, message: SQSMessage[Any]) -> None:
         self._message = message
@@ -197,23 +190,23 @@ class _Settling:
     def __enter__(self) -> None:
         self._message.claim()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if error_type is not None:
             self._message.unclaim()
 
 
-def whole_seconds(name: str, seconds: float, where: str, most: float = limits.LONGEST_LEASE) -> int:
-    """Seconds as SQS counts them: whole ones, never less than asked.
+def whole_seconds(name: str, seconds: float, where: str, maximum: float = limits.MAX_LEASE_SECONDS) -> int:
+    """Check seconds and round them up, because SQS accepts only whole ones.
 
     >>> whole_seconds("timeout", 0.2, "")
     1
     """
-    limits.check_seconds(name, seconds, most, where=where)
+    limits.check_seconds(name, seconds, maximum, where=where)
     return math.ceil(seconds)
 
 
-def moment(milliseconds: str) -> datetime:
-    """A time as SQS writes it.
+def to_datetime(milliseconds: str) -> datetime:
+    """Convert a timestamp of SQS.
 
     >>> moment("1500")
     datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
@@ -221,19 +214,19 @@ def moment(milliseconds: str) -> datetime:
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
-# Bytes kept free in every message for what is written beside a dead letter.
+# Bytes reserved in every message for the record of its death.
 RESERVED = 4096
-_LONGEST_REASON = 500
-_FATE = "proctor"
-# Longer than reading them takes, so that none is seen twice; they are given back at once.
-_LOOK = 120
-# For how long an equal number of letters is taken for the same letters, at most.
-_TRUSTED = 30.0
-_CUT = " (its body is too large to be set aside whole, so the end is missing)"
+_MAX_REASON_LENGTH = 500
+_RECORD_ATTRIBUTE = "proctor"
+# Longer than reading takes, so that none is read twice; all are returned at once.
+_READ_LEASE = 120
+# How long an unchanged number of letters is taken for the same letters.
+_CACHE_SECONDS = 30.0
+_CUT = " (its body is too large for a dead letter, so the end is missing)"
 
 
-class _Fate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is written beside a body that is set aside by us; the body itself stays as it was."""
+class _DeathRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The attribute of a dead letter that Proctor wrote; its body is unchanged."""
 
     id: str
     reason: str
@@ -242,122 +235,113 @@ class _Fate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeadLetters:
-    """Dead letters of one mailbox; the queue is made when there is a first one."""
+    """The dead letters of a mailbox; the queue is created with the first one."""
 
     def __init__(self, queue: Queue, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.queue = queue
         self._monotonic = monotonic
-        self._facts: Facts | None = None
-        # By id, in the order in which they were first seen.
-        self._seen: dict[str, DeadLetter] = {}
-        self._number = 0
-        self._look_again = 0.0
+        self._attributes: QueueAttributes | None = None
+        # By id, in the order in which they were first read.
+        self._letters: dict[str, DeadLetter] = {}
+        self._count = 0
+        self._valid_until = 0.0
 
     @property
-    def facts(self) -> Facts:
-        if self._facts is None:
-            self._facts = self.queue.facts()
-        return self._facts
+    def attributes(self) -> QueueAttributes:
+        if self._attributes is None:
+            self._attributes = self.queue.read_attributes()
+        return self._attributes
 
-    def put(self, received: Received, reason: str, delivery_count: int | None = None) -> None:
-        """Keep a message as a dead letter."""
-        count = received.delivery_count if delivery_count is None else delivery_count
-        entry, size = _dead(received, reason, count)
-        over = size - self.facts.largest
-        if over > 0:
-            entry, size = _dead(received, reason + _CUT, count, less=over + len(_CUT))
+    def put(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
+        """Store a message as a dead letter."""
+        count = delivery.delivery_count if delivery_count is None else delivery_count
+        entry, size = _encode_letter(delivery, reason, count)
+        excess = size - self.attributes.largest
+        if excess > 0:
+            entry, size = _encode_letter(delivery, reason + _CUT, count, cut=excess + len(_CUT))
         self.queue.send(entry)
 
-    def look(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
-        """What lies there, what this object saw last first; taken for a moment and given back.
+    def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
+        """Read the dead letters, newest first; they are leased for a moment and returned.
 
-        `deliveries` is how often SQS delivers before it moves a message by itself. As long as
-        their number stays the same, what was seen before is told again without taking any.
+        `deliveries` is the number of deliveries after which SQS itself moves a message. While the
+        number of letters is unchanged, those of the last read are returned.
         """
-        if not self.queue.is_there():
+        if not self.queue.exists():
             return []
         now = self._monotonic()
-        if self.queue.count() != self._number or now > self._look_again:
-            self._look_again = now + _TRUSTED
-            self._read(deliveries)
-        return list(itertools.islice(reversed(self._seen.values()), limit))
+        if self.queue.count() != self._count or now > self._valid_until:
+            self._valid_until = now + _CACHE_SECONDS
+            self._update(deliveries)
+        return list(itertools.islice(reversed(self._letters.values()), limit))
 
-    def _read(self, deliveries: int | None) -> None:
-        """Bring what was seen up to date; what is new goes to the end, by the time it died."""
+    def _update(self, deliveries: int | None) -> None:
+        """Read all letters; new ones go to the end, by their time of death."""
         receipts: dict[str, str] = {}
         try:
-            found = [_letter(one, deliveries) for one in self._taken(receipts)]
+            letters = [_decode_letter(delivery, deliveries) for delivery in self._receive_all(receipts)]
         finally:
-            # If they cannot be given back now, they come back by themselves.
+            # If that fails, they return when their leases expire.
             with contextlib.suppress(MailboxError):
                 self.queue.give_back(receipts.values())
-        # One that could not be deleted where it came from may lie here twice: the first counts.
-        there: dict[str, DeadLetter] = {}
-        for letter in sorted(found, key=lambda one: one.died_at):
-            there.setdefault(letter.id, letter)
-        self._number = len(receipts)
-        known = {key: there.pop(key) for key in self._seen if key in there}
-        self._seen = known | there
+        # A message that could not be deleted may have two letters: the first counts.
+        current: dict[str, DeadLetter] = {}
+        for letter in sorted(letters, key=lambda letter: letter.died_at):
+            current.setdefault(letter.id, letter)
+        self._count = len(receipts)
+        known = {key: current.pop(key) for key in self._letters if key in current}
+        self._letters = known | current
 
-    def _taken(self, receipts: dict[str, str]) -> Iterator[Received]:
-        """Everything, each once, for SQS gives no order; `receipts` is what to give back."""
-        most = min(limits.MAX_DEAD_LETTERS, self.queue.count())
-        while len(receipts) < most:
-            # A wait of a second makes SQS ask all of its servers, not some.
-            got = [Received(one) for one in self.queue.receive(BATCH, _LOOK, wait=1)]
-            new = [one for one in got if one.id not in receipts]
-            receipts.update({one.id: one.receipt_handle for one in got})
+    def _receive_all(self, receipts: dict[str, str]) -> Iterator[Delivery]:
+        """Receive each letter once, in any order; `receipts` collects those to return."""
+        limit = min(limits.MAX_DEAD_LETTERS, self.queue.count())
+        while len(receipts) < limit:
+            # With a wait of a second, SQS queries all of its servers.
+            received = [Delivery(raw) for raw in self.queue.receive(BATCH, _READ_LEASE, wait=1)]
+            new = [delivery for delivery in received if delivery.id not in receipts]
+            receipts.update({delivery.id: delivery.receipt_handle for delivery in received})
             yield from new
             if not new:
                 return
 
 
-def _dead(received: Received, reason: str, count: int, less: int = 0) -> tuple[dict[str, object], int]:
-    fate = _Fate(
-        received.id,
-        reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…",
+def _encode_letter(
+    delivery: Delivery, reason: str, count: int, cut: int = 0
+) -> tuple[dict[str, object], int]:
+    record = _DeathRecord(
+        delivery.id,
+        reason if len(reason) <= _MAX_REASON_LENGTH else f"{reason[: _MAX_REASON_LENGTH - 1]}…",
         count,
-        received.enqueued_at,
+        delivery.enqueued_at,
     )
-    attributes = {_FATE: msgspec.json.encode(fate).decode()}
-    reply_to = received.attribute(REPLY_TO)
+    attributes = {_RECORD_ATTRIBUTE: msgspec.json.encode(record).decode()}
+    reply_to = delivery.attribute(REPLY_TO)
     if reply_to is not None:
         attributes[REPLY_TO] = reply_to
-    body = received.text
-    if less:
-        body = body.encode()[:-less].decode(errors="ignore")
-    return written(body, attributes)
+    body = delivery.text
+    if cut:
+        body = body.encode()[:-cut].decode(errors="ignore")
+    return encode_entry(body, attributes)
 
 
-def _fate(text: str | None) -> _Fate | None:
-    """What was written beside a dead letter; None if nothing was, or nothing that can be read."""
-    try:
-        return None if text is None else msgspec.json.decode(text, type=_Fate)
-    except (msgspec.DecodeError, ValueError):
-        # Strangers may write into the queue: their messages are shown like those SQS has moved.
-        return None
-
-
-def _letter(received: Received, deliveries: int | None) -> DeadLetter:
-    told = _fate(received.attribute(_FATE))
-    if told is not None:
-        return DeadLetter(
-            id=told.id,
-            body=received.text,
-            reason=told.reason,
-            delivery_count=told.delivery_count,
-            enqueued_at=told.enqueued_at,
-            died_at=received.enqueued_at,
-            reply_to=received.attribute(REPLY_TO),
-        )
-    count = received.delivery_count if deliveries is None else deliveries
+def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
+    text, record = delivery.attribute(_RECORD_ATTRIBUTE), None
+    if text is not None:
+        # Other programs may write into the queue: their messages are shown like those SQS moved.
+        with contextlib.suppress(msgspec.DecodeError, ValueError):
+            record = msgspec.json.decode(text, type=_DeathRecord)
+    # SQS does not report when it moved a message; the first receipt is its last known time.
+    died_at = delivery.first_received_at if record is None else delivery.enqueued_at
+    if record is None:
+        count = delivery.delivery_count if deliveries is None else deliveries
+        reason = limits.describe_deliveries(count)
+        record = _DeathRecord(delivery.id, reason, count, delivery.enqueued_at)
     return DeadLetter(
-        id=received.id,
-        body=received.text,
-        reason=limits.too_often(count),
-        delivery_count=count,
-        enqueued_at=received.enqueued_at,
-        # SQS does not tell when it moved a message; this is the last that it tells.
-        died_at=received.first_received_at,
-        reply_to=received.attribute(REPLY_TO),
+        id=record.id,
+        body=delivery.text,
+        reason=record.reason,
+        delivery_count=record.delivery_count,
+        enqueued_at=record.enqueued_at,
+        died_at=died_at,
+        reply_to=delivery.attribute(REPLY_TO),
     )

@@ -14,32 +14,32 @@ from proctor.engine.ledger import Ledger
 from proctor.engine.limits import Deadlines, RunningJob, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
-from proctor.engine.trial import Runner, cancelled_worker
+from proctor.engine.trial import Runner, cancelled_result
 from proctor.errors import StopRun
 from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
 
-# Workers that never wait still let the loop turn about this often.
-TURN_SECONDS = 0.01
-BEHIND_SECONDS = 0.005
-# How long workers that were told to end may take before the run is closed over them.
-LEFTOVER_SECONDS = 1.0
+# Workers that never wait still yield to the loop about this often.
+YIELD_SECONDS = 0.01
+WRITER_WAIT_SECONDS = 0.005
+# How long cancelled workers may take before the run closes without them.
+CANCEL_SECONDS = 1.0
 
-StopReason = Literal["", "interrupted", "error", "max_errors", "told", "settled"]
-# Hears every result; gives the reason, in words, once what the run is for is settled.
-Hear = Callable[[EvalResult], str | None]
+StopReason = Literal["", "interrupted", "error", "max_errors", "stop_run", "decided"]
+# Receives every result; returns the reason once the question of the run is decided.
+StopCheck = Callable[[EvalResult], str | None]
 
 
-class Crew:
-    """A fixed number of workers, each of which takes one job after the other.
+class WorkerPool:
+    """A fixed number of workers, each of which runs one job after another.
 
-    User code runs in tasks of its own (`core.isolation`), so nothing that it does to its task
-    reaches a worker; a worker that ends all the same leaves an error result and is replaced.
+    User code runs in separate tasks (`core.isolation`), so it cannot reach a worker through its
+    task; a worker that still ends leaves an error result and is replaced.
 
-    `stopped` says why no further job was begun, `cause` which result was the reason, `told` what
-    a call said that must not be made any more, `settled` why no more are needed. Where jobs come
-    in from outside, `more` waits for the next ones once there are none, and says whether there are.
+    `stopped` says why no further job starts. `failed_result` is the result that caused it,
+    `stop_error` the error of a call that must not be repeated, `decision` the reason of an early
+    stop. If jobs come from outside, `wait_for_jobs` waits for more and returns False at the end.
     """
 
     def __init__(
@@ -50,39 +50,39 @@ class Crew:
         writer: ResultWriter,
         progress: Progress,
         clock: Clock,
-        more: Callable[[], Awaitable[bool]] | None = None,
-        decide: Hear | None = None,
+        wait_for_jobs: Callable[[], Awaitable[bool]] | None = None,
+        stop_check: StopCheck | None = None,
     ) -> None:
         self._options = options
         self._jobs = iter(jobs)
-        self._more = more
-        self._decide = decide
+        self._wait_for_jobs = wait_for_jobs
+        self._stop_check = stop_check
         self._runner = runner
         self._writer = writer
         self._progress = progress
         self._monotonic = clock.monotonic
-        self._turned = clock.monotonic()
+        self._yielded_at = clock.monotonic()
         self._workers: dict[asyncio.Task[None], Slot] = {}
         self._open = jobs.open if isinstance(jobs, Ledger) else {}
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
         self.stopped: StopReason = ""
-        self.cause: EvalResult | None = None
-        self.told: StopRun | None = None
-        self.settled = ""
+        self.failed_result: EvalResult | None = None
+        self.stop_error: StopRun | None = None
+        self.decision = ""
         timeout = options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._monotonic)
 
     async def work(self) -> None:
         """Run until no job is left or the run is stopped."""
         self._over = asyncio.get_running_loop().create_future()
-        hands = self._runner.hands or self._options.concurrency
-        if self._decide is not None:
-            # What is under way when it is settled was run in vain.
-            hands = min(hands, self._options.concurrency)
-        for _ in range(hands):
-            self._hire()
+        concurrency = self._runner.hands or self._options.concurrency
+        if self._stop_check is not None:
+            # Trials that are running when the run is decided are wasted.
+            concurrency = min(concurrency, self._options.concurrency)
+        for _ in range(concurrency):
+            self._start_worker()
         try:
             await self._over
         finally:
@@ -92,26 +92,26 @@ class Crew:
             for task in leftovers:
                 task.cancel()
             if leftovers:
-                await asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS)
-            await settle_abandoned(LEFTOVER_SECONDS)
+                await asyncio.wait(leftovers, timeout=CANCEL_SECONDS)
+            await settle_abandoned(CANCEL_SECONDS)
 
     def interrupt(self) -> None:
-        """Ctrl-C: once to finish what is being run and stop, twice to drop it.
+        """Handle Ctrl-C: the first finishes the running jobs, the second drops them.
 
-        What only waits before another attempt is dropped at once: a resumed run tries it again.
+        Jobs that wait before a retry are dropped at once: a resumed run tries them again.
         """
-        self._drop(all_of_them=self.stopped == "interrupted")
+        self._drop(running=self.stopped == "interrupted")
         self.stopped = "interrupted"
 
-    def _drop(self, *, all_of_them: bool = False) -> None:
-        """End what only waits, or everything: a resumed run does it again."""
+    def _drop(self, *, running: bool = False) -> None:
+        """Cancel idle workers, and with `running` all of them."""
         self._progress.stopping = True
-        self._progress.dropping = self._progress.dropping or all_of_them
+        self._progress.dropping = self._progress.dropping or running
         for slot in self._progress.slots:
-            if slot.task is not None and (all_of_them or slot.resting):
+            if slot.task is not None and (running or slot.is_idle):
                 slot.task.cancel()
 
-    async def _labour(self, slot: Slot) -> None:
+    async def _work(self, slot: Slot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
         while True:
             job = None if self.stopped else next(self._jobs, None)
@@ -126,89 +126,86 @@ class Crew:
                 progress.trial_start(configuration.name)
             try:
                 result = await run(slot, sample, configuration, epoch)
-            except StopRun as told:
-                # Not data: the trial is left for a resumed run.
-                # The first one is the reason; others are not begun because of it.
-                self.stopped, self.told = self.stopped or "told", self.told or told
+            except StopRun as error:
+                # The trial has no result and is left for a resumed run. The first error is the
+                # reason; later ones follow from it.
+                self.stopped, self.stop_error = self.stopped or "stop_run", self.stop_error or error
                 self._drop()
                 break
             slot.job = None
-            self._keep(position, result)
-            if began - self._turned > TURN_SECONDS:
-                self._turned = began
+            self._store(position, result)
+            if began - self._yielded_at > YIELD_SECONDS:
+                self._yielded_at = began
                 await asyncio.sleep(0)
             while self._writer.behind() and not self.stopped:
-                await asyncio.sleep(BEHIND_SECONDS)
-        self._dismiss(slot)
+                await asyncio.sleep(WRITER_WAIT_SECONDS)
+        self._remove_worker(slot)
 
     async def _has_more(self, slot: Slot) -> bool:
-        """Wait for jobs from outside, if any can come; a run that stops does not wait for it."""
-        if self._more is None or self.stopped:
+        if self._wait_for_jobs is None or self.stopped:
             return False
-        slot.resting = True
-        more = await self._more()
-        slot.resting = False
-        return more
+        slot.is_idle = True
+        has_more = await self._wait_for_jobs()
+        slot.is_idle = False
+        return has_more
 
-    def _keep(self, position: int, result: EvalResult) -> None:
-        """Give a result to the history, count it, and decide whether to go on."""
+    def _store(self, position: int, result: EvalResult) -> None:
+        """Write a result to the history, count it, and check whether to continue."""
         if self._options.skipped != result.skipped:
             result = msgspec.structs.replace(result, skipped=self._options.skipped)
         verdict = result.verdict()
         self._writer.add(position, result, verdict)
-        outcome = verdict[0]
         progress = self._progress
-        progress.count(outcome)
+        progress.count(verdict[0])
         if progress.has_listeners:
             progress.trial_end(result.trial)
         self._open.pop(position, None)
-        if self._counts_errors and not self.stopped and failure_of(result):
+        if self._counts_errors and not self.stopped and describe_error(result):
             self._count_error(result)
-        if self._decide is not None and self.stopped in ("", "settled"):
-            self.hear(result)
+        if self._stop_check is not None and self.stopped in ("", "decided"):
+            self.check_stop(result)
 
     def _count_error(self, result: EvalResult) -> None:
-        """Stop the run if this error, of the target or an evaluator, is one too many."""
         self._errors += 1
         options = self._options
         if options.on_error == "raise":
-            self.stopped, self.cause = "error", result
+            self.stopped, self.failed_result = "error", result
         elif options.max_errors is not None and self._errors >= options.max_errors:
-            self.stopped, self.cause = "max_errors", result
+            self.stopped, self.failed_result = "max_errors", result
         if self.stopped:
             self._drop()
 
-    def hear(self, result: EvalResult) -> None:
-        """Let who decides hear a result: once it is settled, no further job is begun.
+    def check_stop(self, result: EvalResult) -> None:
+        """Pass a result to the early-stopping rule; stop scheduling jobs once it has decided.
 
-        What is under way then is finished and kept.
+        Running trials are finished and stored.
         """
-        assert self._decide is not None
+        assert self._stop_check is not None
         try:
-            reason = self._decide(result)
-        except StopRun as told:
-            self.stopped, self.told = "told", told
+            decision = self._stop_check(result)
+        except StopRun as error:
+            self.stopped, self.stop_error = "stop_run", error
             self._drop()
             return
-        if reason is not None:
-            self.stopped, self.settled = "settled", reason
+        if decision is not None:
+            self.stopped, self.decision = "decided", decision
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         slot = Slot()
-        slot.task = asyncio.ensure_future(self._labour(slot))
+        slot.task = asyncio.ensure_future(self._work(slot))
         hide(slot.task)
-        slot.task.add_done_callback(self._ended)
+        slot.task.add_done_callback(self._on_worker_end)
         self._workers[slot.task] = slot
         self._progress.slots.append(slot)
         if self._deadlines is not None:
             self._deadlines.watch(slot)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """The run is over when its last worker is, or when one fails in a way that is not data."""
+    def _on_worker_end(self, task: asyncio.Task[None]) -> None:
+        """End the run with its last worker, or when a worker raises an error."""
         error = None if task.cancelled() else task.exception()
         slot = self._workers.pop(task)
         if task.cancelled() and slot.job is not None and not self._over.done():
-            error = self._replace(slot, slot.job)
+            error = self._replace_worker(slot, slot.job)
         if self._over.done():
             return
         if error is not None:
@@ -216,36 +213,36 @@ class Crew:
         elif not self._workers:
             self._over.set_result(None)
 
-    def _dismiss(self, slot: Slot) -> None:
+    def _remove_worker(self, slot: Slot) -> None:
         slot.job = None
         self._progress.slots.remove(slot)
         if self._deadlines is not None:
             self._deadlines.forget(slot)
 
-    def _replace(self, slot: Slot, job: RunningJob) -> BaseException | None:
-        """Unless the run cancelled it, replace a worker; its job becomes an error result.
+    def _replace_worker(self, slot: Slot, job: RunningJob) -> BaseException | None:
+        """Replace a worker that the run did not cancel; its job becomes an error result.
 
-        Returns why the result cannot be kept, if so.
+        Returns the error if the result cannot be stored.
         """
-        if self.stopped not in ("", "settled"):
+        if self.stopped not in ("", "decided"):
             return None
-        self._dismiss(slot)
+        self._remove_worker(slot)
         try:
-            self._keep(job[0], cancelled_worker(job, self._monotonic()))
+            self._store(job[0], cancelled_result(job, self._monotonic()))
         except Exception as error:
             return error
         if not self.stopped:
-            self._hire()
+            self._start_worker()
         return None
 
 
-def failure_of(result: EvalResult) -> str:
-    """Why a result is an error: its target's failure, or that of an evaluator; empty if it is none.
+def describe_error(result: EvalResult) -> str:
+    """Say why a result is an error: the target or an evaluator failed; empty if none did.
 
     >>> from proctor.records.sample import Sample
     >>> from proctor.records.score import Score
     >>> from proctor.records.trial import Trial
-    >>> failure_of(EvalResult(Trial(Sample("s", 1)), {"judge": Score.error("401: no such key")}))
+    >>> describe_error(EvalResult(Trial(Sample("s", 1)), {"judge": Score.error("401: no such key")}))
     "sample 's': the evaluator 'judge' failed: 401: no such key"
     """
     if result.trial.error is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import evaluate, exact_match
-from proctor.engine.bounds import Scale
+from proctor.engine.output_limits import SizeEstimator
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.sessions import current as sessions
@@ -187,8 +187,8 @@ def test_details_whose_repr_takes_for_ever_do_not_hang() -> None:
 
 def test_weighing_takes_each_shared_part_once() -> None:
     """What has 10 ** 60 parts when it is written out is weighed by its 61 lists."""
-    scale = Scale()
-    assert scale.weigh(laughs(60)) > 10**60
+    scale = SizeEstimator()
+    assert scale.estimate(laughs(60)) > 10**60
     assert scale.is_plain
 
 
@@ -206,8 +206,8 @@ def test_weighing_calls_no_code_of_the_value() -> None:
         def __len__(self) -> int:
             raise SystemExit
 
-    scale = Scale()
-    assert scale.weigh([Hostile()]) < 10
+    scale = SizeEstimator()
+    assert scale.estimate([Hostile()]) < 10
     assert not scale.is_plain
 
 
