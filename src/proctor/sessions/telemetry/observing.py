@@ -22,8 +22,8 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
-from proctor.sessions.telemetry.spans_in import Hearing, Listener, hearing, listen_to
-from proctor.sessions.telemetry.spans_out import Tracing
+from proctor.sessions.telemetry.spans_in import SpanListener, TrialRecorder, current_recorder, get_listener
+from proctor.sessions.telemetry.spans_out import RunTracer
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -31,10 +31,10 @@ PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 _OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 # How many spans may wait to be exported before some are dropped, rather than the run held up.
-QUEUE = 65_536
+QUEUE_SIZE = 65_536
 # At the end of a run: how long is waited for the next batch to go out, and for all of them.
 STALL_SECONDS = 3.0
-LONGEST_SECONDS = 30.0
+CLOSE_SECONDS = 30.0
 
 
 def is_installed() -> bool:
@@ -44,7 +44,7 @@ def is_installed() -> bool:
     )
 
 
-def of_the_program() -> Any:
+def get_program_provider() -> Any:
     """The tracer provider that the program has set, or None; nothing is loaded for the look."""
     api = extras.loaded("opentelemetry.trace")
     if api is None:
@@ -53,7 +53,7 @@ def of_the_program() -> Any:
     return provider if callable(getattr(provider, "add_span_processor", None)) else None
 
 
-def exporters_asked_for(environment: Mapping[str, str]) -> list[str]:
+def list_exporters(environment: Mapping[str, str]) -> list[str]:
     """The exporters that OpenTelemetry's environment variables name.
 
     >>> exporters_asked_for({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"})
@@ -72,7 +72,7 @@ def exporters_asked_for(environment: Mapping[str, str]) -> list[str]:
     return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
 
 
-class Pipeline:
+class ExportPipeline:
     """A provider of our own that exports in the background, and what became of its spans.
 
     It is not made the program's: that one can be set only once, and it is the program's to set.
@@ -91,7 +91,7 @@ class Pipeline:
         self._ended = _Ended()
         self.provider.add_span_processor(self._ended)
         self._exporters = [_Counted(exporter, export.SpanExportResult) for exporter in exporters]
-        queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE
+        queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
         for exporter in self._exporters:
             processor = export.BatchSpanProcessor(exporter, max_queue_size=queue)
             self.provider.add_span_processor(processor)
@@ -101,7 +101,7 @@ class Pipeline:
         failing = any(one.failed for one in self._exporters)
         waiting = asyncio.ensure_future(in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
-        while not failing and not waiting.done() and waited < LONGEST_SECONDS:
+        while not failing and not waiting.done() and waited < CLOSE_SECONDS:
             before, sent = sent, sum(one.sent for one in self._exporters)
             if before == sent:
                 break
@@ -129,9 +129,9 @@ class Pipeline:
         )
 
 
-def pipeline_for(environment: Mapping[str, str]) -> tuple[Pipeline | None, str | None]:
+def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | None, str | None]:
     """What the environment asks for, if it does; else, or if it cannot be had, why not."""
-    names = exporters_asked_for(environment)
+    names = list_exporters(environment)
     if not names:
         return None, None
     try:
@@ -145,7 +145,7 @@ def pipeline_for(environment: Mapping[str, str]) -> tuple[Pipeline | None, str |
                 f"installed (installed: {', '.join(sorted(known)) or 'none'}); {INSTALL} brings "
                 "the one for http/protobuf"
             )
-        return Pipeline([known[name].load()() for name in names], environment), None
+        return ExportPipeline([known[name].load()() for name in names], environment), None
     except ImportError as error:
         return None, f"OpenTelemetry is configured but cannot be loaded ({error}); {INSTALL}"
     except Exception as error:
@@ -235,10 +235,10 @@ class Observed:
         self._for_others = for_others
         self._environment = environment
         self._is_possible = False
-        self._pipeline: Pipeline | None = None
-        self._listener: Listener | None = None
+        self._pipeline: ExportPipeline | None = None
+        self._listener: SpanListener | None = None
         self._unheard = 0
-        self._tracing: Tracing | None = None
+        self._tracing: RunTracer | None = None
         self.late = 0
         self.unreadable = 0
 
@@ -246,7 +246,7 @@ class Observed:
         self._is_possible = is_installed()
         self._look()
         if self._tracing is None:
-            self._pipeline, problem = pipeline_for(self._environment)
+            self._pipeline, problem = build_pipeline(self._environment)
             if problem is not None:
                 sessions.warn(problem)
             if self._pipeline is not None:
@@ -277,25 +277,25 @@ class Observed:
             return tuple(evaluators)
         return tuple(_TracedEvaluator(evaluator) for evaluator in evaluators)
 
-    def hear(self) -> tuple[Hearing, Tracing] | None:
+    def hear(self) -> tuple[TrialRecorder, RunTracer] | None:
         """A new trial begins: what hears and tells of it, or None if nobody wants to know."""
         if self._listener is None and "opentelemetry.trace" in sys.modules:
             self._look()
         if self._tracing is None:
             self._unheard += 1
             return None
-        return Hearing(self), self._tracing
+        return TrialRecorder(self), self._tracing
 
     def _look(self) -> None:
         """The program may set its provider at any time, and in another place than before."""
-        provider = of_the_program()
+        provider = get_program_provider()
         if provider is not None:
-            self._listener = listen_to(provider)
+            self._listener = get_listener(provider)
             if self._tracing is None:
                 self._trace_with(provider)
 
     def _trace_with(self, provider: Any) -> None:
-        self._tracing = Tracing(provider, self._run, self._environment, for_others=self._for_others)
+        self._tracing = RunTracer(provider, self._run, self._environment, for_others=self._for_others)
 
     def _warnings(self) -> list[str]:
         told = []
@@ -330,7 +330,7 @@ def observing(
 
 
 # What hears and tells of the trial that is running.
-_watching: ContextVar[tuple[Hearing, Tracing] | None] = ContextVar("proctor_trial", default=None)
+_watching: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar("proctor_trial", default=None)
 
 
 class _Traced:
@@ -355,7 +355,7 @@ class _Traced:
 
     async def _watched(
         self,
-        watching: tuple[Hearing, Tracing],
+        watching: tuple[TrialRecorder, RunTracer],
         slot: Any,
         sample: Sample[Any, Any],
         configuration: Configuration,
@@ -365,13 +365,13 @@ class _Traced:
         with tracing.trial(heard, sample, configuration.name, epoch) as results:
             # Not taken back if it fails: the next trial sets them anew, and a hearing that is over
             # takes nothing.
-            hearing.set(heard)
+            current_recorder.set(heard)
             _watching.set(watching)
             try:
                 results.append(await self._runner.run(slot, sample, configuration, epoch))
             finally:
                 heard.over()
-        hearing.set(None)
+        current_recorder.set(None)
         _watching.set(None)
         return results[0]
 
@@ -400,14 +400,16 @@ class _TracedEvaluator:
             scores.append(cast("Score", self._score(trial)))
         return scores[0]
 
-    async def _score_later(self, trial: Trial, heard: Hearing, tracing: Tracing) -> Score:
+    async def _score_later(self, trial: Trial, heard: TrialRecorder, tracing: RunTracer) -> Score:
         with _judging(self.spec, trial, heard, tracing) as scores:
             scores.append(await cast("Awaitable[Score]", self._score(trial)))
         return scores[0]
 
 
 @contextmanager
-def _judging(spec: EvaluatorSpec, trial: Trial, heard: Hearing, tracing: Tracing) -> Iterator[list[Score]]:
+def _judging(
+    spec: EvaluatorSpec, trial: Trial, heard: TrialRecorder, tracing: RunTracer
+) -> Iterator[list[Score]]:
     """While an evaluator is at work, what it asks goes into its session, if it has one."""
     session = sessions.current.get()
     own = None if session is trial.session else session

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from proctor.records.session import Event, Session
 from proctor.sessions import current as sessions
-from proctor.sessions.genai.spans import Reading, SpanData, SpanEvent, reading_of
+from proctor.sessions.genai.spans import SpanCall, SpanData, SpanEvent, read_span
 from proctor.sessions.genai.transcript import Transcript
 
 # The name under which our own spans are emitted; they are never heard.
@@ -18,20 +18,20 @@ SCOPE = "proctor"
 Key = tuple[int, int]
 
 
-class Tally(Protocol):
+class SpanCounts(Protocol):
     """What a run counts of the spans it hears."""
 
     late: int
     unreadable: int
 
 
-class Hearing:
+class TrialRecorder:
     """What is heard during one trial: its spans, and the sessions that they go into.
 
     Until the target is done every session is open; from then on those of evaluators at work.
     """
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: SpanCounts) -> None:
         self.tally = tally
         self._lock = threading.Lock()
         self._transcripts: dict[int, tuple[Session, Transcript]] = {}
@@ -48,7 +48,7 @@ class Hearing:
     def end(self, key: Key, session: Session, span: Any) -> None:
         """A span has ended: what it tells goes into the session in which it began."""
         try:
-            reading = reading_of(as_data(span))
+            reading = read_span(read_sdk_span(span))
             if reading is not None:
                 with self._lock:
                     self._take(key, session, reading)
@@ -79,18 +79,18 @@ class Hearing:
         """True if the event was put into a session from here."""
         return id(event) in self._put
 
-    def _take(self, key: Key, session: Session, reading: Reading) -> None:
+    def _take(self, key: Key, session: Session, reading: SpanCall) -> None:
         judges = self._judges
         if self._is_over or (judges is not None and id(session) not in judges):
             self.tally.late += 1
             return
-        what = f"tool {reading.call.name}" if reading.kind == "tool" else reading.kind  # type: ignore[union-attr]
+        what = f"tool {reading.call.name}" if reading.call_type == "tool" else reading.call_type  # type: ignore[union-attr]
         inner = self._told.get((key, what))
         if inner:
             return
         _, transcript = self._transcripts.setdefault(id(session), (session, Transcript()))
-        events: list[Event] = [*transcript.add(reading.asked, reading.said)]
-        self._tell_parents(key, what, had_messages=bool(events) or reading.kind != "model")
+        events: list[Event] = [*transcript.add(reading.inputs, reading.outputs)]
+        self._tell_parents(key, what, had_messages=bool(events) or reading.call_type != "model")
         if inner is None:
             events.append(reading.call)
         for event in events:
@@ -105,18 +105,18 @@ class Hearing:
             parent = self._parents.get(parent)
 
 
-hearing: ContextVar[Hearing | None] = ContextVar("proctor_hearing", default=None)
+current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_hearing", default=None)
 
 
-class Listener:
+class SpanListener:
     """A span processor: hears what begins inside a trial, in any task or thread of it."""
 
     def __init__(self) -> None:
-        self._begun: dict[Key, tuple[Hearing, Session]] = {}
+        self._begun: dict[Key, tuple[TrialRecorder, Session]] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
         """Called by the SDK when a span begins."""
-        heard, session = hearing.get(), sessions.current.get()
+        heard, session = current_recorder.get(), sessions.current.get()
         if heard is None or session is None or _scope(span) == SCOPE:
             return
         key, parent = _key(span.context), span.parent
@@ -130,7 +130,7 @@ class Listener:
             heard, session = begun
             heard.end(_key(span.context), session, span)
 
-    def forget(self, tally: Tally) -> None:
+    def forget(self, tally: SpanCounts) -> None:
         """Spans of a run that have not ended by now are not waited for."""
         for key, (heard, _) in tuple(self._begun.items()):
             if heard.tally is tally:
@@ -150,20 +150,20 @@ class Listener:
 
 # A provider cannot be rid of a processor, so each has one of ours for as long as it lives, which
 # does nothing where no trial runs. By identity, for some providers have no hash.
-_listeners: dict[int, Listener] = {}
+_listeners: dict[int, SpanListener] = {}
 
 
-def listen_to(provider: Any) -> Listener:
+def get_listener(provider: Any) -> SpanListener:
     """The listener of a tracer provider; it is added when it is first asked for."""
     listener = _listeners.get(id(provider))
     if listener is None:
-        listener = _listeners[id(provider)] = Listener()
+        listener = _listeners[id(provider)] = SpanListener()
         weakref.finalize(provider, _listeners.pop, id(provider), None).atexit = False
         provider.add_span_processor(listener)
     return listener
 
 
-def as_data(span: Any) -> SpanData:
+def read_sdk_span(span: Any) -> SpanData:
     """A span of the SDK as plain data."""
     began, ended = span.start_time, span.end_time
     failed = span.status.status_code.name == "ERROR"

@@ -16,10 +16,10 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Failure
-from proctor.sessions.telemetry.spans_in import SCOPE, Hearing
+from proctor.sessions.telemetry.spans_in import SCOPE, TrialRecorder
 from proctor.version import VERSION
 
-Cut = Callable[[str], str]
+Truncate = Callable[[str], str]
 
 
 class CallSpan(NamedTuple):
@@ -33,7 +33,9 @@ class CallSpan(NamedTuple):
     is_remote: bool
 
 
-def emit_calls(events: Sequence[Event], began: int, ended: int, cut: Cut | None) -> Iterator[CallSpan]:
+def build_call_spans(
+    events: Sequence[Event], began: int, ended: int, cut: Truncate | None
+) -> Iterator[CallSpan]:
     """A span for each call among the events; `cut` shortens contents, None leaves them out."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
     in_turn = sum(map(_took, calls)) <= ended - began
@@ -61,7 +63,7 @@ def _took(call: ModelCall | ToolCall) -> int:
 
 
 def _model(
-    call: ModelCall, messages: Sequence[Message], cut: Cut | None
+    call: ModelCall, messages: Sequence[Message], cut: Truncate | None
 ) -> tuple[str, dict[str, Any], str | None]:
     error = call.details.get("error")
     usage = call.usage
@@ -92,7 +94,7 @@ def _provider(model: str) -> str | None:
     return name if colon and name not in ("http", "https") else None
 
 
-def _tool(call: ToolCall, cut: Cut | None) -> tuple[str, dict[str, Any], str | None]:
+def _tool(call: ToolCall, cut: Truncate | None) -> tuple[str, dict[str, Any], str | None]:
     about: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -107,12 +109,12 @@ def _tool(call: ToolCall, cut: Cut | None) -> tuple[str, dict[str, Any], str | N
     return f"execute_tool {call.name}", _known(about), call.error
 
 
-def _written(messages: Sequence[Message], cut: Cut) -> str | None:
+def _written(messages: Sequence[Message], cut: Truncate) -> str | None:
     """Messages as the conventions want them; long texts are cut, so that the JSON stays whole."""
     return _json([_message(message, cut) for message in messages]) if messages else None
 
 
-def _message(message: Message, cut: Cut) -> dict[str, Any]:
+def _message(message: Message, cut: Truncate) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _json(message.content)
     parts: list[dict[str, Any]] = []
     if message.role == "tool":
@@ -138,8 +140,8 @@ def _known(attributes: dict[str, Any]) -> dict[str, Any]:
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 # Longer contents are cut: backends refuse or drop spans of megabytes.
-LONGEST = 8_192
-CUT = "… (cut)"
+MAX_LENGTH = 8_192
+CUT_MARK = "… (cut)"
 _WITHOUT_CONTENT = ("false", "0", "no_content", "event_only")
 
 
@@ -147,7 +149,7 @@ _WITHOUT_CONTENT = ("false", "0", "no_content", "event_only")
 belongs_to: ContextVar[str] = ContextVar("proctor_run", default="")
 
 
-class Tracing:
+class RunTracer:
     """The spans of one run: one for the run, below it one a trial, below that one an evaluation.
 
     The span of a trial is the current one while its target and its evaluators run, so that spans
@@ -177,7 +179,7 @@ class Tracing:
 
     @contextmanager
     def trial(
-        self, hearing: Hearing, sample: Sample[Any, Any], configuration: str, epoch: int
+        self, hearing: TrialRecorder, sample: Sample[Any, Any], configuration: str, epoch: int
     ) -> Iterator[list[EvalResult]]:
         """Open the span of a trial; what is put into the list is what it came to."""
         about = {
@@ -200,7 +202,7 @@ class Tracing:
 
     @contextmanager
     def evaluation(
-        self, spec: EvaluatorSpec, hearing: Hearing, session: Session | None
+        self, spec: EvaluatorSpec, hearing: TrialRecorder, session: Session | None
     ) -> Iterator[list[Score]]:
         """Open the span of an evaluation; what is put into the list is its score."""
         about = {
@@ -253,7 +255,7 @@ class Tracing:
         run = belongs_to.get() or self._id
         return {"session.id": run, "proctor.run.id": run}
 
-    def _end_trial(self, span: Any, result: EvalResult, began: int, hearing: Hearing) -> None:
+    def _end_trial(self, span: Any, result: EvalResult, began: int, hearing: TrialRecorder) -> None:
         trial, (outcome, value) = result.trial, result.verdict()
         self._outcomes[outcome] += 1
         span.set_attributes(
@@ -280,26 +282,28 @@ class Tracing:
         if score.value is not None:
             span.set_attribute("gen_ai.evaluation.score.value", score.value)
         if score.reason and self._with_content:
-            span.set_attribute("gen_ai.evaluation.explanation", cut(score.reason))
+            span.set_attribute("gen_ai.evaluation.explanation", truncate(score.reason))
         if score.status == "error":
             span.set_attribute("error.type", "evaluation_failed")
-            said = cut(score.reason) if self._with_content else None
+            said = truncate(score.reason) if self._with_content else None
             span.set_status(self._api.Status(self._api.StatusCode.ERROR, said))
 
     def _fail(self, span: Any, failure: Failure) -> None:
-        told = {"exception.type": failure.kind, "exception.message": cut(failure.message)}
+        told = {"exception.type": failure.kind, "exception.message": truncate(failure.message)}
         if failure.traceback:
             told["exception.stacktrace"] = failure.traceback
         span.add_event("exception", told)
         span.set_attribute("error.type", failure.kind)
-        span.set_status(self._api.Status(self._api.StatusCode.ERROR, cut(str(failure))))
+        span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(str(failure))))
 
-    def _emit_calls(self, span: Any, session: Session, began: int, ended: int, hearing: Hearing) -> None:
+    def _emit_calls(
+        self, span: Any, session: Session, began: int, ended: int, hearing: TrialRecorder
+    ) -> None:
         """The calls that a session tells of, but those that are spans already."""
         own = [event for event in session if not hearing.came_in(event)]
         under = self._api.set_span_in_context(span)
         about = self._about_all()
-        for call in emit_calls(own, began, ended, cut if self._with_content else None):
+        for call in build_call_spans(own, began, ended, truncate if self._with_content else None):
             made = self._tracer.start_span(
                 call.name,
                 under,
@@ -308,23 +312,23 @@ class Tracing:
                 start_time=call.began,
             )
             if call.error is not None:
-                made.set_status(self._api.Status(self._api.StatusCode.ERROR, cut(call.error)))
+                made.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(call.error)))
             made.end(call.ended)
 
     def _content(self, name: str, value: Any) -> dict[str, str]:
         if not self._with_content:
             return {}
         kind = "text/plain" if isinstance(value, str) else "application/json"
-        return {name: cut(as_text(value)), name.replace("value", "mime_type"): kind}
+        return {name: truncate(as_text(value)), name.replace("value", "mime_type"): kind}
 
 
-def cut(text: str) -> str:
+def truncate(text: str) -> str:
     """A text of at most `LONGEST` characters.
 
     >>> cut("short"), len(cut("x" * 10_000))
     ('short', 8192)
     """
-    return text if len(text) <= LONGEST else text[: LONGEST - len(CUT)] + CUT
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - len(CUT_MARK)] + CUT_MARK
 
 
 def as_text(value: Any) -> str:
