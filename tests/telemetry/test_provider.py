@@ -274,8 +274,8 @@ def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
 def test_settings_without_the_packages_are_a_warning() -> None:
     """Somebody who configured it wants to know."""
     code = ABSENT + (
-        "from proctor.sessions.telemetry.observing import pipeline_for\n"
-        "print(pipeline_for({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
+        "from proctor.sessions.telemetry.observing import build_pipeline\n"
+        "print(build_pipeline({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
     )
     (line,) = python(code)
     assert line.startswith("OpenTelemetry is configured but cannot be loaded")

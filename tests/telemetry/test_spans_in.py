@@ -362,7 +362,7 @@ def test_spans_that_never_end_are_forgotten_with_the_run(provider: TracerProvide
         return question
 
     observe(agent, list("abc"))
-    assert get_listener(provider)._begun == {}
+    assert get_listener(provider)._open == {}
 
 
 def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter) -> None:
@@ -380,7 +380,7 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
     assert found == [False, True, True]
     (warning,) = watched.warnings
     assert warning == (
-        "OpenTelemetry was set up after 1 trials had begun, which were not observed; set it up "
+        "OpenTelemetry was set up after 1 trials had started, which were not observed; set it up "
         "when your module is imported"
     )
 

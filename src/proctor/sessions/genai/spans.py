@@ -5,7 +5,7 @@ Also understands what OpenInference, OpenLLMetry, LangSmith and the Vercel AI SD
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -112,6 +112,12 @@ def is_container_span(attributes: Mapping[str, Any]) -> bool:
     True
     """
     return get_operation(attributes) in names.CONTAINER_OPERATIONS
+
+
+def get_exception_message(events: Iterable[SpanEvent]) -> str:
+    """The message of the exception that a span recorded, or an empty text."""
+    messages = (e.attributes.get("exception.message") for e in events if e.name == "exception")
+    return next((str(message) for message in messages if message), "")
 
 
 def _read_model_call(

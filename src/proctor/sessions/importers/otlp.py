@@ -18,6 +18,7 @@ from proctor.sessions.genai.spans import (
     SpanData,
     SpanEvent,
     classify_span,
+    get_exception_message,
     get_operation,
     is_container_span,
     read_span,
@@ -230,12 +231,6 @@ def _to_span_data(record: Record, logs: Sequence[Record]) -> SpanData:
     duration = (ended - began) / 1e6 if has_times and ended >= began else None  # type: ignore[operator]
     error = record.error if record.error != "" else get_exception_message(events)
     return SpanData(record.name, attributes, tuple(events), duration, error)
-
-
-def get_exception_message(events: Iterable[SpanEvent]) -> str:
-    """The message of the exception that a span recorded, or an empty text."""
-    messages = (e.attributes.get("exception.message") for e in events if e.name == "exception")
-    return next((str(message) for message in messages if message), "")
 
 
 def _read_log_messages(data: SpanData) -> SpanCall | None:
