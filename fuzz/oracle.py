@@ -34,8 +34,8 @@ from proctor.records import codec
 from proctor.records.session import CustomEvent
 from proctor.sessions.genai.values import MAX_DEPTH
 from proctor.sessions.importers.reading import (
-    IMPORTER_FAILED,
     DETECTION_VALUES,
+    IMPORTER_FAILED,
     REPAIRED,
     Format,
     SessionFiles,

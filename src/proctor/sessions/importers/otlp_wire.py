@@ -86,7 +86,7 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 def to_storable(value: Any) -> Any:
     """A value, or its JSON text if it is nested too deep.
 
-    >>> as_it_was([1])
+    >>> to_storable([1])
     [1]
     """
     if not is_too_deep(value):
@@ -243,7 +243,7 @@ def _simplify_attributes(raw: Any) -> Any:
 def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
     """Attributes by name, and the malformed ones; of two with one name the later wins.
 
-    >>> attributes_in([{"key": "n", "value": {"intValue": "3"}}, 7])
+    >>> parse_attributes([{"key": "n", "value": {"intValue": "3"}}, 7])
     ({'n': 3}, [7])
     """
     if isinstance(raw, dict):
@@ -267,9 +267,9 @@ def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
 def parse_value(raw: Any) -> Any:
     """An OTLP/JSON value as plain data; anything else is returned unchanged.
 
-    >>> value_of({"arrayValue": {"values": [{"intValue": "3"}, {"boolValue": True}]}})
+    >>> parse_value({"arrayValue": {"values": [{"intValue": "3"}, {"boolValue": True}]}})
     [3, True]
-    >>> value_of({"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}})
+    >>> parse_value({"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}})
     {'a': 0.5}
     """
     if not isinstance(raw, dict) or len(raw) != 1:
