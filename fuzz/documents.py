@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from proctor.sessions.genai.values import decoded
+from proctor.sessions.genai.values import decode_json
 
 
 class Document(NamedTuple):
@@ -67,7 +67,7 @@ def opened(value: Any) -> Any:
     if isinstance(value, list):
         return [opened(item) for item in value]
     try:
-        found = decoded(value)
+        found = decode_json(value)
     except UnicodeEncodeError:
         return value  # half a character: no reader of JSON takes it
     return value if found is value else Inside(opened(found))

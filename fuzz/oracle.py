@@ -32,16 +32,16 @@ from fuzz.plainly import heard, is_words, said_in, tokens_in
 from proctor.errors import DatasetError
 from proctor.records import codec
 from proctor.records.session import CustomEvent
-from proctor.sessions.genai.values import DEEPEST
+from proctor.sessions.genai.values import MAX_DEPTH
 from proctor.sessions.importers.reading import (
-    FAULT,
-    LOOKED_AT,
-    MENDED,
+    DETECTION_VALUES,
+    IMPORTER_FAILED,
+    REPAIRED,
     Format,
     SessionFiles,
-    decoded,
+    decode_line,
     detect,
-    named_format,
+    load_format,
 )
 from proctor.sessions.importers.shapes import Imported
 
@@ -127,14 +127,14 @@ def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> F
     except DatasetError as error:
         if not files.problems and not _is_blank([value for _, value in values]):
             return Fault("nothing is told", error.what)
-    if failed := [it.what for it in files.problems if it.what.startswith(FAULT)]:
+    if failed := [it.what for it in files.problems if it.what.startswith(IMPORTER_FAILED)]:
         return Fault("the importer failed", failed[0][:60])
     told = {problem.where.removeprefix(f"{file}:") for problem in files.problems}
     if _is_one_document(values, damaged, told):
         return None
     if unsaid := [line for line in damaged if str(line) not in told]:
         return Fault("damage is not told", f"line {unsaid[0]}")
-    module = detect([it for _, it in values[:LOOKED_AT]]) if form is None else named_format(form)
+    module = detect([it for _, it in values[:DETECTION_VALUES]]) if form is None else load_format(form)
     if module is None:
         return None if files.problems or not values else Fault("nothing is told", "no format")
     whole = list(module.read(values, str(file)))
@@ -181,13 +181,13 @@ def _values(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
     ]
     if not lines or data.startswith(b"\x1f\x8b"):
         return [], []
-    if decoded(lines[0][1])[1] not in (None, MENDED):
+    if decode_line(lines[0][1])[1] not in (None, REPAIRED):
         rest = b"\n".join(data.removeprefix(b"\xef\xbb\xbf").split(b"\n")[lines[0][0] - 1 :])
-        value, why = decoded(rest)
-        if why in (None, MENDED):
+        value, why = decode_line(rest)
+        if why in (None, REPAIRED):
             return [(lines[0][0], value)], []
-    found = [(number, *decoded(line)) for number, line in lines]
-    fine = [(number, value) for number, value, why in found if why in (None, MENDED)]
+    found = [(number, *decode_line(line)) for number, line in lines]
+    fine = [(number, value) for number, value, why in found if why in (None, REPAIRED)]
     return fine, [number for number, _, why in found if why is not None]
 
 
@@ -228,7 +228,7 @@ def _is_form(spot: Spot) -> bool:
 def _is_deep(value: Any) -> bool:
     """True for JSON in a text that nobody looks into here, though a reader may."""
     deepest = value.count("{") + value.count("[") if isinstance(value, str) else 0
-    return deepest > DEEPEST and value[:1] in ("{", "[")
+    return deepest > MAX_DEPTH and value[:1] in ("{", "[")
 
 
 def _stands(value: Any, record: bytes) -> bool:

@@ -16,10 +16,10 @@ with atheris.instrument_imports(include=["proctor.sessions"]):
     from fuzz.oracle import SECONDS, Fault, fault_of
     from fuzz.seeds import LARGEST, mutator, seeds
     from fuzz.shrinking import shrunk
-    from proctor.sessions.importers.reading import AUTO, FORMATS, named_format
+    from proctor.sessions.importers.reading import AUTO, FORMATS, load_format
 
     for _name in FORMATS:
-        named_format(_name)
+        load_format(_name)
 
 HOME = Path(__file__).resolve().parents[1] / ".fuzz"
 # More of one kind tell nothing new; the rest is found when these are mended.

@@ -20,8 +20,8 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
 from proctor.sessions.current import warnings
-from proctor.sessions.genai.spans import _count
-from proctor.sessions.importers.shapes import count
+from proctor.sessions.genai.spans import _read_count
+from proctor.sessions.importers.shapes import as_count
 from proctor.targets import wire
 from tests.surroundings import samples
 
@@ -84,9 +84,9 @@ def test_a_usage_of_another_shape_is_unknown(usage: Any) -> None:
 @pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
 def test_logs_and_traces_have_no_impossible_counts(tokens: Any) -> None:
     """Importers leave such a count out; traces may write a number as text."""
-    assert count(tokens) is None
+    assert as_count(tokens) is None
     if tokens != "12":
-        assert _count({"gen_ai.usage.input_tokens": tokens}, ["gen_ai.usage.input_tokens"]) is None
+        assert _read_count({"gen_ai.usage.input_tokens": tokens}, ["gen_ai.usage.input_tokens"]) is None
 
 
 def reply(text: str) -> Reply:

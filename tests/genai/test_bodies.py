@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message
-from proctor.sessions.genai.bodies import asked_in, instructions_in, said_in
-from proctor.sessions.genai.values import DEEPEST, decoded, is_too_deep
+from proctor.sessions.genai.bodies import parse_request, parse_response, parse_response_instructions
+from proctor.sessions.genai.values import MAX_DEPTH, decode_json, is_too_deep
 
 HI = {"role": "user", "content": "Hi"}
 ASKED = [Message("system", "Be brief."), Message("user", "Hi")]
@@ -41,7 +41,7 @@ SAID = [Message("assistant", "Hello")]
 def test_requests_of_all_kinds(body: Any) -> None:
     """Chat, responses, Anthropic, Gemini and prompts, as structure or as JSON."""
     for given in (body, json.dumps(body)):
-        turns = asked_in(given)
+        turns = parse_request(given)
         assert turns is not None
         assert turns.messages == ASKED
 
@@ -49,7 +49,7 @@ def test_requests_of_all_kinds(body: Any) -> None:
 def test_one_message_is_a_request() -> None:
     """As ADK and LangSmith write what a user said."""
     for body in (HI, {"new_message": {"role": "user", "parts": [{"text": "Hi"}]}}):
-        turns = asked_in(body)
+        turns = parse_request(body)
         assert turns is not None
         assert turns.messages == [Message("user", "Hi")]
 
@@ -79,7 +79,7 @@ def test_one_message_is_a_request() -> None:
 def test_answers_of_all_kinds(body: Any) -> None:
     """Chat, Gemini, ADK, responses, LangChain, and a choice."""
     for given in (body, json.dumps(body)):
-        turns = said_in(given)
+        turns = parse_response(given)
         assert turns is not None
         assert turns.messages == SAID
 
@@ -103,27 +103,27 @@ def test_answers_of_all_kinds(body: Any) -> None:
 )
 def test_anything_else_is_no_body(body: Any) -> None:
     """It is kept by whoever asked, and not guessed at."""
-    assert asked_in(body) is None
-    assert said_in(body) is None
+    assert parse_request(body) is None
+    assert parse_response(body) is None
 
 
 def test_responses_repeat_their_instructions() -> None:
     """Only they do; an answer of another kind has none."""
-    assert instructions_in({"object": "response", "instructions": "Be brief."}) == ASKED[:1]
-    assert instructions_in({"instructions": "Be brief."}) == []
-    assert instructions_in("text") == []
+    assert parse_response_instructions({"object": "response", "instructions": "Be brief."}) == ASKED[:1]
+    assert parse_response_instructions({"instructions": "Be brief."}) == []
+    assert parse_response_instructions("text") == []
 
 
 def test_nesting_has_an_end() -> None:
     """JSON that is nested deeper than anybody means is left in its text."""
-    fine, deep = "[" * DEEPEST + "]" * DEEPEST, "[" * (DEEPEST + 9) + "]" * (DEEPEST + 9)
-    assert decoded(deep) == deep
-    assert isinstance(decoded(fine), list)
+    fine, deep = "[" * MAX_DEPTH + "]" * MAX_DEPTH, "[" * (MAX_DEPTH + 9) + "]" * (MAX_DEPTH + 9)
+    assert decode_json(deep) == deep
+    assert isinstance(decode_json(fine), list)
     far = "[" * 100_000 + "]" * 100_000
-    assert decoded(far) == far
+    assert decode_json(far) == far
     assert is_too_deep(json.loads(deep))
     wide = json.dumps([[]] * 500)
-    assert decoded(wide) == [[]] * 500
+    assert decode_json(wide) == [[]] * 500
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_nesting_has_an_end() -> None:
 )
 def test_of_several_choices_the_first_is_the_answer(body: Any) -> None:
     """Nobody went on with the others: they are alternatives, and not said one after the other."""
-    turns = said_in(body)
+    turns = parse_response(body)
     assert turns is not None
     assert turns.messages == [Message("assistant", "a")]
     (other,) = turns.alternatives
@@ -149,7 +149,7 @@ def test_one_answer_may_stand_in_two_choices_of_one_index() -> None:
     said = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
     questions = [[{"message": {"type": "ai", "content": it}}] for it in "ab"]
     for body in ({"choices": said}, {"generations": questions}):
-        turns = said_in(body)
+        turns = parse_response(body)
         assert turns is not None
         assert [message.content for message in turns.messages] == ["a", "b"]
         assert turns.alternatives == []

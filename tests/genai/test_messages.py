@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ToolCall
-from proctor.sessions.genai.messages import spoken_in
+from proctor.sessions.genai.messages import read_call_messages
 
 ASKED_FOR = ToolCall("weather", {"city": "Paris"}, call_id="c1")
 CONVERSATION = [
@@ -132,16 +132,16 @@ def events_in_an_attribute() -> dict[str, Any]:
 )
 def test_every_convention_gives_the_same_messages(write: Any) -> None:
     """System, user, a tool call, its result and the answer, told in six ways."""
-    spoken = spoken_in(write())
-    assert spoken.asked == CONVERSATION
-    assert spoken.said == ANSWER
-    assert (spoken.finish, spoken.unreadable) == ("stop", ())
+    spoken = read_call_messages(write())
+    assert spoken.inputs == CONVERSATION
+    assert spoken.outputs == ANSWER
+    assert (spoken.finish_reason, spoken.unreadable) == ("stop", ())
 
 
 def test_messages_may_come_as_events_of_the_span() -> None:
     """One event a message, as the conventions wanted it at first."""
-    spoken = spoken_in({}, events())
-    assert (spoken.asked, spoken.said, spoken.finish) == (CONVERSATION, ANSWER, "stop")
+    spoken = read_call_messages({}, events())
+    assert (spoken.inputs, spoken.outputs, spoken.finish_reason) == (CONVERSATION, ANSWER, "stop")
 
 
 @pytest.mark.parametrize(
@@ -158,35 +158,39 @@ def test_one_event_may_hold_a_whole_conversation(name: str, keys: dict[str, Any]
         ("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "relevance"}),
         ("gen_ai.first_token", {}),
     ]
-    assert spoken_in({}, [*noise, (name, keys)]).asked == CONVERSATION
+    assert read_call_messages({}, [*noise, (name, keys)]).inputs == CONVERSATION
 
 
 def test_a_choice_may_be_flat() -> None:
     """Some put the fields of the answer into the event itself."""
-    assert spoken_in({}, [("gen_ai.choice", {"content": "Hi"})]).said == [Message("assistant", "Hi")]
+    assert read_call_messages({}, [("gen_ai.choice", {"content": "Hi"})]).outputs == [
+        Message("assistant", "Hi")
+    ]
 
 
 def test_json_that_was_cut_off_is_named_and_not_guessed() -> None:
     """An SDK may limit the length of attributes; half a conversation is none."""
     whole = in_json()["gen_ai.input.messages"]
-    spoken = spoken_in({"gen_ai.input.messages": whole[:50]})
-    assert (spoken.asked, spoken.unreadable) == ([], ("gen_ai.input.messages",))
+    spoken = read_call_messages({"gen_ai.input.messages": whole[:50]})
+    assert (spoken.inputs, spoken.unreadable) == ([], ("gen_ai.input.messages",))
 
 
 def test_a_bare_prompt_is_what_the_user_said() -> None:
     """Text completions have no roles."""
-    spoken = spoken_in({"gen_ai.prompt": "Once upon", "gen_ai.completion": "a time"})
-    assert spoken.asked == [Message("user", "Once upon")]
-    assert spoken.said == [Message("assistant", "a time")]
+    spoken = read_call_messages({"gen_ai.prompt": "Once upon", "gen_ai.completion": "a time"})
+    assert spoken.inputs == [Message("user", "Once upon")]
+    assert spoken.outputs == [Message("assistant", "a time")]
 
 
 def test_instructions_may_be_a_text() -> None:
     """Not all writers of instructions make parts of them."""
-    assert spoken_in({"gen_ai.system_instructions": "Be brief."}).asked == [Message("system", "Be brief.")]
+    assert read_call_messages({"gen_ai.system_instructions": "Be brief."}).inputs == [
+        Message("system", "Be brief.")
+    ]
 
 
 def of_parts(*parts: Any, role: str = "user") -> list[Message]:
-    return spoken_in({"gen_ai.input.messages": [{"role": role, "parts": list(parts)}]}).asked
+    return read_call_messages({"gen_ai.input.messages": [{"role": role, "parts": list(parts)}]}).inputs
 
 
 def test_texts_are_joined_and_thoughts_left_out() -> None:
@@ -224,11 +228,11 @@ def test_parts_in_json_are_looked_into_but_not_what_a_tool_gave() -> None:
     """A JSON list is what a tool gave; in any other message it may be its parts."""
     parts = json.dumps([{"type": "text", "text": "Hi"}])
     said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
-    assert spoken_in(said).said == [Message("assistant", "Hi")]
+    assert read_call_messages(said).outputs == [Message("assistant", "Hi")]
     given = {"gen_ai.prompt.0.role": "tool", "gen_ai.prompt.0.content": parts}
-    assert spoken_in(given).asked == [Message("tool", parts)]
+    assert read_call_messages(given).inputs == [Message("tool", parts)]
     numbers = {"gen_ai.prompt.0.content": "[1, 2]"}
-    assert spoken_in(numbers).asked == [Message("user", "[1, 2]")]
+    assert read_call_messages(numbers).inputs == [Message("user", "[1, 2]")]
 
 
 def test_odd_shapes_do_no_harm() -> None:
@@ -239,14 +243,14 @@ def test_odd_shapes_do_no_harm() -> None:
         "gen_ai.prompt.x.content": "not a number",
         "gen_ai.prompt.1.content": "Hi",
     }
-    assert spoken_in(odd).asked == []
-    assert spoken_in({"gen_ai.input.messages": [1, {"role": None}]}).asked == [
+    assert read_call_messages(odd).inputs == []
+    assert read_call_messages({"gen_ai.input.messages": [1, {"role": None}]}).inputs == [
         Message("user", [1]),
         Message("user", ""),
     ]
-    assert spoken_in({"events": "[1]"}).asked == []
+    assert read_call_messages({"events": "[1]"}).inputs == []
     calls = {"gen_ai.completion.0.tool_calls": '["go", {"call_id": 7}]'}
-    assert spoken_in(calls).said == [
+    assert read_call_messages(calls).outputs == [
         Message("assistant", "", tool_calls=(ToolCall("go"), ToolCall("", call_id="7")))
     ]
 
@@ -254,4 +258,4 @@ def test_odd_shapes_do_no_harm() -> None:
 def test_a_name_and_a_speaker_are_kept() -> None:
     """Agents with names are told apart."""
     given = {"gen_ai.input.messages": [{"role": "user", "name": "Bob", "content": "Hi"}]}
-    assert spoken_in(given).asked == [Message("user", "Hi", "Bob")]
+    assert read_call_messages(given).inputs == [Message("user", "Hi", "Bob")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai.spans import SpanData, SpanEvent, kind_of, reading_of
+from proctor.sessions.genai.spans import SpanData, SpanEvent, classify_span, read_span
 
 
 def chat(**attributes: Any) -> dict[str, Any]:
@@ -16,14 +16,14 @@ def chat(**attributes: Any) -> dict[str, Any]:
 
 
 def model_call(attributes: dict[str, Any], **about: Any) -> ModelCall:
-    reading = reading_of(SpanData("chat small", attributes, **about))
+    reading = read_span(SpanData("chat small", attributes, **about))
     assert reading is not None
     assert isinstance(reading.call, ModelCall)
     return reading.call
 
 
 def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about: Any) -> ToolCall:
-    reading = reading_of(SpanData(name, attributes, **about))
+    reading = read_span(SpanData(name, attributes, **about))
     assert reading is not None
     assert isinstance(reading.call, ToolCall)
     assert reading.events == [reading.call]
@@ -58,8 +58,8 @@ def test_calls_of_models_and_tools_are_told_from_all_others(
     attributes: dict[str, Any], kind: str | None
 ) -> None:
     """Agents and chains are made of calls: counting them too would count everything twice."""
-    assert kind_of(attributes) == kind
-    assert (reading_of(SpanData("a span", attributes)) is None) == (kind is None)
+    assert classify_span(attributes) == kind
+    assert (read_span(SpanData("a span", attributes)) is None) == (kind is None)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_call_that_failed_says_why() -> None:
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
-    assert model_call(chat(), error="").details == {"error": "it failed, and nothing tells why"}
+    assert model_call(chat(), error="").details == {"error": "it failed without a message"}
 
 
 def test_messages_that_cannot_be_read_are_named_in_the_call() -> None:
@@ -122,7 +122,7 @@ def test_messages_stand_before_their_call() -> None:
             SpanEvent("gen_ai.choice", {"content": "Hello", "finish_reason": "stop"}),
         ),
     )
-    reading = reading_of(span)
+    reading = read_span(span)
     assert reading is not None
     assert reading.events == [
         Message("user", "Hi"),
@@ -135,7 +135,7 @@ def test_embeddings_are_calls_without_messages() -> None:
     """What was embedded was not said."""
     attributes = {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "vectors"}
     attributes["gen_ai.input.messages"] = '[{"role": "user", "content": "no"}]'
-    reading = reading_of(SpanData("embeddings vectors", attributes))
+    reading = read_span(SpanData("embeddings vectors", attributes))
     assert reading is not None
     assert reading.events == [ModelCall("vectors", details={"operation": "embeddings"})]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.session import Message, ToolCall
-from proctor.sessions.genai.transcript import REMEMBERED, Transcript
+from proctor.sessions.genai.transcript import MAX_CONVERSATIONS, Transcript
 
 SYSTEM = Message("system", "Be brief.")
 
@@ -107,10 +107,10 @@ def test_a_call_without_messages_adds_none() -> None:
 def test_only_so_many_conversations_are_kept() -> None:
     """Memory stays small however often an agent begins anew; what is forgotten is told again."""
     transcript = Transcript()
-    for number in range(REMEMBERED + 1):
+    for number in range(MAX_CONVERSATIONS + 1):
         transcript.add([user(f"question {number}")], [said("yes")])
     assert transcript.add([user("question 0")], []) == [user("question 0")]
-    assert transcript.add([user(f"question {REMEMBERED}")], []) == []
+    assert transcript.add([user(f"question {MAX_CONVERSATIONS}")], []) == []
 
 
 TURN = st.sampled_from(["a", "b", "go on", ""])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ToolCall
-from proctor.sessions.genai.turns import is_message, turns_in
+from proctor.sessions.genai.turns import is_message, parse_messages
 
 CALL = ToolCall("go", {"to": "Rome"}, call_id="c1")
 ARGUMENTS = '{"to": "Rome"}'
@@ -66,13 +66,13 @@ ARGUMENTS = '{"to": "Rome"}'
 def test_a_call_of_a_tool_in_every_shape(given: dict[str, Any]) -> None:
     """OpenAI's, Anthropic's, Gemini's, those of responses, Vercel's, LangChain's, and a choice."""
     assert is_message(given)
-    assert turns_in([given], "assistant").messages == [Message("assistant", "", None, (CALL,))]
+    assert parse_messages([given], "assistant").messages == [Message("assistant", "", None, (CALL,))]
 
 
 def test_a_function_call_beside_the_content() -> None:
     """As OpenAI had it before there were tools."""
     given = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
-    assert turns_in([given]).messages == [
+    assert parse_messages([given]).messages == [
         Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
     ]
 
@@ -119,7 +119,7 @@ def test_a_function_call_beside_the_content() -> None:
 def test_a_result_of_a_tool_in_every_shape(given: dict[str, Any], name: str | None) -> None:
     """With the call that it answers, and the tool's name where that is told."""
     assert is_message(given)
-    assert turns_in([given]).messages == [Message("tool", "done", name, call_id="c1")]
+    assert parse_messages([given]).messages == [Message("tool", "done", name, call_id="c1")]
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,17 @@ def test_a_result_of_a_tool_in_every_shape(given: dict[str, Any], name: str | No
 )
 def test_thoughts_stand_beside_the_messages(thought: dict[str, Any]) -> None:
     """They were not said, and they are not lost."""
-    turns = turns_in([{"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}])
+    turns = parse_messages([{"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}])
     assert turns.messages == [Message("assistant", "Hi")]
     assert turns.thoughts == [thought]
-    alone = turns_in([{"type": "reasoning", "summary": []}])
+    alone = parse_messages([{"type": "reasoning", "summary": []}])
     assert (alone.messages, alone.thoughts) == ([], [{"type": "reasoning", "summary": []}])
 
 
 def test_tools_on_offer_are_no_messages() -> None:
     """LangChain's handler for Langfuse writes them among the messages."""
     offer = {"type": "function", "function": {"name": "go", "parameters": {}}}
-    turns = turns_in([{"role": "tool", "content": offer}, {"role": "user", "content": "Hi"}])
+    turns = parse_messages([{"role": "tool", "content": offer}, {"role": "user", "content": "Hi"}])
     assert (turns.messages, turns.tools) == ([Message("user", "Hi")], [offer])
 
 
@@ -153,7 +153,7 @@ def test_why_an_answer_ended() -> None:
         {"role": "model", "parts": [{"text": "b"}], "finishReason": "STOP"},
         {"role": "assistant", "content": "c", "finish_reason": None},
     ]
-    assert turns_in(given).endings == ["stop", "STOP"]
+    assert parse_messages(given).finish_reasons == ["stop", "STOP"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_is_no_message(given: Any) -> None:
 def test_odd_calls_and_names_do_no_harm() -> None:
     """A call without a name, and a name that is none."""
     given = {"role": "assistant", "name": 3, "content": "x", "tool_calls": [{"id": "", "name": None}]}
-    assert turns_in([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
+    assert parse_messages([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
 
 
 @pytest.mark.parametrize(
@@ -198,15 +198,15 @@ def test_odd_calls_and_names_do_no_harm() -> None:
 def test_what_is_said_in_place_of_a_content(given: dict[str, Any]) -> None:
     """A refusal and what was spoken aloud are what the model says, wherever they stand."""
     assert is_message(given)
-    assert turns_in([given], "assistant").messages == [Message("assistant", "I cannot.")]
+    assert parse_messages([given], "assistant").messages == [Message("assistant", "I cannot.")]
 
 
 def test_a_content_stands_before_a_refusal() -> None:
     """What is said beside it is the message; a tool refuses nothing."""
     both = {"role": "assistant", "content": "Yes.", "refusal": "No.", "audio": {"transcript": 7}}
-    assert turns_in([both]).messages == [Message("assistant", "Yes.")]
+    assert parse_messages([both]).messages == [Message("assistant", "Yes.")]
     tool = {"role": "tool", "tool_call_id": "c1", "content": None, "refusal": "No."}
-    assert turns_in([tool]).messages == [Message("tool", "", call_id="c1")]
+    assert parse_messages([tool]).messages == [Message("tool", "", call_id="c1")]
 
 
 def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
@@ -214,7 +214,7 @@ def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
     use = {"type": "server_tool_use", "id": "s1", "name": "go", "input": {"to": "Rome"}}
     result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"url": "u"}]}
     before, after = {"type": "text", "text": "Wait."}, {"type": "text", "text": "Done."}
-    turns = turns_in([{"role": "assistant", "content": [before, use, result, after]}])
+    turns = parse_messages([{"role": "assistant", "content": [before, use, result, after]}])
     call = ToolCall("go", {"to": "Rome"}, call_id="s1")
     assert turns.messages == [
         Message("assistant", "Wait.", tool_calls=(call,)),
@@ -222,7 +222,7 @@ def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
         Message("assistant", "Done."),
     ]
     error = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
-    turns = turns_in([{"role": "assistant", "content": [use, {**result, "content": error}]}])
+    turns = parse_messages([{"role": "assistant", "content": [use, {**result, "content": error}]}])
     assert (turns.messages[1].content, turns.failed) == (error, {1})
 
 
@@ -253,7 +253,7 @@ def test_items_of_responses_hold_what_came_of_them(
     item: dict[str, Any], call: ToolCall, answer: Any, has_failed: bool
 ) -> None:
     """Tools that OpenAI runs are named by their items, which tell the result or how it ended."""
-    turns = turns_in([{"id": "i1", **item}])
+    turns = parse_messages([{"id": "i1", **item}])
     asked, answered = turns.messages
     assert asked == Message("assistant", "", tool_calls=(call,))
     assert answered == Message("tool", answer, call.name, call_id="i1")
@@ -263,7 +263,7 @@ def test_items_of_responses_hold_what_came_of_them(
 def test_tools_that_the_program_runs_wait_for_their_output() -> None:
     """A shell or a screen is asked for in one item, and answers in another."""
     asked = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
-    (message,) = turns_in([asked]).messages
+    (message,) = parse_messages([asked]).messages
     assert message.tool_calls == (ToolCall("local_shell", {"command": ["ls"]}, call_id="c1"),)
     answer = {"type": "local_shell_call_output", "call_id": "c1", "output": "a.py"}
-    assert turns_in([answer]).messages == [Message("tool", "a.py", call_id="c1")]
+    assert parse_messages([answer]).messages == [Message("tool", "a.py", call_id="c1")]

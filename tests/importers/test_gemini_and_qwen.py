@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.importers import gemini, qwen
-from proctor.sessions.importers.shapes import gemini_usage
+from proctor.sessions.importers.shapes import read_gemini_usage
 from tests.importers.examples import GEMINI, QWEN
 from tests.importers.logs import kinds, only, read, real, values_in, written
 
@@ -200,8 +200,8 @@ def test_qwen_lines_keep_the_model_that_they_name() -> None:
 def test_thoughts_are_output() -> None:
     """Beside the answer they are added, unless the total says that they are inside."""
     told = {"promptTokenCount": 1, "thoughtsTokenCount": 5}
-    assert gemini_usage(told) == Usage(1, 5)
-    assert gemini_usage({}) == Usage()
+    assert read_gemini_usage(told) == Usage(1, 5)
+    assert read_gemini_usage({}) == Usage()
 
 
 def test_real_qwen_logs() -> None:

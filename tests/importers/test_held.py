@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, ToolCall
-from proctor.sessions.importers.trace_steps import Held
+from proctor.sessions.importers.trace_steps import ContentMatcher
 
 FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
 SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
@@ -26,9 +26,9 @@ SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
 )
 def test_what_a_call_says_is_held(value: Any) -> None:
     """In whatever form: as a value, as JSON in a text, as a part of a message."""
-    held = Held([SEARCH])
-    assert held.takes(value)
-    assert not held.takes(value), "it is used up"
+    held = ContentMatcher([SEARCH])
+    assert held.consume(value)
+    assert not held.consume(value), "it is used up"
 
 
 @pytest.mark.parametrize(
@@ -47,34 +47,34 @@ def test_what_a_call_says_is_held(value: Any) -> None:
 )
 def test_equal_words_elsewhere_are_something_else(value: Any) -> None:
     """A title that reads like the tool's name, results in another order, values changed about."""
-    assert not Held([SEARCH]).takes(value)
+    assert not ContentMatcher([SEARCH]).consume(value)
 
 
 def test_lines_are_held_in_their_order_and_with_what_is_between_them() -> None:
     """Parts of a message are joined by lines; an empty line is a line."""
     said = Message("user", "one\ntwo\n\nthree")
-    assert Held([said]).takes([{"text": "one"}, {"text": "two\n\nthree"}])
-    assert not Held([said]).takes("two\none\n\nthree")
-    assert not Held([said]).takes("one\ntwo\nthree\n\n")
+    assert ContentMatcher([said]).consume([{"text": "one"}, {"text": "two\n\nthree"}])
+    assert not ContentMatcher([said]).consume("two\none\n\nthree")
+    assert not ContentMatcher([said]).consume("one\ntwo\nthree\n\n")
 
 
 def test_why_a_call_ended_is_nothing_that_was_said() -> None:
     """A message that reads "stop" is another thing than a call that came to its end."""
-    held = Held([ModelCall("small", finish_reason="stop")])
-    assert not held.takes("stop")
-    assert held.takes([{"finish_reason": "stop"}])
+    held = ContentMatcher([ModelCall("small", finish_reason="stop")])
+    assert not held.consume("stop")
+    assert held.consume([{"finish_reason": "stop"}])
 
 
 def test_thoughts_stand_where_spans_have_them() -> None:
     """Before what was said: what a span tells in its order is held in its order."""
     told: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
-    assert Held(told).takes([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
+    assert ContentMatcher(told).consume([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
 
 
 def test_many_equal_lines_are_taken_in_time() -> None:
     """A text of 100,000 equal lines, twice: each place is looked for once, not all of them."""
     line = "\n".join(["- yes"] * 100_000)
-    held = Held([Message("user", line), Message("assistant", line)])
+    held = ContentMatcher([Message("user", line), Message("assistant", line)])
     began = time.process_time()
-    assert [held.takes(line) for _ in range(3)] == [True, True, False]
+    assert [held.consume(line) for _ in range(3)] == [True, True, False]
     assert time.process_time() - began < 3

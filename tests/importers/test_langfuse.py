@@ -250,7 +250,7 @@ def test_a_generation_that_failed_says_why() -> None:
     assert call.details == {"error": "429"}
     assert call.latency_ms == 250
     silent = only(langfuse, generation(level="ERROR"))
-    assert silent.session[ModelCall][0].details == {"error": "it failed, and nothing tells why"}
+    assert silent.session[ModelCall][0].details == {"error": "it failed without a message"}
 
 
 def test_scores_may_be_words() -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.langfuse_rows import spoken_of
+from proctor.sessions.importers.langfuse_rows import read_observation_messages
 from proctor.sessions.importers.shapes import Imported
 from tests.surroundings import ROOT
 
@@ -120,8 +120,8 @@ def test_the_messages_of_every_observation_are_those_of_the_gold(framework: str)
     rows = {row["id"]: row for row in load(framework, "trace")["observations"]}
     for identity, side, gold in gold_of(framework):
         row = rows[identity]
-        spoken = spoken_of(row)
-        found = ours(spoken.asked if side == "input" else spoken.said)
+        spoken = read_observation_messages(row)
+        found = ours(spoken.inputs if side == "input" else spoken.outputs)
         theirs, instead = DIFFERENCES.get((identity, side), ([], []))
         if not gold:
             continue

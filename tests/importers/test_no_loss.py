@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import DatasetError
-from proctor.sessions.importers.reading import SessionFiles, detect, named_format
+from proctor.sessions.importers.reading import SessionFiles, detect, load_format
 from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
 from tests.importers.logs import DATA, marked_in, read, values_in, written
 
@@ -70,9 +70,9 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     marks: list[str] = []
     marked = [marked_in(value, MEANING, marks) for value in values]
     for some in (values, marked):
-        found = read(named_format(name), some)
+        found = read(load_format(name), some)
         assert len(found) > 0 or not some
-    kept = written(read(named_format(name), marked))
+    kept = written(read(load_format(name), marked))
     assert [mark for mark in marks if mark not in kept] == []
     detect(values)
 
@@ -88,7 +88,7 @@ def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any], put: Any) -> No
         for key in path[:-1]:
             spot = spot[key]
         spot[path[-1]] = put
-        if MARK not in written(read(named_format(name), values)):
+        if MARK not in written(read(load_format(name), values)):
             lost.append(path)
     assert lost == []
 

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.records.session import ModelCall
 from proctor.sessions.importers import otlp
-from proctor.sessions.importers.otlp_wire import attributes_in, value_of
+from proctor.sessions.importers.otlp_wire import parse_attributes, parse_value
 from tests.importers.logs import kinds, only
 from tests.importers.traces import CHAT, pairs, span, spans
 
@@ -38,15 +38,15 @@ from tests.importers.traces import CHAT, pairs, span, spans
 )
 def test_values_of_every_kind(given: Any, plain: Any) -> None:
     """As the specification writes them; what it does not know stays as it is."""
-    assert value_of(given) == plain
+    assert parse_value(given) == plain
 
 
 def test_attributes_may_be_a_mapping_and_may_clash() -> None:
     """Of two attributes with one name the later holds, and the earlier is kept."""
-    assert attributes_in({"a": {"intValue": "1"}, "b": "bare"}) == ({"a": 1, "b": "bare"}, [])
+    assert parse_attributes({"a": {"intValue": "1"}, "b": "bare"}) == ({"a": 1, "b": "bare"}, [])
     twice = [*pairs({"a": 1}), *pairs({"a": 2}), *pairs({"a": 2})]
-    assert attributes_in(twice) == ({"a": 2}, [{"key": "a", "value": 1}])
-    assert attributes_in("odd") == ({}, ["odd"])
+    assert parse_attributes(twice) == ({"a": 2}, [{"key": "a", "value": 1}])
+    assert parse_attributes("odd") == ({}, ["odd"])
 
 
 def test_older_words_and_underscores() -> None:

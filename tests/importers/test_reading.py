@@ -17,13 +17,13 @@ import pytest
 from proctor.errors import ConfigError, DatasetError
 from proctor.sessions.importers import codex
 from proctor.sessions.importers.reading import (
-    FAULT,
+    IMPORTER_FAILED,
     FORMATS,
-    PROBLEMS_KEPT,
+    MAX_PROBLEMS,
     SessionFiles,
-    decoded,
+    decode_line,
     detect,
-    named_format,
+    load_format,
 )
 from proctor.sessions.importers.shapes import Imported
 from tests.importers.examples import EXAMPLES, OPENAI
@@ -58,9 +58,9 @@ def test_every_format_is_known_by_its_content(name: str, tmp_path: Path) -> None
 
 def test_every_format_has_a_module() -> None:
     """The list of formats and the modules that read them agree."""
-    assert [named_format(name).NAME for name in FORMATS] == list(FORMATS)
+    assert [load_format(name).NAME for name in FORMATS] == list(FORMATS)
     with pytest.raises(ConfigError, match="did you mean 'claude-code'"):
-        named_format("claude_code")
+        load_format("claude_code")
 
 
 def test_what_is_no_log_is_none() -> None:
@@ -97,7 +97,7 @@ def test_damaged_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert "it is not JSON" in files.problems[1].what
 
 
-def test_what_json_cannot_hold_is_mended(tmp_path: Path) -> None:
+def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
     """Half characters, NaN and endless numbers are put into words, and told."""
     text = '{"messages": [{"role": "user", "content": "a\\ud83d"}], "x": NaN, "y": 1%s}' % ("0" * 30)
     files = SessionFiles(put(tmp_path, "odd.jsonl", text))
@@ -105,10 +105,10 @@ def test_what_json_cannot_hold_is_mended(tmp_path: Path) -> None:
     assert session.input == "a?"
     assert session.recorded["x"] == "nan"
     assert float(session.recorded["y"]) == 1e30
-    assert "mended" in files.problems[0].what
-    assert decoded(b"[" * 5000 + b"]" * 5000) == (None, "it is nested too deep")
-    assert decoded(b'["' + b"[" * 5000 + b'"]') == (["[" * 5000], None)
-    assert decoded(b'"\xff"')[0] == "\N{REPLACEMENT CHARACTER}"
+    assert "repaired" in files.problems[0].what
+    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "it is nested too deep")
+    assert decode_line(b'["' + b"[" * 5000 + b'"]') == (["[" * 5000], None)
+    assert decode_line(b'"\xff"')[0] == "\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
     told = [str(problem) for problem in files.problems]
     assert len(told) == 2
     assert "broken.json.gz: it cannot be read" in told[0]
-    assert "settings.json: it is in no format that is known" in told[1]
+    assert "settings.json: its format is unknown" in told[1]
     assert len(list(SessionFiles(tmp_path, pattern="b/*"))) == 1
     assert len(list(SessionFiles(tmp_path, pattern="*.jsonl"))) == 1
     assert len(list(files)) == 2  # a second pass starts anew
@@ -166,8 +166,8 @@ def test_where_nothing_can_be_read_the_error_says_why(tmp_path: Path) -> None:
     for path, pattern, message in (
         (tmp_path / "gone.json", None, "no such file"),
         (empty, None, "no file in this folder ends in .json"),
-        (empty, "*.log", "no file in this folder fits"),
-        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session that can be read"),
+        (empty, "*.log", "no file in this folder matches"),
+        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session can be read"),
         (put(tmp_path / "x", "empty.json", ""), None, "empty.json: it is empty"),
         (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: it is empty"),
     ):
@@ -176,7 +176,7 @@ def test_where_nothing_can_be_read_the_error_says_why(tmp_path: Path) -> None:
         assert raised.value.fix == ""  # no format would help
     with pytest.raises(DatasetError, match="begins with an empty mapping") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
-    assert "--format names one" in raised.value.fix
+    assert "with --format" in raised.value.fix
     with pytest.raises(DatasetError, match=r"no session of codex in it \(1 × mapping with a\)"):
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 
@@ -239,13 +239,13 @@ def test_what_is_not_understood_is_described(tmp_path: Path) -> None:
 
 def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     """A long damaged file is one thing to tell, and does not hide the others."""
-    put(tmp_path, "a.jsonl", "x\n" * (PROBLEMS_KEPT + 5))
+    put(tmp_path, "a.jsonl", "x\n" * (MAX_PROBLEMS + 5))
     put(tmp_path, "b.json", json.dumps([{"messages": []}, {"messages": []}, {"messages": CHAT}]))
     put(tmp_path, "c.jsonl", b"x\ny\n" + lines([{"messages": []}]))
     put(tmp_path, "d.json", "")
     files = SessionFiles(tmp_path)
     assert len(list(files)) == 1
-    assert files.damaged == PROBLEMS_KEPT + 11
+    assert files.damaged == MAX_PROBLEMS + 11
     told = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.damage.by_file]
     assert told[0].startswith(
         "a.jsonl: 1,005 lines that cannot be read as they are, such as line 1: it is not JSON"
@@ -305,7 +305,7 @@ def test_a_fault_of_an_importer_does_not_stop_a_folder(
     assert [session.format for session in files] == ["codex", "openai"]
     (problem,) = files.problems
     assert problem.where.endswith("a.jsonl")
-    assert problem.what == f"{FAULT}: AttributeError: there is no such thing"
+    assert problem.what == f"{IMPORTER_FAILED}: AttributeError: there is no such thing"
 
 
 def test_a_forced_format_is_taken_at_its_word(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_folder_of_thousands_streams(tmp_path: Path) -> None:
     count = sum(1 for _ in files)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (count, files.damaged, len(files.problems)) == (1000, 1000, PROBLEMS_KEPT)
+    assert (count, files.damaged, len(files.problems)) == (1000, 1000, MAX_PROBLEMS)
     assert peak < 5_000_000
 
 

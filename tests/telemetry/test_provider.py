@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from proctor.sessions.telemetry.observing import exporters_asked_for, of_the_program, pipeline_for
+from proctor.sessions.telemetry.observing import build_pipeline, get_program_provider, list_exporters
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
 
@@ -140,7 +140,7 @@ def test_a_provider_that_is_set_later_is_listened_to(
     told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
 
     def agent(text: str) -> str:
-        if of_the_program() is None:
+        if get_program_provider() is None:
             api.set_tracer_provider(provider_to(exported))
         with chat_span(text, "yes"):
             pass
@@ -193,7 +193,7 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
 )
 def test_what_the_environment_asks_for(settings: dict[str, str], exporters: list[str]) -> None:
     """OpenTelemetry's own variables, and none of ours."""
-    assert exporters_asked_for(settings) == exporters
+    assert list_exporters(settings) == exporters
 
 
 def test_an_exporter_that_is_not_there_is_named() -> None:
@@ -213,7 +213,7 @@ def test_settings_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> No
         OTEL_BSP_MAX_QUEUE_SIZE="3",
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE="7",
     )
-    made, problem = pipeline_for(told)
+    made, problem = build_pipeline(told)
     assert made is None
     assert problem is not None
     assert "its settings are wrong" in problem
@@ -274,8 +274,8 @@ def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
 def test_settings_without_the_packages_are_a_warning() -> None:
     """Somebody who configured it wants to know."""
     code = ABSENT + (
-        "from proctor.sessions.telemetry.observing import pipeline_for\n"
-        "print(pipeline_for({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
+        "from proctor.sessions.telemetry.observing import build_pipeline\n"
+        "print(build_pipeline({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
     )
     (line,) = python(code)
     assert line.startswith("OpenTelemetry is configured but cannot be loaded")

@@ -23,7 +23,7 @@ from proctor import record, token_usage_under, tool_called
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, SessionView, ToolCall, Usage
-from proctor.sessions.telemetry.spans_in import listen_to
+from proctor.sessions.telemetry.spans_in import get_listener
 from proctor.testing import ModelServer
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe, tool_span
@@ -348,7 +348,7 @@ def test_spans_outside_of_a_run_are_nobodys(provider: TracerProvider) -> None:
     with chat_span("hello", "hi"):
         pass
     observe(lambda question: question)
-    assert listen_to(provider) is listen_to(provider)
+    assert get_listener(provider) is get_listener(provider)
     processors = provider._active_span_processor._span_processors
     assert sum(type(one).__name__ == "Listener" for one in processors) == 1
     assert provider.force_flush()
@@ -362,7 +362,7 @@ def test_spans_that_never_end_are_forgotten_with_the_run(provider: TracerProvide
         return question
 
     observe(agent, list("abc"))
-    assert listen_to(provider)._begun == {}
+    assert get_listener(provider)._open == {}
 
 
 def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter) -> None:
@@ -380,7 +380,7 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
     assert found == [False, True, True]
     (warning,) = watched.warnings
     assert warning == (
-        "OpenTelemetry was set up after 1 trials had begun, which were not observed; set it up "
+        "OpenTelemetry was set up after 1 trials had started, which were not observed; set it up "
         "when your module is imported"
     )
 

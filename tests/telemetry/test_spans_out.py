@@ -23,7 +23,7 @@ from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import Configuration, Reply, Trial
 from proctor.sessions.telemetry import observing
-from proctor.sessions.telemetry.spans_out import CAPTURE, CUT, LONGEST, as_text, emit_calls
+from proctor.sessions.telemetry.spans_out import CAPTURE, CUT_MARK, MAX_LENGTH, as_text, build_call_spans
 from proctor.testing import ModelServer
 from tests.telemetry.observation import RUN, about, chat_span, id_of, named, observe, parent_of
 
@@ -200,8 +200,8 @@ def test_long_contents_are_cut(provider: TracerProvider, exported: InMemorySpanE
     """Backends drop spans of megabytes."""
     observe(lambda text: text, ["x" * 100_000])
     value = about(named(exported, "proctor trial")[0])["input.value"]
-    assert len(value) == LONGEST
-    assert value.endswith(CUT)
+    assert len(value) == MAX_LENGTH
+    assert value.endswith(CUT_MARK)
 
 
 def test_what_json_cannot_hold_is_named() -> None:
@@ -305,7 +305,7 @@ def test_calls_are_laid_end_to_end_where_there_is_time() -> None:
         ToolCall("search", duration_ms=3.0, error="down"),
         ModelCall("small", details={"error": "no route"}),
     ]
-    in_turn = list(emit_calls(events, 1_000, 10_000_000, None))
+    in_turn = list(build_call_spans(events, 1_000, 10_000_000, None))
     assert [(call.began, call.ended) for call in in_turn] == [
         (1_000, 2_001_000),
         (2_001_000, 5_001_000),
@@ -313,7 +313,7 @@ def test_calls_are_laid_end_to_end_where_there_is_time() -> None:
     ]
     assert [call.error for call in in_turn] == [None, "down", "no route"]
     assert [call.attributes.get("error.type") for call in in_turn] == [None, "tool_failed", "call_failed"]
-    together = list(emit_calls(events, 1_000, 4_000_000, None))
+    together = list(build_call_spans(events, 1_000, 4_000_000, None))
     assert [call.began for call in together] == [1_000, 1_000, 1_000]
 
 
@@ -327,7 +327,7 @@ def test_messages_go_out_as_the_conventions_want_them() -> None:
         Message("tool", "found", call_id="c1"),
         ModelCall("small", details={"operation": "embeddings"}),
     ]
-    first, second = emit_calls(events, 0, 0, str)
+    first, second = build_call_spans(events, 0, 0, str)
     assert json.loads(first.attributes["gen_ai.input.messages"]) == [
         {"role": "user", "parts": [{"type": "text", "content": '["a","picture"]'}]}
     ]
@@ -338,7 +338,7 @@ def test_messages_go_out_as_the_conventions_want_them() -> None:
     assert second.name == "embeddings small"
     endless: list[Any] = []
     endless.append(endless)
-    (tool,) = emit_calls([ToolCall("odd", result=endless)], 0, 0, str)
+    (tool,) = build_call_spans([ToolCall("odd", result=endless)], 0, 0, str)
     assert tool.attributes["gen_ai.tool.call.result"] == '"(list, which cannot be written)"'
 
 

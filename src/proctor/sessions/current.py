@@ -1,4 +1,4 @@
-"""The session of the trial that is running, and the warnings of its run, from anywhere inside."""
+"""The session of the running trial and the warnings of its run, as context variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ warnings: ContextVar[list[str] | None] = ContextVar("proctor_warnings", default=
 # One entry for each output of the running run that was cut off.
 cut_off: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", default=None)
 
-# How providers call the end of an answer that reached its token limit.
+# The finish reasons of answers that reached their token limit.
 CUT_OFF_REASONS = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "max_length", "token_limit")
 )
@@ -28,23 +28,23 @@ def current_session() -> Session | None:
 
 
 def record(event: Any) -> None:
-    """Add an event to the session of the running trial; outside of one nothing happens."""
+    """Add an event to the session of the running trial; do nothing outside of one."""
     session = current.get()
     if session is not None:
         session.append(event)
 
 
 def warn(text: str) -> None:
-    """Put a warning into the report of the running run, once; outside of one nothing happens."""
-    found = warnings.get()
-    if found is not None and text not in found:
-        found.append(text)
+    """Add a warning to the report of the running run, once; do nothing outside of one."""
+    texts = warnings.get()
+    if texts is not None and text not in texts:
+        texts.append(text)
 
 
 def note_cut_off(session: Session) -> None:
     """Count the output of a session if the model's last answer reached its token limit.
 
-    Where nobody counts, such as in a worker, it is a warning without a number.
+    Without a counter, such as in a worker, add a warning without a number.
     """
     calls = session[ModelCall]
     reason = calls[-1].finish_reason if calls else None
@@ -70,7 +70,7 @@ def describe_cut_off(number: int) -> str:
 
 
 def count_cut_off(warning: str) -> int | None:
-    """The number in such a warning; None for any other text.
+    """The number in a warning about outputs that were cut off; None for any other text.
 
     >>> count_cut_off(describe_cut_off(1_200)), count_cut_off("2 outputs were lost")
     (1200, None)
@@ -81,14 +81,12 @@ def count_cut_off(warning: str) -> int | None:
 
 
 def checked_usage(usage: Usage, source: str) -> Usage:
-    """The usage that a server or target reported; what cannot be true is dropped with a warning.
+    """The usage that a server or target reported; drop impossible counts with a warning.
 
     >>> checked_usage(Usage(-5, 3), "the server")
     Usage()
     """
-    wrong = impossible_counts(usage)
-    if not wrong:
-        return plausible_usage(usage)
-    reported = ", ".join(f"{name}: {str(value)[:40]}" for name, value in wrong.items())
-    warn(f"{source} reported a usage that cannot be true ({reported}); it counts as unknown")
+    if impossible := impossible_counts(usage):
+        reported = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
+        warn(f"{source} reported a usage that cannot be true ({reported}); it counts as unknown")
     return plausible_usage(usage)

@@ -1,1 +1,1 @@
-"""What spans tell of models and tools, by the conventions in use; plain data in, records out."""
+"""Read model and tool calls from spans and messages of the GenAI conventions."""

@@ -1,197 +1,181 @@
-"""What was sent to a model and what came back, as whole bodies, become messages."""
+"""Parse request and response bodies of model APIs into messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.genai.turns import Turns, is_bare, is_message, turns_in
-from proctor.sessions.genai.values import decoded, plain
+from proctor.sessions.genai.turns import ParsedMessages, is_bare_message, is_message, parse_messages
+from proctor.sessions.genai.values import decode_json, to_plain
 
 _SYSTEM = ("system", "instructions", "system_instruction", "systemInstruction")
-_ASKED = ("messages", "contents", "input", "prompt", "new_message")
+_INPUTS = ("messages", "contents", "input", "prompt", "new_message")
 _CHOICES = ("choices", "candidates")
 _GENERATIONS = "generations"
-_SAID = (*_CHOICES, _GENERATIONS, "output", "messages", "message")
-
-
-# Gemini's parts, and what else may stand in one.
-_PART_SAYS: dict[str, Any] = {
+_OUTPUTS = (*_CHOICES, _GENERATIONS, "output", "messages", "message")
+# The content keys of a Gemini part, and its other keys.
+_PART_CONTENT: dict[str, Any] = {
     "text": str,
     **dict.fromkeys(("functionCall", "function_call", "functionResponse"), Mapping),
     **dict.fromkeys(("function_response", "inlineData", "inline_data", "fileData"), Mapping),
 }
 _PART_KEYS = frozenset(
     (
-        *_PART_SAYS,
+        *_PART_CONTENT,
         *("type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data"),
         *("videoMetadata", "video_metadata", "executableCode", "codeExecutionResult"),
     )
 )
-_CAPITALS = frozenset(("Role", "Parts", "Candidates", "Contents", "Choices", "Messages", "Text"))
-_DATA = ("args", "arguments", "response", "result")
+_PASCAL_CASE = frozenset(("Role", "Parts", "Candidates", "Contents", "Choices", "Messages", "Text"))
+_TOOL_DATA = ("args", "arguments", "response", "result")
 
 
-def asked_in(body: Any) -> Turns | None:
-    """The messages of a request; None if it is none that is known.
+def parse_request(body: Any) -> ParsedMessages | None:
+    """The messages of a request; None if its format is unknown.
 
-    >>> asked_in('{"prompt": "Hello", "system": "Be brief."}').messages
+    >>> parse_request('{"prompt": "Hello", "system": "Be brief."}').messages
     [Message(role='system', content='Be brief.'), Message(role='user', content='Hello')]
     """
-    found = _as_message(in_camel_case(decoded(body)), "user")
-    if is_message(found):
-        return turns_in([found])
-    if isinstance(found, Mapping):
-        return _requested(found)
-    listed = _listed(found)
-    return None if listed is None else turns_in(listed)
+    value = _wrap_parts(to_camel_case(decode_json(body)), "user")
+    if is_message(value):
+        return parse_messages([value])
+    system: list[Any] = []
+    if isinstance(value, Mapping):
+        system = _find_system(value)
+        value = decode_json(next((value[key] for key in _INPUTS if value.get(key)), None))
+        if isinstance(value, str) or is_message(value):
+            return parse_messages([*system, value])
+    items = _flatten(value)
+    return None if items is None else parse_messages([*system, *items])
 
 
-def _requested(body: Mapping[str, Any]) -> Turns | None:
-    given = next((body[key] for key in _ASKED if body.get(key)), None)
-    given = decoded(given)
-    if isinstance(given, str) or is_message(given):
-        asked: Sequence[Any] | None = [given]
-    else:
-        asked = _listed(given)
-    if asked is None:
-        return None
-    return turns_in([*_system_in(body), *asked])
-
-
-def _system_in(body: Mapping[str, Any]) -> list[Any]:
-    """The instructions that stand beside the messages of a request."""
+def _find_system(body: Mapping[str, Any]) -> list[Any]:
+    """The instructions that a request has outside its messages."""
     config = body.get("config")
-    for place in (body, config if isinstance(config, Mapping) else {}):
+    for fields in (body, config if isinstance(config, Mapping) else {}):
         for key in _SYSTEM:
-            given = place.get(key)
-            if isinstance(given, Mapping) and "parts" in given:
-                given = given["parts"]
-            if isinstance(given, str | list | tuple) and given:
-                return [{"role": "system", "content": given}]
+            content = fields.get(key)
+            if isinstance(content, Mapping) and "parts" in content:
+                content = content["parts"]
+            if isinstance(content, str | list | tuple) and content:
+                return [{"role": "system", "content": content}]
     return []
 
 
-def said_in(body: Any) -> Turns | None:
-    """The messages of an answer; None if it is none that is known.
+def parse_response(body: Any) -> ParsedMessages | None:
+    """The messages of a response; None if its format is unknown.
 
-    >>> said_in({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
+    >>> parse_response({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
     [Message(role='assistant', content='Hi')]
     """
-    found = _as_message(in_camel_case(decoded(body)), "assistant")
-    if is_message(found):
-        return turns_in([found], "assistant")
-    if isinstance(found, Mapping):
-        if _is_answer(found):
-            return turns_in([found], "assistant")
-        key = next((key for key in _SAID if found.get(key)), "")
-        given, others = _first_choice(decoded(found.get(key)), key)
-        found = [given] if isinstance(given, Mapping) else given
-    else:
-        others = []
-    listed = _listed(found)
-    if listed is None:
+    value = _wrap_parts(to_camel_case(decode_json(body)), "assistant")
+    if is_message(value):
+        return parse_messages([value], "assistant")
+    others: list[Any] = []
+    if isinstance(value, Mapping):
+        if _has_content_parts(value):
+            return parse_messages([value], "assistant")
+        key = next((key for key in _OUTPUTS if value.get(key)), "")
+        value, others = _split_choices(decode_json(value.get(key)), key)
+        value = [value] if isinstance(value, Mapping) else value
+    items = _flatten(value)
+    if items is None:
         return None
-    turns = turns_in(listed, "assistant")
-    turns.alternatives.extend(map(plain, others))
-    return turns
+    parsed = parse_messages(items, "assistant")
+    parsed.alternatives.extend(map(to_plain, others))
+    return parsed
 
 
-def _first_choice(given: Any, key: str) -> tuple[Any, list[Any]]:
-    """An answer without those that a model gave beside it to choose from, and those."""
-    if not isinstance(given, list | tuple):
-        return given, []
+def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
+    """The first choice, and the alternatives to it."""
+    if not isinstance(value, list | tuple):
+        return value, []
     if key in _CHOICES:
-        return _apart(given)
+        return _split_first(value)
     if key != _GENERATIONS:
-        return given, []
-    # A list for each question, of one answer or several.
-    found = [_apart(one) if isinstance(one, list | tuple) else (one, []) for one in given]
-    return [one for one, _ in found], [other for _, others in found for other in others]
+        return value, []
+    # One list of choices per prompt.
+    pairs = [_split_first(it) if isinstance(it, list | tuple) else (it, []) for it in value]
+    return [first for first, _ in pairs], [other for _, others in pairs for other in others]
 
 
-def _apart(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The first choice, and the others; some services tell one answer in parts of one index."""
-    own = _index(choices[0]) if choices else None
-    first = [one for n, one in enumerate(choices) if not n or _index(one) == own is not None]
-    others = [one for n, one in enumerate(choices) if n and (own is None or _index(one) != own)]
-    return first, others
+def _split_first(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The items of the first choice, and the others; some services split a choice by its index."""
+    indexes = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
+    is_first = [not n or indexes[0] == index is not None for n, index in enumerate(indexes)]
+    first = [choice for choice, own in zip(choices, is_first, strict=True) if own]
+    return first, [choice for choice, own in zip(choices, is_first, strict=True) if not own]
 
 
-def _index(choice: Any) -> Any:
-    return choice.get("index") if isinstance(choice, Mapping) else None
+def parse_response_instructions(body: Any) -> list[Any]:
+    """The instructions that OpenAI's responses repeat."""
+    value = decode_json(body)
+    is_response = isinstance(value, Mapping) and value.get("object") == "response"
+    return parse_messages(_find_system(value)).messages if is_response else []
 
 
-def instructions_in(answer: Any) -> list[Any]:
-    """The instructions that the responses of OpenAI repeat."""
-    found = decoded(answer)
-    is_response = isinstance(found, Mapping) and found.get("object") == "response"
-    return turns_in(_system_in(found)).messages if is_response else []
+def _wrap_parts(value: Any, role: str) -> Any:
+    """Make a message of Gemini parts without one."""
+    if isinstance(value, Mapping) and isinstance(value.get("parts"), list | tuple):
+        return value if "role" in value else {**value, "role": role}
+    if isinstance(value, list) and value and all(map(_is_gemini_part, value)):
+        return {"role": role, "parts": value}
+    return value
 
 
-def _as_message(found: Any, role: str) -> Any:
-    """Parts without a message around them, as Gemini has them, as a message."""
-    if isinstance(found, Mapping) and isinstance(found.get("parts"), list | tuple):
-        return found if "role" in found else {**found, "role": role}
-    if isinstance(found, list) and found and all(map(_is_bare_part, found)):
-        return {"role": role, "parts": found}
-    return found
-
-
-def _is_bare_part(part: Any) -> bool:
-    """True for a part of Gemini's, and not for any mapping that has a text in it."""
+def _is_gemini_part(part: Any) -> bool:
     if not isinstance(part, Mapping):
         return False
-    told = {key: value for key, value in part.items() if value is not None}
-    says = any(isinstance(told.get(key), kind) for key, kind in _PART_SAYS.items())
-    return says and told.keys() <= _PART_KEYS
+    fields = {key: value for key, value in part.items() if value is not None}
+    has_content = any(isinstance(fields.get(key), it) for key, it in _PART_CONTENT.items())
+    return has_content and fields.keys() <= _PART_KEYS
 
 
-def in_camel_case(found: Any) -> Any:
-    """Data with names as C# writes them, which begin with a capital, as the APIs have them.
+def to_camel_case(value: Any) -> Any:
+    """Lowercase the first letter of keys that C# clients capitalize.
 
-    >>> in_camel_case({"Role": "model", "Parts": [{"Text": "Hi", "FunctionCall": None}]})
+    >>> to_camel_case({"Role": "model", "Parts": [{"Text": "Hi", "FunctionCall": None}]})
     {'role': 'model', 'parts': [{'text': 'Hi', 'functionCall': None}]}
     """
-    first = found[0] if isinstance(found, list) and found else found
-    if not isinstance(first, Mapping) or _CAPITALS.isdisjoint(first):
-        return found
-    return _lowered(found)
+    first = value[0] if isinstance(value, list) and value else value
+    if not isinstance(first, Mapping) or _PASCAL_CASE.isdisjoint(first):
+        return value
+    return _lower_keys(value)
 
 
-def _lowered(found: Any) -> Any:
-    if isinstance(found, list):
-        return [_lowered(one) for one in found]
-    if not isinstance(found, Mapping):
-        return found
-    # What a tool is given and gives back has names of its own.
+def _lower_keys(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_lower_keys(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    # Arguments and results of tools have their own names.
     return {
-        (name := f"{key[:1].lower()}{key[1:]}"): it if name in _DATA else _lowered(it)
-        for key, it in found.items()
+        (name := f"{key[:1].lower()}{key[1:]}"): it if name in _TOOL_DATA else _lower_keys(it)
+        for key, it in value.items()
         if isinstance(key, str)
     }
 
 
-def _is_answer(found: Mapping[str, Any]) -> bool:
-    """ADK's answers have a content with parts, and no role beside it."""
-    content = found.get("content")
+def _has_content_parts(fields: Mapping[str, Any]) -> bool:
+    """True for a response of ADK: a content with parts, without a role."""
+    content = fields.get("content")
     return isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple)
 
 
-def _listed(found: Any) -> Sequence[Any] | None:
-    """A list of messages, or lists of them; None if something else is among them."""
-    if not isinstance(found, list | tuple) or not found:
+def _flatten(value: Any) -> Sequence[Any] | None:
+    """A list of messages, or lists of them; None if it contains anything else."""
+    if not isinstance(value, list | tuple) or not value:
         return None
-    flat: list[Any] = []
-    for one in found:
-        flat.extend(one if isinstance(one, list | tuple) else [one])
-    known = [is_message(one) or _is_wrapped(one) for one in flat]
-    is_all = all(told or is_bare(one) for told, one in zip(known, flat, strict=True))
-    return flat if any(known) and is_all else None
+    items: list[Any] = []
+    for item in value:
+        items.extend(item if isinstance(item, list | tuple) else [item])
+    is_known = [is_message(item) or _is_wrapped(item) for item in items]
+    is_complete = all(known or is_bare_message(it) for known, it in zip(is_known, items, strict=True))
+    return items if any(is_known) and is_complete else None
 
 
-def _is_wrapped(one: Any) -> bool:
-    """A choice, a candidate or a generation, with its message inside."""
-    if not isinstance(one, Mapping):
-        return False
-    return isinstance(one.get("message"), Mapping) or _is_answer(one)
+def _is_wrapped(value: Any) -> bool:
+    """True for a choice, candidate or generation with its message inside."""
+    return isinstance(value, Mapping) and (
+        isinstance(value.get("message"), Mapping) or _has_content_parts(value)
+    )

@@ -1,9 +1,7 @@
-"""Messages out of the attributes and events of a span, whichever convention wrote them.
+"""Read the messages of a model call from the attributes and events of its span.
 
-These ways are in use: JSON in `gen_ai.input.messages` and its kin, span events such as
-`gen_ai.user.message`, numbered attributes (`gen_ai.prompt.0.content`), the numbered attributes
-of OpenInference (`llm.input_messages.0.message.content`), those of the Vercel AI SDK
-(`ai.prompt.messages`), and whole bodies (`input.value`).
+Conventions: JSON in `gen_ai.input.messages`, span events such as `gen_ai.user.message`, numbered
+attributes (`gen_ai.prompt.0.content`, OpenInference), the Vercel AI SDK, and bodies (`input.value`).
 """
 
 from __future__ import annotations
@@ -13,234 +11,234 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from proctor.records.session import Message
-from proctor.sessions.genai.bodies import asked_in, said_in
-from proctor.sessions.genai.turns import Turns, turns_in
-from proctor.sessions.genai.values import decoded
+from proctor.sessions.genai.bodies import parse_request, parse_response
+from proctor.sessions.genai.turns import ParsedMessages, parse_messages
+from proctor.sessions.genai.values import decode_json
 
-# OpenInference puts every part of a message into a mapping of one key.
-_WRAPPINGS = ("message", "message_content", "tool_call")
+# OpenInference wraps each part of a message in a mapping with one of these keys.
+_WRAPPERS = ("message", "message_content", "tool_call")
 _NUMBERED = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
 _BODIES = (("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"), ("input.value", "output.value"))
-_VERCEL_SAID = ("ai.response.text", "ai.response.object", "ai.response.toolCalls")
-# No name has more dots than this, and no list that is meant is longer.
-_MOST_STEPS = 16
-_MOST_DIGITS = 6
-
+_VERCEL_OUTPUTS = ("ai.response.text", "ai.response.object", "ai.response.toolCalls")
+# No attribute name has more dots, and no list more items.
+_MAX_DOTS = 16
+_MAX_DIGITS = 6
 _INSTRUCTIONS = "gen_ai.system_instructions"
-
-# Where messages come from that stand in events, beside the names of attributes.
+# The source name of messages in span events.
 EVENTS = "events"
 
-Body = Callable[[Any], Turns | None]
+_NamedEvent = tuple[str, Mapping[str, Any]]
 
 
-class Spoken(NamedTuple):
-    """What went into a model call and what came out; `finish` is why the answer ended.
+class CallMessages(NamedTuple):
+    """The messages that a model call received and returned.
 
-    `unreadable` names the attributes that hold no messages although they should. `thoughts` are
-    parts of messages that nobody said: they are left out of these, for no later call repeats them.
-    `asked_from` and `said_from` name the attributes that were read; a name that ends with a dot
-    stands for all that begin with it.
+    `unreadable` names attributes that should contain messages but do not. `thoughts` are not in the
+    messages because later calls do not repeat them. `input_sources` and `output_sources` name the
+    attributes that were read; a name that ends with a dot is a prefix.
     """
 
-    asked: list[Message]
-    said: list[Message]
-    finish: str | None = None
+    inputs: list[Message]
+    outputs: list[Message]
+    finish_reason: str | None = None
     unreadable: tuple[str, ...] = ()
     thoughts: tuple[Any, ...] = ()
-    asked_from: tuple[str, ...] = ()
-    said_from: tuple[str, ...] = ()
+    input_sources: tuple[str, ...] = ()
+    output_sources: tuple[str, ...] = ()
 
 
-def spoken_in(attributes: Mapping[str, Any], events: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Spoken:
-    """The messages of a model call, each direction by the first convention that has it.
+def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEvent] = ()) -> CallMessages:
+    """Read the messages of a model call, each direction by the first convention that has it.
 
-    >>> spoken_in({"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Hi"}).asked
+    >>> read_call_messages({"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Hi"}).inputs
     [Message(role='user', content='Hi')]
     """
-    spoken = _in_json(attributes)
-    noted = [*events, *_events_in(attributes)]
-    if not (spoken.asked and spoken.said):
-        spoken = _both(spoken, _in_events(noted))
-    for read in _others(attributes):
-        if (spoken.asked and spoken.said) or spoken.unreadable:
+    messages = _read_json(attributes)
+    events = [*events, *_read_event_list(attributes)]
+    if not (messages.inputs and messages.outputs):
+        messages = _merge(messages, _read_events(events))
+    for read in _other_readers(attributes):
+        if (messages.inputs and messages.outputs) or messages.unreadable:
             break
-        spoken = _both(spoken, read())
-    return _with_instructions(spoken, attributes, noted)
+        messages = _merge(messages, read())
+    return _add_instructions(messages, attributes, events)
 
 
-def instructions_of(attributes: Mapping[str, Any]) -> list[Message]:
-    """The system message of a span that has it beside the messages.
+def read_instructions(attributes: Mapping[str, Any]) -> list[Message]:
+    """Read the system message that a span has outside its messages.
 
-    >>> instructions_of({"gen_ai.system_instructions": '[{"content": "Be brief."}]'})
+    >>> read_instructions({"gen_ai.system_instructions": '[{"content": "Be brief."}]'})
     [Message(role='system', content='Be brief.')]
     """
-    parts = decoded(attributes.get(_INSTRUCTIONS))
+    parts = decode_json(attributes.get(_INSTRUCTIONS))
     if not parts:
         return []
     parts = parts if isinstance(parts, list | tuple) else [parts]
-    return turns_in([{"role": "system", "parts": parts}]).messages
+    return parse_messages([{"role": "system", "parts": parts}]).messages
 
 
-def _with_instructions(
-    spoken: Spoken, attributes: Mapping[str, Any], events: Iterable[tuple[str, Mapping[str, Any]]]
-) -> Spoken:
-    """The messages after the system message that stands beside them, unless it is among them."""
-    system = instructions_of(attributes)
+def _add_instructions(
+    messages: CallMessages, attributes: Mapping[str, Any], events: Iterable[_NamedEvent]
+) -> CallMessages:
+    system = read_instructions(attributes)
     source = [_INSTRUCTIONS] if system else []
     for name, data in events if not system else ():
-        if name.startswith("gen_ai.") and (system := instructions_of(data)):
+        if name.startswith("gen_ai.") and (system := read_instructions(data)):
             source = [EVENTS]
             break
-    if not system or all(message in spoken.asked for message in system):
-        return spoken
-    asked_from = spoken.asked_from if spoken.asked else ()
-    return spoken._replace(
-        asked=[*system, *spoken.asked], asked_from=tuple(dict.fromkeys((*source, *asked_from)))
-    )
+    if not system or all(message in messages.inputs for message in system):
+        return messages
+    sources = (*source, *(messages.input_sources if messages.inputs else ()))
+    return messages._replace(inputs=[*system, *messages.inputs], input_sources=tuple(dict.fromkeys(sources)))
 
 
-def _others(attributes: Mapping[str, Any]) -> Iterator[Callable[[], Spoken]]:
-    """The ways that come after JSON and events, none of which is gone unless it must be."""
+def _other_readers(attributes: Mapping[str, Any]) -> Iterator[Callable[[], CallMessages]]:
     for before, after in _NUMBERED:
-        yield partial(_numbered, attributes, before, after)
-    yield partial(_of_vercel, attributes)
+        yield partial(_read_numbered, attributes, before, after)
+    yield partial(_read_vercel, attributes)
     for before, after in _BODIES:
-        yield partial(_in_bodies, attributes, before, after)
+        yield partial(_read_bodies, attributes, before, after)
 
 
-def _both(first: Spoken, second: Spoken) -> Spoken:
-    """What the first lacks is taken from the second."""
-    return Spoken(
-        first.asked or second.asked,
-        first.said or second.said,
-        first.finish or second.finish,
+def _merge(first: CallMessages, second: CallMessages) -> CallMessages:
+    """Fill the gaps of the first with the second."""
+    return CallMessages(
+        first.inputs or second.inputs,
+        first.outputs or second.outputs,
+        first.finish_reason or second.finish_reason,
         (*first.unreadable, *second.unreadable),
         first.thoughts or second.thoughts,
-        first.asked_from if first.asked else second.asked_from,
-        first.said_from if first.said else second.said_from,
+        first.input_sources if first.inputs else second.input_sources,
+        first.output_sources if first.outputs else second.output_sources,
     )
 
 
-def _spoken(
-    asked: Turns | None, said: Turns | None, asked_from: Sequence[str], said_from: Sequence[str]
-) -> Spoken:
-    asked, said = asked or turns_in(()), said or turns_in(())
-    return Spoken(
-        asked.messages,
-        said.messages,
-        next(iter(said.endings), None),
-        thoughts=(*asked.thoughts, *said.thoughts),
-        asked_from=tuple(asked_from),
-        said_from=tuple(said_from),
+def _combine(
+    inputs: ParsedMessages | None,
+    outputs: ParsedMessages | None,
+    input_sources: Sequence[str],
+    output_sources: Sequence[str],
+) -> CallMessages:
+    inputs, outputs = inputs or parse_messages(()), outputs or parse_messages(())
+    return CallMessages(
+        inputs.messages,
+        outputs.messages,
+        next(iter(outputs.finish_reasons), None),
+        thoughts=(*inputs.thoughts, *outputs.thoughts),
+        input_sources=tuple(input_sources),
+        output_sources=tuple(output_sources),
     )
 
 
-def _in_json(attributes: Mapping[str, Any]) -> Spoken:
-    """JSON in one attribute for each direction."""
-    bad: list[str] = []
+def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
+    """Read JSON in one attribute per direction."""
+    unreadable: list[str] = []
 
-    def read(name: str, older: str, body: Body, speaker: str) -> Turns | None:
-        found = decoded(attributes.get(name))
-        if isinstance(found, list | tuple):
-            return turns_in(found, speaker)
-        if found is None:
-            found = decoded(attributes.get(older))
-        elif not isinstance(found, Mapping):
-            # Cut off, most likely, for these are always lists.
-            bad.append(name)
+    def read(
+        name: str, older: str, parse_body: Callable[[Any], ParsedMessages | None], role: str
+    ) -> ParsedMessages | None:
+        value = decode_json(attributes.get(name))
+        if isinstance(value, list | tuple):
+            return parse_messages(value, role)
+        if value is None:
+            value = decode_json(attributes.get(older))
+        elif not isinstance(value, Mapping):
+            # Probably cut off: this attribute is always a list.
+            unreadable.append(name)
             return None
-        if found is None or found == "":
+        if value is None or value == "":
             return None
-        listed = found if isinstance(found, list | tuple) else [found]
-        return body(found) or turns_in(listed, speaker)
+        items = value if isinstance(value, list | tuple) else [value]
+        return parse_body(value) or parse_messages(items, role)
 
-    asked = read("gen_ai.input.messages", "gen_ai.prompt", asked_in, "user")
-    said = read("gen_ai.output.messages", "gen_ai.completion", said_in, "assistant")
-    asked_from = _present(attributes, "gen_ai.input.messages", "gen_ai.prompt")
-    said_from = _present(attributes, "gen_ai.output.messages", "gen_ai.completion")
-    return _spoken(asked, said, asked_from, said_from)._replace(unreadable=tuple(bad))
+    def present(*names: str) -> list[str]:
+        return [name for name in names if decode_json(attributes.get(name)) is not None][:1]
+
+    inputs = read("gen_ai.input.messages", "gen_ai.prompt", parse_request, "user")
+    outputs = read("gen_ai.output.messages", "gen_ai.completion", parse_response, "assistant")
+    input_sources = present("gen_ai.input.messages", "gen_ai.prompt")
+    output_sources = present("gen_ai.output.messages", "gen_ai.completion")
+    messages = _combine(inputs, outputs, input_sources, output_sources)
+    return messages._replace(unreadable=tuple(unreadable))
 
 
-def _present(attributes: Mapping[str, Any], *given: str) -> list[str]:
-    return [name for name in given if decoded(attributes.get(name)) is not None][:1]
-
-
-def _events_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Events that stand as JSON in an attribute, each with its name."""
-    found = decoded(attributes.get("events"))
-    for event in found if isinstance(found, list) else ():
+def _read_event_list(attributes: Mapping[str, Any]) -> Iterator[_NamedEvent]:
+    """Read events that are JSON in an attribute."""
+    events = decode_json(attributes.get("events"))
+    for event in events if isinstance(events, list) else ():
         if isinstance(event, Mapping):
             yield str(event.get("event.name", "")), event
 
 
-def _in_events(events: Sequence[tuple[str, Mapping[str, Any]]]) -> Spoken:
-    """One event for each message, or one for each direction."""
-    asked: list[Any] = []
-    said: list[Any] = []
-    whole = Spoken([], [])
+def _read_events(events: Sequence[_NamedEvent]) -> CallMessages:
+    """Read one event per message, or one per direction."""
+    inputs: list[Any] = []
+    outputs: list[Any] = []
+    messages = CallMessages([], [])
     for name, data in events:
-        speaker = name.removeprefix("gen_ai.").removesuffix(".message")
+        role = name.removeprefix("gen_ai.").removesuffix(".message")
         if name == "gen_ai.choice":
-            message = decoded(data.get("message"))
-            said.append({**data, **message} if isinstance(message, Mapping) else data)
-        elif name == f"gen_ai.{speaker}.message":
-            asked.append({"role": speaker, **data})
+            message = decode_json(data.get("message"))
+            outputs.append({**data, **message} if isinstance(message, Mapping) else data)
+        elif name == f"gen_ai.{role}.message":
+            inputs.append({"role": role, **data})
         elif name.startswith("gen_ai.") and name != "gen_ai.evaluation.result":
-            whole = _both(whole, _in_json(data))
-    spoken = _both(whole, _spoken(turns_in(asked), turns_in(said, "assistant"), (), ()))
-    return spoken._replace(asked_from=(EVENTS,), said_from=(EVENTS,))
+            messages = _merge(messages, _read_json(data))
+    single = _combine(parse_messages(inputs), parse_messages(outputs, "assistant"), (), ())
+    return _merge(messages, single)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
 
 
-def _in_bodies(attributes: Mapping[str, Any], before: str, after: str) -> Spoken:
-    asked, said = asked_in(attributes.get(before)), said_in(attributes.get(after))
-    return _spoken(asked, said, [before], [after])
+def _read_bodies(attributes: Mapping[str, Any], before: str, after: str) -> CallMessages:
+    request, response = parse_request(attributes.get(before)), parse_response(attributes.get(after))
+    return _combine(request, response, [before], [after])
 
 
-def _of_vercel(attributes: Mapping[str, Any]) -> Spoken:
-    """What the Vercel AI SDK writes around a call, and around the whole of several."""
-    asked, read = asked_in(attributes.get("ai.prompt.messages")), "ai.prompt.messages"
-    if asked is None:
-        asked, read = asked_in(attributes.get("ai.prompt")), "ai.prompt"
-    told = {
+def _read_vercel(attributes: Mapping[str, Any]) -> CallMessages:
+    source = "ai.prompt.messages"
+    request = parse_request(attributes.get(source))
+    if request is None:
+        source = "ai.prompt"
+        request = parse_request(attributes.get(source))
+    answer = {
         "content": attributes.get("ai.response.text") or attributes.get("ai.response.object"),
         "tool_calls": attributes.get("ai.response.toolCalls"),
     }
-    said = turns_in([told], "assistant") if any(told.values()) else None
-    return _spoken(asked, said, [read], _VERCEL_SAID)
+    outputs = parse_messages([answer], "assistant") if any(answer.values()) else None
+    return _combine(request, outputs, [source], _VERCEL_OUTPUTS)
 
 
-def _numbered(attributes: Mapping[str, Any], before: str, after: str) -> Spoken:
-    """One attribute for each field of each message."""
-    asked, said = _unfolded(attributes, before), _unfolded(attributes, after)
-    return _spoken(turns_in(asked), turns_in(said, "assistant"), [before + "."], [after + "."])
+def _read_numbered(attributes: Mapping[str, Any], before: str, after: str) -> CallMessages:
+    """Read one attribute per field of each message."""
+    inputs = parse_messages(_unflatten(attributes, before))
+    outputs = parse_messages(_unflatten(attributes, after), "assistant")
+    return _combine(inputs, outputs, [before + "."], [after + "."])
 
 
-def _unfolded(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
-    """The list that attributes with dots and numbers stand for."""
+def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
+    """The list that attributes with dots and numbers represent."""
     root: dict[str, Any] = {}
     start = prefix + "."
     for name, value in attributes.items():
-        if not name.startswith(start) or name.count(".") > _MOST_STEPS:
+        if not name.startswith(start) or name.count(".") > _MAX_DOTS:
             continue
         *path, last = name[len(start) :].split(".")
-        place = root
+        node = root
         for step in path:
-            inner = place.setdefault(step, {})
-            if not isinstance(inner, dict):
-                inner = place[step] = {"": inner}
-            place = inner
-        place[last] = value
-    found = _lists(root)
-    return found if isinstance(found, list) else []
+            child = node.setdefault(step, {})
+            if not isinstance(child, dict):
+                child = node[step] = {"": child}
+            node = child
+        node[last] = value
+    result = _to_lists(root)
+    return result if isinstance(result, list) else []
 
 
-def _lists(tree: Any) -> Any:
-    """The same with numbered mappings as lists, and without OpenInference's wrappings."""
+def _to_lists(tree: Any) -> Any:
+    """Turn numbered mappings into lists and remove OpenInference's wrappers."""
     if not isinstance(tree, dict):
         return tree
-    if len(tree) == 1 and (key := next(iter(tree))) in _WRAPPINGS:
-        return _lists(tree[key])
-    if tree and all(key.isdecimal() and len(key) <= _MOST_DIGITS for key in tree):
-        return [_lists(tree[key]) for key in sorted(tree, key=int)]
-    return {key: _lists(value) for key, value in tree.items()}
+    if len(tree) == 1 and (key := next(iter(tree))) in _WRAPPERS:
+        return _to_lists(tree[key])
+    if tree and all(key.isdecimal() and len(key) <= _MAX_DIGITS for key in tree):
+        return [_to_lists(tree[key]) for key in sorted(tree, key=int)]
+    return {key: _to_lists(value) for key, value in tree.items()}

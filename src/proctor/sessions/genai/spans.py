@@ -1,13 +1,11 @@
-"""A finished span becomes events of a session, by the GenAI conventions of OpenTelemetry.
+"""Read model and tool calls from finished spans, by the GenAI conventions of OpenTelemetry.
 
-Understood are the conventions themselves, old and new, and what OpenInference, OpenLLMetry,
-LangSmith and the Vercel AI SDK write instead. Everything here is a function of plain data, wherever
-the span came from.
+Also understands what OpenInference, OpenLLMetry, LangSmith and the Vercel AI SDK write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,22 +13,22 @@ import msgspec
 from proctor.records.numbers import MOST_COST, token_count
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai import values as names
-from proctor.sessions.genai.messages import spoken_in
-from proctor.sessions.genai.values import Kind, arguments_in, decoded, text_or_none
+from proctor.sessions.genai.messages import read_call_messages
+from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
 
-# More digits than any number of tokens has.
-_MOST_DIGITS = 15
+# More digits than any token count has.
+_MAX_DIGITS = 15
 
 
 class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that a span noted on its way."""
+    """An event that a span recorded."""
 
     name: str
     attributes: dict[str, Any] = {}
 
 
 class SpanData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A finished span as plain data; `error` is what its status says, if it failed."""
+    """A finished span as plain data; `error` is the message of its status, if it failed."""
 
     name: str
     attributes: dict[str, Any] = {}
@@ -39,152 +37,156 @@ class SpanData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     error: str | None = None
 
 
-class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a span tells: `call` was made; a model was `asked` the messages and has `said` others.
+class SpanCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The call that a span describes, with the messages that a model received and returned.
 
-    The messages of a call repeat the conversation so far; see `Transcript`. `thoughts` are what it
-    thought and did not say. `sources` name the attributes that this was read from; see `Spoken`.
+    The inputs repeat the conversation so far; see `Transcript`. `sources` are the attributes that
+    were read; see `CallMessages`.
     """
 
-    kind: Kind
+    call_type: CallType
     call: ModelCall | ToolCall
-    asked: tuple[Message, ...] = ()
-    said: tuple[Message, ...] = ()
+    inputs: tuple[Message, ...] = ()
+    outputs: tuple[Message, ...] = ()
     thoughts: tuple[Any, ...] = ()
     sources: tuple[str, ...] = ()
 
     @property
     def events(self) -> list[Event]:
-        """All of it as events of a session, in order."""
-        return [*self.asked, *self.said, self.call]
+        """The messages and the call, in order."""
+        return [*self.inputs, *self.outputs, self.call]
 
 
-def reading_of(span: SpanData) -> Reading | None:
-    """What a span tells of a model or a tool; None for any other span.
+def read_span(span: SpanData) -> SpanCall | None:
+    """Read the model or tool call of a span; None for any other span.
 
     >>> span = SpanData("chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small"})
-    >>> reading_of(span).call.model
+    >>> read_span(span).call.model
     'small'
     """
-    kind = kind_of(span.attributes)
-    if kind is None:
+    call_type = classify_span(span.attributes)
+    if call_type is None:
         return None
-    if kind == "tool":
-        read = (_first_name(span.attributes, given) for given in (names.ARGUMENTS, names.RESULT))
-        return Reading("tool", _tool_call(span), sources=tuple(name for name in read if name))
-    if kind == "embeddings":
-        return Reading(kind, _model_call(span, details={"operation": "embeddings"}))
-    spoken = spoken_in(span.attributes, [(e.name, e.attributes) for e in span.events])
-    details = {"unreadable": list(spoken.unreadable)} if spoken.unreadable else {}
-    call = _model_call(span, spoken.finish, details)
-    sources = (*spoken.asked_from, *spoken.said_from)
-    return Reading(kind, call, tuple(spoken.asked), tuple(spoken.said), spoken.thoughts, sources)
+    if call_type == "tool":
+        attributes = (_find_name(span.attributes, it) for it in (names.ARGUMENTS, names.RESULT))
+        return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
+    if call_type == "embeddings":
+        return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
+    messages = read_call_messages(span.attributes, [(e.name, e.attributes) for e in span.events])
+    details = {"unreadable": list(messages.unreadable)} if messages.unreadable else {}
+    call = _read_model_call(span, messages.finish_reason, details)
+    sources = (*messages.input_sources, *messages.output_sources)
+    inputs, outputs = tuple(messages.inputs), tuple(messages.outputs)
+    return SpanCall(call_type, call, inputs, outputs, messages.thoughts, sources)
 
 
-def kind_of(attributes: Mapping[str, Any]) -> Kind | None:
-    """Whether a span is a call of a model or of a tool, or neither.
+def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
+    """Whether a span is a model call, a tool call or neither.
 
-    >>> kind_of({"openinference.span.kind": "LLM"}), kind_of({"http.request.method": "POST"})
+    >>> classify_span({"openinference.span.kind": "LLM"}), classify_span({"http.request.method": "POST"})
     ('model', None)
     """
-    told = operation_of(attributes)
-    if told is not None:
-        return names.OPERATIONS.get(told)
+    operation = get_operation(attributes)
+    if operation is not None:
+        return names.OPERATIONS.get(operation)
     if "gen_ai.tool.name" in attributes:
         return "tool"
-    # Before operations had names, the system and the model that was asked for were all there was.
+    # Early conventions had no operation names.
     return "model" if {"gen_ai.system", "gen_ai.request.model"} <= attributes.keys() else None
 
 
-def operation_of(attributes: Mapping[str, Any]) -> str | None:
-    """What a span says that it does, in small letters; None if it does not say.
+def get_operation(attributes: Mapping[str, Any]) -> str | None:
+    """The operation name of a span in lower case, or None.
 
-    >>> operation_of({"openinference.span.kind": "CHAIN"})
+    >>> get_operation({"openinference.span.kind": "CHAIN"})
     'chain'
     """
-    told = (attributes.get(name) for name in names.TELL_KIND)
-    return next((one.casefold() for one in told if isinstance(one, str) and one), None)
+    values = (attributes.get(name) for name in names.OPERATION_ATTRIBUTES)
+    return next((it.casefold() for it in values if isinstance(it, str) and it), None)
 
 
-def stands_around(attributes: Mapping[str, Any]) -> bool:
-    """True for spans of agents, chains and the like, which are made of calls.
+def is_container_span(attributes: Mapping[str, Any]) -> bool:
+    """True for spans of agents, chains and the like, which contain calls.
 
-    >>> stands_around({"gen_ai.operation.name": "invoke_agent"})
+    >>> is_container_span({"gen_ai.operation.name": "invoke_agent"})
     True
     """
-    return operation_of(attributes) in names.AROUND
+    return get_operation(attributes) in names.CONTAINER_OPERATIONS
 
 
-def _model_call(
-    span: SpanData, finish: str | None = None, details: dict[str, Any] | None = None
+def get_exception_message(events: Iterable[SpanEvent]) -> str:
+    """The message of the exception that a span recorded, or an empty text."""
+    messages = (e.attributes.get("exception.message") for e in events if e.name == "exception")
+    return next((str(message) for message in messages if message), "")
+
+
+def _read_model_call(
+    span: SpanData, finish_reason: str | None = None, details: dict[str, Any] | None = None
 ) -> ModelCall:
     attributes = span.attributes
-    model = str(_first(attributes, names.MODEL) or "unknown")
-    told = dict(details or {})
-    answered = _first(attributes, names.ANSWERED)
-    if isinstance(answered, str) and answered != model:
-        told["response_model"] = answered
-    error = _error(span)
-    if error is not None:
-        told["error"] = error
-    reasons = decoded(_first(attributes, names.FINISHED))
+    model = str(_find_value(attributes, names.MODEL) or "unknown")
+    details = dict(details or {})
+    response_model = _find_value(attributes, names.RESPONSE_MODEL)
+    if isinstance(response_model, str) and response_model != model:
+        details["response_model"] = response_model
+    if (error := _read_error(span)) is not None:
+        details["error"] = error
+    reasons = decode_json(_find_value(attributes, names.FINISH_REASONS))
     if isinstance(reasons, str):
-        finish = reasons or finish
+        finish_reason = reasons or finish_reason
     elif isinstance(reasons, Sequence) and reasons:
-        finish = str(reasons[0])
+        finish_reason = str(reasons[0])
     usage = Usage(
-        _count(attributes, names.INPUT),
-        _count(attributes, names.OUTPUT),
-        _count(attributes, names.CACHED),
-        _amount(attributes),
-        _count(attributes, names.CACHE_WRITTEN),
+        _read_count(attributes, names.INPUT),
+        _read_count(attributes, names.OUTPUT),
+        _read_count(attributes, names.CACHED),
+        _read_cost(attributes),
+        _read_count(attributes, names.CACHE_WRITTEN),
     )
-    if finish is not None:
-        finish = names.FINISH.get(finish, finish)
-    return ModelCall(model, usage, span.duration_ms, finish, told)
+    if finish_reason is not None:
+        finish_reason = names.FINISH_REASON_ALIASES.get(finish_reason, finish_reason)
+    return ModelCall(model, usage, span.duration_ms, finish_reason, details)
 
 
-def _tool_call(span: SpanData) -> ToolCall:
+def _read_tool_call(span: SpanData) -> ToolCall:
     attributes = span.attributes
-    bare = span.name.removeprefix("execute_tool ").removeprefix("running tool: ")
+    span_name = span.name.removeprefix("execute_tool ").removeprefix("running tool: ")
     return ToolCall(
-        str(_first(attributes, names.TOOL) or bare),
-        arguments_in(_first(attributes, names.ARGUMENTS)),
-        decoded(_first(attributes, names.RESULT)),
-        _error(span),
+        str(_find_value(attributes, names.TOOL) or span_name),
+        parse_arguments(_find_value(attributes, names.ARGUMENTS)),
+        decode_json(_find_value(attributes, names.RESULT)),
+        _read_error(span),
         span.duration_ms,
-        text_or_none(_first(attributes, names.CALL_ID)),
+        text_or_none(_find_value(attributes, names.CALL_ID)),
     )
 
 
-def _error(span: SpanData) -> str | None:
-    """Why it failed: what its status says, with the kind of error where one is told."""
-    kind = span.attributes.get("error.type")
-    if span.error is None and kind is None:
+def _read_error(span: SpanData) -> str | None:
+    error_type = span.attributes.get("error.type")
+    if span.error is None and error_type is None:
         return None
-    words = [str(word) for word in (kind, span.error) if word]
-    return ": ".join(words) or "it failed, and nothing tells why"
+    return ": ".join(str(it) for it in (error_type, span.error) if it) or "it failed without a message"
 
 
-def _first(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
-    name = _first_name(attributes, names)
+def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
+    name = _find_name(attributes, names)
     return None if name is None else attributes[name]
 
 
-def _first_name(attributes: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _find_name(attributes: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((name for name in names if attributes.get(name) is not None), None)
 
 
-def _count(attributes: Mapping[str, Any], names: Sequence[str]) -> int | None:
-    found = _first(attributes, names)
-    if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS:
-        # OTLP writes whole numbers as text in JSON, and some exports leave them so.
-        found = int(found)
-    return token_count(found)
+def _read_count(attributes: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    value = _find_value(attributes, names)
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
+        # OTLP/JSON writes integers as text, and some exports keep them so.
+        value = int(value)
+    return token_count(value)
 
 
-def _amount(attributes: Mapping[str, Any]) -> float | None:
-    found = _first(attributes, names.COST)
-    if isinstance(found, bool) or not isinstance(found, int | float):
+def _read_cost(attributes: Mapping[str, Any]) -> float | None:
+    cost = _find_value(attributes, names.COST)
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
-    return float(found) if 0 <= found <= MOST_COST else None
+    return float(cost) if 0 <= cost <= MOST_COST else None

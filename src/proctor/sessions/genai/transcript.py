@@ -1,4 +1,4 @@
-"""What is new in a conversation, where every model call is given the whole of it once more."""
+"""Find the new messages of a conversation when each model call repeats all of it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from proctor.records.session import Message
 
-# How many conversations of one trial are remembered: its agents, and the branches of each.
-REMEMBERED = 32
+# How many conversations of a trial are compared: its agents and their branches.
+MAX_CONVERSATIONS = 32
 
 Atom = tuple[str, str]
 
 
 class Transcript:
-    """Tells the messages that a trial has not seen yet.
+    """Selects the messages that a trial has not seen yet.
 
-    Agents take turns, cut old turns away and ask the same twice: so each call is compared with
-    the conversation that it has most in common with, and only what that one lacks is new.
+    Agents take turns, cut old turns and repeat requests, so each call is compared with the
+    conversation that it shares most with.
 
     >>> transcript = Transcript()
     >>> hello, hi = Message("user", "Hello"), Message("assistant", "Hi")
@@ -26,70 +26,62 @@ class Transcript:
     """
 
     def __init__(self) -> None:
-        self._known: list[_Conversation] = []
+        self._conversations: list[_Conversation] = []
 
-    def add(self, asked: Sequence[Message], said: Sequence[Message]) -> list[Message]:
-        """Take the messages of a call; gives those that are new, in order."""
+    def add(self, inputs: Sequence[Message], outputs: Sequence[Message]) -> list[Message]:
+        """Add the messages of a call and return the new ones, in order."""
         best, most, reached = -1, 0, 0
-        new = list(asked)
-        for number, known in enumerate(self._known):
-            lacking, end, count = _compared(known, asked)
+        new = list(inputs)
+        for number, conversation in enumerate(self._conversations):
+            missing, end, count = conversation.compare(inputs)
             if count and count >= most:
-                best, most, reached, new = number, count, end, lacking
-        if best >= 0 and reached == self._known[best].length:
-            del self._known[best]
-        if asked or said:
-            atoms = [atom for message in (*asked, *said) for atom in atoms_of(message)]
-            self._known.append(_Conversation(atoms))
-            del self._known[:-REMEMBERED]
-        return [*new, *said]
+                best, most, reached, new = number, count, end, missing
+        if best >= 0 and reached == self._conversations[best].length:
+            del self._conversations[best]
+        if inputs or outputs:
+            atoms = [atom for message in (*inputs, *outputs) for atom in split_message(message)]
+            self._conversations.append(_Conversation(atoms))
+            del self._conversations[:-MAX_CONVERSATIONS]
+        return [*new, *outputs]
 
 
 class _Conversation:
-    """What a conversation is made of, and where in it each thing stands."""
-
     def __init__(self, atoms: list[Atom]) -> None:
         self.length = len(atoms)
-        self._places: dict[Atom, list[int]] = {}
-        for place, atom in enumerate(atoms):
-            self._places.setdefault(atom, []).append(place)
+        self._positions: dict[Atom, list[int]] = {}
+        for position, atom in enumerate(atoms):
+            self._positions.setdefault(atom, []).append(position)
 
-    def find(self, atom: Atom, place: int) -> int:
-        """Where something stands from a place on; -1 if nowhere."""
-        places = self._places.get(atom, [])
-        number = bisect_left(places, place)
-        return places[number] if number < len(places) else -1
+    def compare(self, inputs: Sequence[Message]) -> tuple[list[Message], int, int]:
+        """The missing messages, the position after the known ones, and how many atoms are known."""
+        missing: list[Message] = []
+        position = count = 0
+        for message in inputs:
+            atoms = split_message(message)
+            end = self._find_end(atoms, position)
+            if end is None:
+                missing.append(message)
+            else:
+                position = end
+                count += len(atoms)
+        return missing, position, count
 
-
-def _compared(known: _Conversation, asked: Sequence[Message]) -> tuple[list[Message], int, int]:
-    """What a conversation lacks, how far into it the rest reaches, and how much that is."""
-    lacking: list[Message] = []
-    place = count = 0
-    for message in asked:
-        atoms = atoms_of(message)
-        end = _found(known, atoms, place)
-        if end is None:
-            lacking.append(message)
-        else:
-            place = end
-            count += len(atoms)
-    return lacking, place, count
-
-
-def _found(known: _Conversation, atoms: Sequence[Atom], place: int) -> int | None:
-    """The place after the atoms, looked for in order from a place on; None if one is missing."""
-    for atom in atoms:
-        place = known.find(atom, place) + 1
-        if not place:
-            return None
-    return place
+    def _find_end(self, atoms: Sequence[Atom], position: int) -> int | None:
+        """The position after the atoms, in order; None if one is missing."""
+        for atom in atoms:
+            positions = self._positions.get(atom, [])
+            number = bisect_left(positions, position)
+            if number == len(positions):
+                return None
+            position = positions[number] + 1
+        return position
 
 
-def atoms_of(message: Message) -> list[Atom]:
-    """What a message is made of: what it says, and each tool that it asks for.
+def split_message(message: Message) -> list[Atom]:
+    """Split a message into its content and its tool calls.
 
-    Some clients repeat an answer with several tool calls as several messages, or leave out its
-    text; what a tool gave back is told by its call.
+    Some clients repeat an answer as one message per tool call, or without its text. A tool result
+    is identified by its call.
     """
     if message.role == "tool" and message.call_id:
         return [("result of", message.call_id)]
@@ -97,6 +89,6 @@ def atoms_of(message: Message) -> list[Atom]:
         ("call", call.call_id or f"{call.name} {call.arguments}") for call in message.tool_calls
     ]
     if message.content or not atoms:
-        said = message.content
-        atoms.insert(0, (message.role, said if isinstance(said, str) else repr(said)))
+        content = message.content
+        atoms.insert(0, (message.role, content if isinstance(content, str) else repr(content)))
     return atoms

@@ -1,4 +1,4 @@
-"""Values that stand in attributes: JSON in texts, arguments of tools, nesting that has no end."""
+"""Attribute names of GenAI conventions, and helpers for the values of attributes."""
 
 from __future__ import annotations
 
@@ -7,83 +7,83 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-# Nobody nests messages deeper; what is deeper is kept as it is and not looked into.
-DEEPEST = 100
-# How much space may stand before JSON.
-_SPACE = 40
+# Deeper values are kept but not searched: no message is nested like that.
+MAX_DEPTH = 100
+# How much white space may precede JSON.
+_MAX_SPACE = 40
 
 
-def decoded(given: Any) -> Any:
-    """What an attribute holds: structure out of JSON where it is some, else as it is.
+def decode_json(value: Any) -> Any:
+    """The value of an attribute; decodes texts that contain a JSON object, list or string.
 
-    >>> decoded('{"city": "Paris"}'), decoded('"Paris"'), decoded("42"), decoded("[draft]")
+    >>> decode_json('{"city": "Paris"}'), decode_json('"Paris"'), decode_json("42"), decode_json("[draft]")
     ({'city': 'Paris'}, 'Paris', '42', '[draft]')
     """
-    if isinstance(given, str) and given[:_SPACE].lstrip()[:1] in ("{", "[", '"'):
+    if isinstance(value, str) and value[:_MAX_SPACE].lstrip()[:1] in ("{", "[", '"'):
         try:
-            found = msgspec.json.decode(given)
+            decoded = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
-            return given
-        could_be = given.count("[") + given.count("{")
-        return given if could_be > DEEPEST and is_too_deep(found) else found
-    return given
+            return value
+        max_depth = value.count("[") + value.count("{")
+        return value if max_depth > MAX_DEPTH and is_too_deep(decoded) else decoded
+    return value
 
 
 def is_too_deep(value: Any) -> bool:
-    """True if the lists and mappings of JSON stand in each other more often than anybody means.
+    """True if a value is nested deeper than `MAX_DEPTH`.
 
     >>> is_too_deep([[1], {"a": [2]}])
     False
     """
-    level = _within([value])
-    for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _within(outer)]
+    level = _get_children([value])
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _get_children(outer)]
         if not level:
             return False
     return True
 
 
-def _within(value: dict[str, Any] | list[Any]) -> list[Any]:
-    inside = value.values() if isinstance(value, dict) else value
-    return [item for item in inside if isinstance(item, dict | list)]
+def _get_children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    children = value.values() if isinstance(value, dict) else value
+    return [item for item in children if isinstance(item, dict | list)]
 
 
-def arguments_in(given: Any) -> dict[str, Any]:
-    """The arguments of a tool as a mapping; what is none stands under an empty name.
+def parse_arguments(value: Any) -> dict[str, Any]:
+    """The arguments of a tool as a mapping; other values get an empty name.
 
-    >>> arguments_in('{"q": "Paris"}'), arguments_in("Paris"), arguments_in(None)
+    >>> parse_arguments('{"q": "Paris"}'), parse_arguments("Paris"), parse_arguments(None)
     ({'q': 'Paris'}, {'': 'Paris'}, {})
     """
-    found = decoded(given)
-    if isinstance(found, Mapping):
-        return {str(key): plain(value) for key, value in found.items()}
-    return {} if found is None or found == "" else {"": plain(found)}
+    arguments = decode_json(value)
+    if isinstance(arguments, Mapping):
+        return {str(key): to_plain(item) for key, item in arguments.items()}
+    return {} if arguments is None or arguments == "" else {"": to_plain(arguments)}
 
 
-def plain(value: Any) -> Any:
-    """The same without the SDK's own kinds of mappings and sequences.
+def to_plain(value: Any) -> Any:
+    """A copy with plain dicts and lists in place of SDK types.
 
-    >>> plain(({"a": (1,)},))
+    >>> to_plain(({"a": (1,)},))
     [{'a': [1]}]
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {str(key): to_plain(item) for key, item in value.items()}
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def text_or_none(given: Any) -> str | None:
-    """An id or a name as text; None if there is none.
+def text_or_none(value: Any) -> str | None:
+    """An id or a name as text; None if it is empty.
 
     >>> text_or_none(7), text_or_none(""), text_or_none(None)
     ('7', None, None)
     """
-    return None if given is None or given == "" else str(given)
+    return None if value is None or value == "" else str(value)
 
 
-Kind = Literal["model", "embeddings", "tool"]
+CallType = Literal["model", "embeddings", "tool"]
 
-# An operation that is not here, such as `invoke_agent`, is made of those that are.
-OPERATIONS: dict[str, Kind] = {
+# Operations that are calls; others, such as `invoke_agent`, contain calls.
+OPERATIONS: dict[str, CallType] = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "completion"), "model"),
     **dict.fromkeys(("embeddings", "embedding"), "embeddings"),
     **dict.fromkeys(("execute_tool", "tool", "ai.toolcall"), "tool"),
@@ -92,8 +92,8 @@ OPERATIONS: dict[str, Kind] = {
     **dict.fromkeys(("ai.streamtext.dostream", "ai.streamobject.dostream"), "model"),
     **dict.fromkeys(("ai.embed.doembed", "ai.embedmany.doembed"), "embeddings"),
 }
-# What stands around calls. Any other operation is one that we have not heard of.
-AROUND = frozenset(
+# Operations that contain calls; any other operation is unknown.
+CONTAINER_OPERATIONS = frozenset(
     (
         *("invoke_agent", "create_agent", "invoke_workflow", "agent", "chain", "workflow", "task"),
         *("retriever", "retrieval", "reranker", "guardrail", "evaluator", "prompt", "parser"),
@@ -101,7 +101,7 @@ AROUND = frozenset(
         *("ai.embed", "ai.embedmany", "unknown"),
     )
 )
-TELL_KIND = (
+OPERATION_ATTRIBUTES = (
     "gen_ai.operation.name",
     "openinference.span.kind",
     "llm.request.type",
@@ -139,10 +139,12 @@ CACHE_WRITTEN = (
 )
 COST = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 MODEL = ("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.response.model")
-ANSWERED = ("gen_ai.response.model", "ai.response.model")
-FINISHED = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
-# Our word for it, where another is in use.
-FINISH = {**dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"), "STOP": "stop"}
+RESPONSE_MODEL = ("gen_ai.response.model", "ai.response.model")
+FINISH_REASONS = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
+FINISH_REASON_ALIASES = {
+    **dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"),
+    "STOP": "stop",
+}
 TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ARGUMENTS = (
@@ -164,7 +166,7 @@ RESULT = (
     "traceloop.entity.output",
     "gen_ai.completion",
 )
-# Attributes that hold what was said and given; what else a span has is short.
+# Attributes with messages, arguments and results.
 _CONTENT = frozenset((*ARGUMENTS, *RESULT)) | {
     "gen_ai.input.messages",
     "gen_ai.output.messages",
@@ -181,7 +183,7 @@ _CONTENT = frozenset((*ARGUMENTS, *RESULT)) | {
     "final_result",
 }
 _NUMBERED = ("gen_ai.prompt.", "gen_ai.completion.", "llm.input_messages.", "llm.output_messages.")
-# Whose names these are: of OpenTelemetry's own conventions, and of those who write GenAI spans.
+# Prefixes of OpenTelemetry's conventions and of programs that write GenAI spans.
 _KNOWN = (
     *("gen_ai.", "openai.", "aws.", "azure.", "az.", "gcp.", "anthropic.", "server.", "client."),
     *("service.", "telemetry.", "error.", "exception.", "session.", "user.", "enduser.", "code."),
@@ -195,7 +197,7 @@ _KNOWN = (
 
 
 def holds_content(name: str) -> bool:
-    """True for an attribute that holds messages, or what a tool was given and gave.
+    """True for an attribute with messages, or arguments or results of a tool.
 
     >>> holds_content("gen_ai.prompt.0.content"), holds_content("gen_ai.usage.input_tokens")
     (True, False)
@@ -203,37 +205,33 @@ def holds_content(name: str) -> bool:
     return name in _CONTENT or name.startswith(_NUMBERED)
 
 
-def is_known(name: str) -> bool:
-    """True if an attribute is one of a convention that we have heard of.
+def is_known_attribute(name: str) -> bool:
+    """True for an attribute of a known convention.
 
-    >>> is_known("gen_ai.response.id"), is_known("acme.blob")
+    >>> is_known_attribute("gen_ai.response.id"), is_known_attribute("acme.blob")
     (True, False)
     """
     return name.startswith(_KNOWN) or holds_content(name)
 
 
-# Stands between two parts of which another part (a tool call, a thought, an image) stood.
+# Marks a part between two texts: a tool call, a thought, an image.
 BREAK: Final = object()
 
 
-def separator_of(role: str) -> str:
-    """What stands between adjacent texts of a message.
+def get_separator(role: str) -> str:
+    """The separator between adjacent texts of a message.
 
-    An answer that arrives in several texts is one text: Anthropic splits it in the middle of a
-    sentence where a citation begins, and Gemini and OpenAI split it as they stream. Their own
-    clients join these texts without a separator, and so does this: a line end would change the
-    answer. Users and tools send texts that were written separately (a document and a question), so
-    each begins on its own line.
-    What is neither (the parts of OpenTelemetry) is joined line by line too.
+    Models split one answer into several texts (at citations, or while streaming), and their clients
+    join them without a separator. Users and tools send separate texts, one per line.
 
-    >>> separator_of("assistant"), separator_of("user")
+    >>> get_separator("assistant"), get_separator("user")
     ('', '\\n')
     """
     return "" if role == "assistant" else "\n"
 
 
 def join_texts(texts: Iterable[Any], role: str) -> str:
-    """One text of several; `BREAK` among them begins a new line, whoever speaks.
+    """Join texts; `BREAK` begins a new line for every role.
 
     >>> join_texts(["The capital is ", "Paris."], "assistant")
     'The capital is Paris.'
@@ -246,4 +244,4 @@ def join_texts(texts: Iterable[Any], role: str) -> str:
             groups[-1].append(text)
         elif groups[-1]:
             groups.append([])
-    return "\n".join(separator_of(role).join(group) for group in groups if group)
+    return "\n".join(get_separator(role).join(group) for group in groups if group)

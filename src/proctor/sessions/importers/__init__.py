@@ -1,1 +1,1 @@
-"""Sessions that were recorded elsewhere: logs of chats and traces become sessions of ours."""
+"""Import recorded sessions: chat logs and traces, one module per format."""

@@ -1,9 +1,8 @@
 """Codex: one JSON object a line, `type` and `payload` (`~/.codex/sessions/…/rollout-*.jsonl`).
 
-The items of the conversation (`response_item`) are told; events repeat most of them for the screen,
-so of these only what is new is told: tokens, exit codes, what was aborted. Older logs have the
-items without the envelope. What the program says in the user's place is named "context". Turns that
-were rolled back are kept, and their tokens count, but they are no part of the conversation.
+Items (`response_item`, or bare in older logs) are the conversation; events repeat them and add
+tokens and exit codes. Messages of the program are named "context". Turns that were rolled back are
+kept and their tokens count, but they are not part of the conversation.
 """
 
 from __future__ import annotations
@@ -17,550 +16,532 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.records.session import Role, ToolCall, Usage
-from proctor.sessions.genai.values import arguments_in
-from proctor.sessions.importers.chronicle import Chronicle
+from proctor.sessions.genai.values import parse_arguments
+from proctor.sessions.importers.session_builder import SessionBuilder
 from proctor.sessions.importers.shapes import (
     Imported,
-    amount,
-    count,
-    joined,
-    left,
-    mapping,
-    named,
-    number_at,
-    plain,
-    stem,
-    text,
-    unrolled,
-    without,
+    as_count,
+    as_mapping,
+    as_number,
+    as_text,
+    default_session_id,
+    describe_type,
+    extract_text,
+    first_count,
+    flatten_lists,
+    join_parts,
+    omit_keys,
+    unread_fields,
 )
 
+NAME = "codex"
 ROLES: dict[str, Role] = {
     "user": "user", "assistant": "assistant", "system": "system", "developer": "system",
 }  # fmt: skip
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
-# Tools that run where the model does: the item tells how it went.
-SERVED = ("web_search_call", "image_generation_call")
-ITEMS = ("message", "reasoning", *CALLS, *OUTPUTS, *SERVED)
-# Events that say again what an item of the conversation says.
+# Tools that the provider runs: the item contains the outcome.
+HOSTED_CALLS = ("web_search_call", "image_generation_call")
+ITEMS = ("message", "reasoning", *CALLS, *OUTPUTS, *HOSTED_CALLS)
+# Events that repeat an item of the conversation.
 ECHOES: dict[str, Role] = {"user_message": "user", "agent_message": "assistant"}
-_TEXTS = ("input_text", "output_text", "text")
-# What the program says in the user's place.
+ROLLED_BACK = "thread_rolled_back"
+_TEXT_TYPES = ("input_text", "output_text", "text")
+# Messages that the program writes in the user's role.
 _CONTEXT = (
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<skill>",
     "<turn_aborted>", "<user_shell_command>", "<subagent_notification>",
 )  # fmt: skip
-_PICTURE = "input_image"
-_BEGINS = re.compile(r"<image(?: [^\n]*)?>")
-_TURN_ENDS = "</image>"
-
-
-class Said(NamedTuple):
-    """What a message says: its content, and the parts that only frame a picture in it.
-
-    `forms` are the texts by which an event may repeat it: the likeliest first.
-    """
-
-    content: Any
-    frames: list[Any]
-    forms: Sequence[str]
-
-    @property
-    def is_context(self) -> bool:
-        """True for what the program says in the user's place."""
-        return self.forms[0].startswith(_CONTEXT)
-
-
-def said_in(content: str | list[Any]) -> Said:
-    """What the content of a message says.
-
-    >>> picture = {"type": "input_image", "image_url": "x"}
-    >>> framed = [{"type": "input_text", "text": "<image>"}, picture]
-    >>> said_in([*framed, {"type": "input_text", "text": "What is it?"}]).forms[0]
-    'What is it?'
-    """
-    if isinstance(content, str):
-        return Said(content, [], [content.strip()])
-    frames = [_is_frame(content, place) for place in range(len(content))]
-    own = [part for part, framed in zip(content, frames, strict=True) if not framed]
-    texts = [said for part in own if (said := text(mapping(part).get("text")))]
-    said = joined(own, text_in)
-    forms = [(plain(said) or "").strip(), "".join(texts).strip(), *(one.strip() for one in texts)]
-    framing = [part for part, framed in zip(content, frames, strict=True) if framed]
-    return Said(said, framing, [*dict.fromkeys(forms)])
-
-
-def _is_frame(parts: Sequence[Any], place: int) -> bool:
-    """True for the text by which the program names a picture, before it, and closes it after."""
-    said = text_in(parts[place]) or ""
-    if said == _TURN_ENDS:
-        return place > 0 and mapping(parts[place - 1]).get("type") == _PICTURE
-    after = mapping(parts[place + 1]) if place + 1 < len(parts) else {}
-    return after.get("type") == _PICTURE and _BEGINS.fullmatch(said) is not None
-
-
-def text_in(part: Any) -> str | None:
-    """The text of a part that is nothing else."""
-    found = mapping(part)
-    said = found.get("text")
-    if len(found) == 2 and found.get("type") in _TEXTS and isinstance(said, str):
-        return said
-    return None
-
-
-class Echoes:
-    """Which events repeat an item; the others are the only trace of what was said.
-
-    >>> echoes = Echoes()
-    >>> echoes.hear("user", said_in("Go on."), 5)
-    >>> for place in (4, 20):
-    ...     echoes.repeat("user", "Go on.", place)
-    >>> list(echoes.alone())
-    [(20, 'user', 'Go on.')]
-    """
-
-    def __init__(self) -> None:
-        # Where something was said, by who said it: by the item, and by the event.
-        self._heard: list[tuple[int, Role, Sequence[str]]] = []
-        self._echoes: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
-
-    def hear(self, role: Role, said: Said, place: int) -> None:
-        """An item says something."""
-        self._heard.append((place, role, said.forms))
-
-    def repeat(self, role: Role, words: str, place: int) -> None:
-        """An event says something."""
-        self._echoes[role, words].append(place)
-
-    def alone(self) -> Iterator[tuple[int, Role, str]]:
-        """What only an event says: where, who and what."""
-        alone = {key: list(places) for key, places in self._echoes.items()}
-        parted = [
-            (place, role, forms)
-            for place, role, forms in self._heard
-            if not _claim(alone.get((role, forms[0]), []), place)
-        ]
-        for place, role, forms in parted:
-            any(_claim(alone.get((role, form), []), place) for form in forms[1:])
-        for (role, words), places in alone.items():
-            for place in places:
-                yield place, role, words
-
-
-def _claim(places: list[int], place: int) -> bool:
-    """Take away the place that is nearest; each item has one, right before it or after it."""
-    after = bisect(places, place)
-    near = [n for n in (after - 1, after) if 0 <= n < len(places)]
-    if not near:
-        return False
-    places.pop(min(near, key=lambda n: abs(places[n] - place)))
-    return True
-
-
-ROLLED_BACK = "thread_rolled_back"
-
-
-class Taken(NamedTuple):
-    """A line by its number; if it took others back, those."""
-
-    number: int
-    value: Any
-    back: list[Any] | None = None
-
-
-class _Turn(NamedTuple):
-    """Where a turn begins, and with which words; an item and its echo are one."""
-
-    place: int
-    forms: frozenset[str]
-    is_echo: bool
-    is_open: bool = True
-
-
-class Turns:
-    """The lines of a session, with the turns that they are.
-
-    >>> turns = Turns()
-    >>> for words in ("One?", "Two?"):
-    ...     turns.take(1, {"type": "message", "role": "user", "content": words})
-    >>> event = {"type": "thread_rolled_back", "num_turns": 1}
-    >>> turns.take(3, {"type": "event_msg", "payload": event})
-    >>> [len(line.back or ()) for line in turns.lines()]
-    [0, 1]
-    """
-
-    def __init__(self) -> None:
-        self._lines: list[Taken] = []
-        self._turns: list[_Turn] = []
-        self._gone: set[int] = set()
-        # From where on a line has taken others back, by its own place.
-        self._since: dict[int, int] = {}
-
-    def lines(self) -> Iterator[Taken]:
-        """The lines that count, in order."""
-        return (line for place, line in enumerate(self._lines) if place not in self._gone)
-
-    def take(self, number: int, value: Any) -> None:
-        """One line more."""
-        event, item = event_in(value), item_in(value)
-        back = None
-        if event.get("type") == ROLLED_BACK:
-            back = self._back(count(event.get("num_turns")) or 0)
-        elif event:
-            self._repeated(event)
-        elif item:
-            self._said(item)
-        self._lines.append(Taken(number, value, back))
-
-    def _repeated(self, event: Mapping[str, Any]) -> None:
-        words = (text(event.get("message")) or "").strip()
-        if words and ECHOES.get(str(event.get("type"))) == "user":
-            self._begin(frozenset((words,)), is_echo=True)
-
-    def _said(self, item: Mapping[str, Any]) -> None:
-        content, role = item.get("content"), item.get("role")
-        if item.get("type") != "message" or role == "assistant":
-            if self._turns and item.get("type") != "reasoning":
-                self._turns[-1] = self._turns[-1]._replace(is_open=False)
-        elif role == "user" and isinstance(content, str | list):
-            said = said_in(content)
-            if not said.is_context:
-                self._begin(frozenset(said.forms), is_echo=False)
-
-    def _begin(self, forms: frozenset[str], *, is_echo: bool) -> None:
-        last = self._turns[-1] if self._turns else None
-        # One that stands right beside the other is its echo, in whatever words.
-        is_beside = last is not None and last.place == len(self._lines) - 1
-        is_pair = last is not None and last.is_open and last.is_echo != is_echo
-        if last and is_pair and (is_beside or last.forms & forms):
-            self._turns[-1] = last._replace(is_open=False)
-        else:
-            self._turns.append(_Turn(len(self._lines), forms, is_echo))
-
-    def _back(self, turns: int) -> list[Any] | None:
-        """What is taken back with so many turns, or with all of them; None if there are none."""
-        begun = self._turns[-turns:] if turns else []
-        if not begun:
-            return None
-        del self._turns[-turns:]
-        first, place, taken = begun[0].place, len(self._lines) - 1, []
-        self._since[len(self._lines)] = first
-        while place >= first:
-            if place in self._since:
-                # All from there to here was looked at before.
-                place = self._since[place]
-            elif _is_conversation(self._lines[place].value):
-                self._gone.add(place)
-                taken.append(self._lines[place].value)
-            place -= 1
-        return taken[::-1]
-
-
-def _is_conversation(value: Any) -> bool:
-    event = event_in(value)
-    return bool(item_in(value)) or bool(event and event.get("type") != "token_count")
-
-
-def event_in(value: Any) -> Mapping[str, Any]:
-    """The event that a line holds, if it does."""
-    found = mapping(value)
-    return mapping(found.get("payload")) if found.get("type") == "event_msg" else {}
-
-
-def item_in(value: Any) -> Mapping[str, Any]:
-    """The item of the conversation that a line holds, or is; heads and others are none."""
-    found = mapping(value)
-    if found.get("type") == "response_item":
-        return mapping(found.get("payload"))
-    return found if found.get("type") in ITEMS and "payload" not in found else {}
-
-
-NAME = "codex"
-
+_IMAGE_TYPE = "input_image"
+_IMAGE_START = re.compile(r"<image(?: [^\n]*)?>")
+_IMAGE_END = "</image>"
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_ENDS = (
+_END_EVENTS = (
     "exec_command_end", "mcp_tool_call_end", "patch_apply_end",
     "web_search_end", "image_generation_end",
 )  # fmt: skip
-_AROUND = ("task_", "turn_", "agent_reasoning", "thread_")
-# The program writes how a command ended above what it printed, or in the line below.
+_KNOWN_EVENTS = ("task_", "turn_", "agent_reasoning", "thread_")
+# The program writes the exit code above the output of a command, or in its last line.
 _OUTPUT = re.compile(r"^Output:[ \t]*\r?$", re.MULTILINE)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\r?$", re.MULTILINE)
 _LAST_LINE = re.compile(r"(?:^|\n)Process exited with code (-?\d{1,9})\s*\Z")
 
 
+class MessageContent(NamedTuple):
+    """A message content, and the parts that only mark an image in it.
+
+    `texts` are the forms in which an event may repeat it, most likely first.
+    """
+
+    content: Any
+    image_marks: list[Any]
+    texts: Sequence[str]
+
+    @property
+    def is_context(self) -> bool:
+        """True for a message that the program wrote in the user's role."""
+        return self.texts[0].startswith(_CONTEXT)
+
+
+def parse_content(content: str | list[Any]) -> MessageContent:
+    """Parse the content of a message.
+
+    >>> image = {"type": "input_image", "image_url": "x"}
+    >>> marked = [{"type": "input_text", "text": "<image>"}, image]
+    >>> parse_content([*marked, {"type": "input_text", "text": "What is it?"}]).texts[0]
+    'What is it?'
+    """
+    if isinstance(content, str):
+        return MessageContent(content, [], [content.strip()])
+    marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
+    own = [part for index, part in enumerate(content) if not _is_image_mark(content, index)]
+    part_texts = [text for part in own if (text := as_text(as_mapping(part).get("text")))]
+    joined = join_parts(own, get_part_text)
+    texts = ((extract_text(joined) or ""), "".join(part_texts), *part_texts)
+    return MessageContent(joined, marks, [*dict.fromkeys(text.strip() for text in texts)])
+
+
+def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
+    """True for the text before or after an image that names it."""
+    text = get_part_text(parts[index]) or ""
+    if text == _IMAGE_END:
+        return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
+    following = as_mapping(parts[index + 1]) if index + 1 < len(parts) else {}
+    return following.get("type") == _IMAGE_TYPE and _IMAGE_START.fullmatch(text) is not None
+
+
+def get_part_text(part: Any) -> str | None:
+    """The text of a part that contains nothing else."""
+    fields = as_mapping(part)
+    text = fields.get("text")
+    is_text = len(fields) == 2 and fields.get("type") in _TEXT_TYPES and isinstance(text, str)
+    return text if is_text else None
+
+
+class EchoMatcher:
+    """Finds the events that repeat no item: only these contain their message.
+
+    >>> matcher = EchoMatcher()
+    >>> matcher.add_item("user", parse_content("Go on."), 5)
+    >>> for index in (4, 20):
+    ...     matcher.add_event("user", "Go on.", index)
+    >>> list(matcher.unmatched())
+    [(20, 'user', 'Go on.')]
+    """
+
+    def __init__(self) -> None:
+        self._items: list[tuple[int, Role, Sequence[str]]] = []
+        self._events: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
+
+    def add_item(self, role: Role, content: MessageContent, index: int) -> None:
+        """Add a message of an item at an index of the session."""
+        self._items.append((index, role, content.texts))
+
+    def add_event(self, role: Role, text: str, index: int) -> None:
+        """Add a message of an event at an index of the session."""
+        self._events[role, text].append(index)
+
+    def unmatched(self) -> Iterator[tuple[int, Role, str]]:
+        """The messages that only an event contains: index, role and text."""
+        events = {key: list(indexes) for key, indexes in self._events.items()}
+        remaining = [
+            (index, role, texts)
+            for index, role, texts in self._items
+            if not _claim_nearest(events.get((role, texts[0]), []), index)
+        ]
+        for index, role, texts in remaining:
+            any(_claim_nearest(events.get((role, text), []), index) for text in texts[1:])
+        for (role, text), indexes in events.items():
+            for index in indexes:
+                yield index, role, text
+
+
+def _claim_nearest(indexes: list[int], index: int) -> bool:
+    """Remove the nearest index: each item has one event, directly before or after it."""
+    position = bisect(indexes, index)
+    candidates = [n for n in (position - 1, position) if 0 <= n < len(indexes)]
+    if not candidates:
+        return False
+    indexes.pop(min(candidates, key=lambda n: abs(indexes[n] - index)))
+    return True
+
+
+class LogLine(NamedTuple):
+    """A line by its number; `rolled_back` are the values that it rolls back."""
+
+    number: int
+    value: Any
+    rolled_back: list[Any] | None = None
+
+
+class _Turn(NamedTuple):
+    """Where a turn begins, and its texts; an item and its event are one turn."""
+
+    position: int
+    texts: frozenset[str]
+    is_event: bool
+    is_open: bool = True
+
+
+class TurnLog:
+    """The lines of a session without the turns that were rolled back.
+
+    >>> log = TurnLog()
+    >>> for text in ("One?", "Two?"):
+    ...     log.add_line(1, {"type": "message", "role": "user", "content": text})
+    >>> event = {"type": "thread_rolled_back", "num_turns": 1}
+    >>> log.add_line(3, {"type": "event_msg", "payload": event})
+    >>> [len(line.rolled_back or ()) for line in log.lines()]
+    [0, 1]
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[LogLine] = []
+        self._turns: list[_Turn] = []
+        self._removed: set[int] = set()
+        # By the index of a line that rolls back: the first index that it covers.
+        self._covered_from: dict[int, int] = {}
+
+    def lines(self) -> Iterator[LogLine]:
+        """The remaining lines, in order."""
+        return (line for index, line in enumerate(self._lines) if index not in self._removed)
+
+    def add_line(self, number: int, value: Any) -> None:
+        """Add a line."""
+        event, item = get_event(value), get_item(value)
+        rolled_back = None
+        if event.get("type") == ROLLED_BACK:
+            rolled_back = self._roll_back(as_count(event.get("num_turns")) or 0)
+        elif event:
+            text = (as_text(event.get("message")) or "").strip()
+            if text and ECHOES.get(str(event.get("type"))) == "user":
+                self._begin_turn(frozenset((text,)), is_event=True)
+        elif item:
+            self._add_item(item)
+        self._lines.append(LogLine(number, value, rolled_back))
+
+    def _add_item(self, item: Mapping[str, Any]) -> None:
+        content, role = item.get("content"), item.get("role")
+        if item.get("type") != "message" or role == "assistant":
+            if self._turns and item.get("type") != "reasoning":
+                self._turns[-1] = self._turns[-1]._replace(is_open=False)
+        elif role == "user" and isinstance(content, str | list):
+            message = parse_content(content)
+            if not message.is_context:
+                self._begin_turn(frozenset(message.texts), is_event=False)
+
+    def _begin_turn(self, texts: frozenset[str], *, is_event: bool) -> None:
+        last = self._turns[-1] if self._turns else None
+        if last is not None and last.is_open and last.is_event != is_event:
+            # An event directly next to an item repeats it, even with other words.
+            is_adjacent = last.position == len(self._lines) - 1
+            if is_adjacent or last.texts & texts:
+                self._turns[-1] = last._replace(is_open=False)
+                return
+        self._turns.append(_Turn(len(self._lines), texts, is_event))
+
+    def _roll_back(self, count: int) -> list[Any] | None:
+        """Remove the last turns and return their values; None if there are none."""
+        turns = self._turns[-count:] if count else []
+        if not turns:
+            return None
+        del self._turns[-count:]
+        first, index, values = turns[0].position, len(self._lines) - 1, []
+        self._covered_from[len(self._lines)] = first
+        while index >= first:
+            if index in self._covered_from:
+                index = self._covered_from[index]
+            elif _is_conversation(self._lines[index].value):
+                self._removed.add(index)
+                values.append(self._lines[index].value)
+            index -= 1
+        return values[::-1]
+
+
+def _is_conversation(value: Any) -> bool:
+    event = get_event(value)
+    return bool(get_item(value)) or bool(event and event.get("type") != "token_count")
+
+
+def get_event(value: Any) -> Mapping[str, Any]:
+    """The event in a line, if it has one."""
+    line = as_mapping(value)
+    return as_mapping(line.get("payload")) if line.get("type") == "event_msg" else {}
+
+
+def get_item(value: Any) -> Mapping[str, Any]:
+    """The conversation item in a line, if it has one."""
+    line = as_mapping(value)
+    if line.get("type") == "response_item":
+        return as_mapping(line.get("payload"))
+    return line if line.get("type") in ITEMS and "payload" not in line else {}
+
+
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for the envelopes of a rollout, or for bare items under a head with an id."""
-    found = [mapping(value) for _, value in unrolled((0, it) for it in values)]
-    if any(line.get("type") in _ENVELOPES and "payload" in line for line in found):
+    """True for the envelopes of a rollout, or for bare items after a header with an id."""
+    lines = [as_mapping(value) for _, value in flatten_lists((0, it) for it in values)]
+    if any(line.get("type") in _ENVELOPES and "payload" in line for line in lines):
         return True
-    bare = any(line.get("type") in ITEMS and "message" not in line for line in found)
-    return bare and any(_is_old_head(line) or "record_type" in line for line in found)
+    has_items = any(line.get("type") in ITEMS and "message" not in line for line in lines)
+    return has_items and any(_is_old_header(line) or "record_type" in line for line in lines)
 
 
-def _is_old_head(line: Mapping[str, Any]) -> bool:
+def _is_old_header(line: Mapping[str, Any]) -> bool:
     return "id" in line and "timestamp" in line and not {"type", "role"} & line.keys()
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
-    """The session of a file; each head with another id begins a new one."""
-    telling: _Telling | None = None
-    for line, value in unrolled(values):
-        id_ = text(_head_in(value).get("id"))
-        if telling is None or (id_ and telling.id and id_ != telling.id and not telling.is_forked):
-            if telling is not None:
-                yield telling.imported(source)
-            telling = _Telling()
-        telling.take(line, value)
-    if telling is not None:
-        yield telling.imported(source)
+    """Read the session of a file; each header with another id starts a new one."""
+    reader: _SessionReader | None = None
+    for line, value in flatten_lists(values):
+        header_id = as_text(_get_header(value).get("id"))
+        if reader is None or (header_id and reader.is_other_session(header_id)):
+            if reader is not None:
+                yield reader.read(source)
+            reader = _SessionReader()
+        reader.add_line(line, value)
+    if reader is not None:
+        yield reader.read(source)
 
 
-def _head_in(value: Any) -> Mapping[str, Any]:
-    """What a head tells of a session; empty for other lines, and for a head without an id."""
-    found = mapping(value)
-    is_head = found.get("type") == "session_meta" or _is_old_head(found)
-    head = mapping(found.get("payload")) if "payload" in found else found
-    return head if is_head and text(head.get("id")) is not None else {}
+def _get_header(value: Any) -> Mapping[str, Any]:
+    """The session data of a header line with an id; empty for other lines."""
+    line = as_mapping(value)
+    is_header = line.get("type") == "session_meta" or _is_old_header(line)
+    header = as_mapping(line.get("payload")) if "payload" in line else line
+    return header if is_header and as_text(header.get("id")) is not None else {}
 
 
-class _Telling:
+class _SessionReader:
     def __init__(self) -> None:
-        self._told = Chronicle()
+        self._builder = SessionBuilder()
         self._model: str | None = None
-        self._spent = 0
+        self._model_calls = 0
         self._totals: dict[str, int] = {}
-        self._ends: dict[str, tuple[str | None, float | None]] = {}
-        self._turns = Turns()
-        self._echoes = Echoes()
-        self.id: str | None = None
-        self.is_forked = False
-        self._tell: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
-            "message": self._message,
-            "reasoning": self._reasoning,
-            **dict.fromkeys(CALLS, self._call),
-            **dict.fromkeys(SERVED, self._served),
-            **dict.fromkeys(OUTPUTS, self._output),
+        self._outcomes: dict[str, tuple[str | None, float | None]] = {}
+        self._turns = TurnLog()
+        self._echoes = EchoMatcher()
+        self._id: str | None = None
+        self._is_forked = False
+        self._item_handlers: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
+            "message": self._add_message,
+            "reasoning": lambda _, item: self._builder.add_event("reasoning", omit_keys(item, "type")),
+            **dict.fromkeys(CALLS, self._add_call),
+            **dict.fromkeys(HOSTED_CALLS, self._add_hosted_call),
+            **dict.fromkeys(OUTPUTS, self._add_output),
         }
 
-    def take(self, line: int, value: Any) -> None:
-        """A line of the session; it is told when all are known, for later ones take others back."""
-        head = _head_in(value)
-        if head and self.id is None:
-            self.id = head["id"]
-            self.is_forked = head.get("forked_from_id") is not None
-        self._turns.take(line, value)
+    def is_other_session(self, header_id: str) -> bool:
+        return bool(self._id) and header_id != self._id and not self._is_forked
 
-    def imported(self, source: str) -> Imported:
-        told = self._told
-        for line in self._turns.lines():
-            if line.back is None:
-                self._line(line.number, line.value)
+    def add_line(self, line: int, value: Any) -> None:
+        """Store a line until all are known: later lines roll earlier ones back."""
+        header = _get_header(value)
+        if header and self._id is None:
+            self._id = header["id"]
+            self._is_forked = header.get("forked_from_id") is not None
+        self._turns.add_line(line, value)
+
+    def read(self, source: str) -> Imported:
+        builder = self._builder
+        for number, value, rolled_back in self._turns.lines():
+            if rolled_back is None:
+                self._read_line(number, value)
             else:
-                told.keep("rewound", {"line": line.value, "taken": line.back})
-                for value in (*line.back, line.value):
-                    told.at(mapping(value).get("timestamp"))
-        # Where no item said it, the event is the only trace of it.
-        for place, role, words in self._echoes.alone():
-            told.said_at(place, role, words)
-        return told.imported(self.id or stem(source), NAME, source)
+                builder.add_event("rewound", {"line": value, "taken": rolled_back})
+                for it in (*rolled_back, value):
+                    builder.add_time(as_mapping(it).get("timestamp"))
+        for index, role, text in self._echoes.unmatched():
+            builder.insert_message(index, role, text)
+        return builder.build(self._id or default_session_id(source), NAME, source)
 
-    def _line(self, line: int, value: Any) -> None:
-        found, told = mapping(value), self._told
-        told.at(found.get("timestamp"))
-        kind, payload = found.get("type"), mapping(found.get("payload"))
-        if head := _head_in(value):
-            self._head(head)
-            told.note(line, without(found, "type", "payload") if payload else {})
-        elif kind == "turn_context":
-            self._model = text(payload.get("model")) or self._model
-            told.keep("turn_context", without(found, "type"))
-        elif kind == "response_item" and payload:
-            self._item(line, payload, found)
-            told.note(line, without(found, "type", "payload"))
-        elif kind == "event_msg" and payload:
-            self._event(line, payload, found)
-        elif kind == "compacted":
-            told.keep("compacted", without(found, "type"))
-        elif kind in ITEMS and "payload" not in found:
-            self._item(line, found, found)
-        elif "record_type" in found:
-            told.keep("state", found)
+    def _read_line(self, line: int, value: Any) -> None:
+        fields, builder = as_mapping(value), self._builder
+        builder.add_time(fields.get("timestamp"))
+        line_type, payload = fields.get("type"), as_mapping(fields.get("payload"))
+        if header := _get_header(value):
+            self._add_header(header)
+            builder.add_note(line, omit_keys(fields, "type", "payload") if payload else {})
+        elif line_type == "turn_context":
+            self._model = as_text(payload.get("model")) or self._model
+            builder.add_event("turn_context", omit_keys(fields, "type"))
+        elif line_type == "response_item" and payload:
+            self._add_item(line, payload, fields)
+            builder.add_note(line, omit_keys(fields, "type", "payload"))
+        elif line_type == "event_msg" and payload:
+            self._add_event(line, payload, fields)
+        elif line_type == "compacted":
+            builder.add_event("compacted", omit_keys(fields, "type"))
+        elif line_type in ITEMS and "payload" not in fields:
+            self._add_item(line, fields, fields)
+        elif "record_type" in fields:
+            builder.add_event("state", fields)
         else:
-            told.pass_over(None, value)
+            builder.add_unknown(None, value)
 
-    def _head(self, head: Mapping[str, Any]) -> None:
-        if "about" in self._told.recorded:
-            self._told.keep("session_meta", head)
+    def _add_header(self, header: Mapping[str, Any]) -> None:
+        if "about" in self._builder.recorded:
+            self._builder.add_event("session_meta", header)
         else:
-            self._told.recorded["about"] = head
-            self._model = text(head.get("model")) or self._model
+            self._builder.recorded["about"] = header
+            self._model = as_text(header.get("model")) or self._model
 
-    def _item(self, line: int, item: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
-        tell = self._tell.get(str(item.get("type")))
-        if tell is None:
-            self._told.pass_over(named(item), whole)
+    def _add_item(self, line: int, item: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
+        handler = self._item_handlers.get(str(item.get("type")))
+        if handler is None:
+            self._builder.add_unknown(describe_type(item), envelope)
         else:
-            tell(line, item)
+            handler(line, item)
 
-    def _message(self, line: int, item: Mapping[str, Any]) -> None:
-        role = ROLES.get(str(item.get("role")))
+    def _add_message(self, line: int, item: Mapping[str, Any]) -> None:
+        role, builder = ROLES.get(str(item.get("role"))), self._builder
         content = item.get("content")
         if role is None or not isinstance(content, str | list):
-            other = text(item.get("role"))
-            if role is None and other is not None and content not in (None, "", []):
-                self._told.hear(other, content, without(item, "role", "content"))
+            other_role = as_text(item.get("role"))
+            if role is None and other_role is not None and content not in (None, "", []):
+                builder.add_foreign_message(other_role, content, omit_keys(item, "role", "content"))
             else:
-                self._told.pass_over("message", item)
+                builder.add_unknown("message", item)
             return
-        said = said_in(content)
-        context = role == "user" and said.is_context
-        self._echoes.hear(role, said, len(self._told))
-        self._told.say(role, said.content, name="context" if context else None)
-        self._told.note(line, without(item, "type", "role", "content"))
-        self._told.note(line, {"frames": said.frames} if said.frames else {})
+        message = parse_content(content)
+        self._echoes.add_item(role, message, len(builder))
+        name = "context" if role == "user" and message.is_context else None
+        builder.add_message(role, message.content, name=name)
+        builder.add_note(line, omit_keys(item, "type", "role", "content"))
+        builder.add_note(line, {"frames": message.image_marks} if message.image_marks else {})
 
-    def _reasoning(self, line: int, item: Mapping[str, Any]) -> None:  # noqa: ARG002
-        self._told.keep("reasoning", without(item, "type"))
-
-    def _call(self, line: int, item: Mapping[str, Any]) -> None:
-        kind, name = str(item["type"]), text(item.get("name"))
-        given = next((key for key in ("input", "arguments", "action") if key in item), "")
-        if name is None and kind in ("function_call", "custom_tool_call"):
-            self._told.pass_over(kind, item)
+    def _add_call(self, line: int, item: Mapping[str, Any]) -> None:
+        item_type, name = str(item["type"]), as_text(item.get("name"))
+        key = next((key for key in ("input", "arguments", "action") if key in item), "")
+        if name is None and item_type in ("function_call", "custom_tool_call"):
+            self._builder.add_unknown(item_type, item)
             return
-        call_id = text(item.get("call_id")) or text(item.get("id"))
-        name = name or kind.removesuffix("_call")
-        self._told.call(ToolCall(name, arguments_in(item.get(given)), call_id=call_id))
-        told = {"call_id": call_id, "name": name, "type": kind}
-        self._told.note(line, left(without(item, given), told))
+        call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
+        name = name or item_type.removesuffix("_call")
+        self._builder.add_call(ToolCall(name, parse_arguments(item.get(key)), call_id=call_id))
+        read = {"call_id": call_id, "name": name, "type": item_type}
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
 
-    def _served(self, line: int, item: Mapping[str, Any]) -> None:
-        """A tool that ran where the model does; what it found, the log may not tell."""
-        kind, status, call_id = str(item["type"]), item.get("status"), text(item.get("id"))
-        asked, result = item.get("action", item.get("revised_prompt")), item.get("result")
-        call = ToolCall(kind.removesuffix("_call"), arguments_in(asked), call_id=call_id)
+    def _add_hosted_call(self, line: int, item: Mapping[str, Any]) -> None:
+        """Add a call that the provider ran; the log may lack its result."""
+        item_type, status, call_id = str(item["type"]), item.get("status"), as_text(item.get("id"))
+        key = "action" if "action" in item else "revised_prompt"
+        result = item.get("result")
+        call = ToolCall(item_type.removesuffix("_call"), parse_arguments(item.get(key)), call_id=call_id)
+        read: dict[str, Any] = {"type": item_type, "id": call_id}
         if status in ("completed", "failed"):
             error = "it failed" if status == "failed" else None
-            given = status if result is None and error is None else result
-            self._told.called(msgspec.structs.replace(call, result=given, error=error))
-            told = {"result": result}
+            outcome = status if result is None and error is None else result
+            self._builder.add_finished_call(msgspec.structs.replace(call, result=outcome, error=error))
+            read["result"] = result
         else:
-            self._told.call(call)
-            told = {}
-        told |= {"type": kind, "id": call_id}
-        name = "action" if "action" in item else "revised_prompt"
-        self._told.note(line, left(without(item, name), told))
+            self._builder.add_call(call)
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
 
-    def _output(self, line: int, item: Mapping[str, Any]) -> None:
-        call_id, given = text(item.get("call_id")), item.get("output")
-        result, code, seconds, rest = _out_of(given)
-        # An id may be used again: how a call ended is told of that one only.
-        why, took = self._ends.pop(call_id or "", (None, None))
-        if why is None and code:
-            why = f"exit code {code}"
-        if why is None and mapping(given).get("success") is False:
-            why = "it failed"
-        if took is None and seconds is not None:
-            took = seconds * 1000
-        self._told.answer(call_id, result, error=why, duration_ms=took)
-        self._told.note(line, {**left(item, {"output": given, "call_id": call_id}), **rest})
+    def _add_output(self, line: int, item: Mapping[str, Any]) -> None:
+        call_id, output = as_text(item.get("call_id")), item.get("output")
+        result, code, seconds, rest = _parse_output(output)
+        # Codex reuses ids: an outcome belongs to one output only.
+        error, duration = self._outcomes.pop(call_id or "", (None, None))
+        if error is None and code:
+            error = f"exit code {code}"
+        if error is None and as_mapping(output).get("success") is False:
+            error = "it failed"
+        if duration is None and seconds is not None:
+            duration = seconds * 1000
+        self._builder.add_result(call_id, result, error=error, duration_ms=duration)
+        self._builder.add_note(line, unread_fields(item, {"output": output, "call_id": call_id}) | rest)
 
-    def _event(self, line: int, event: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
-        told, kind = self._told, str(event.get("type"))
-        if kind == "token_count":
-            self._tokens(event)
-        elif kind in ECHOES:
-            if words := (text(event.get("message")) or "").strip():
-                self._echoes.repeat(ECHOES[kind], words, len(told))
-            told.keep(kind, {"event": event})
-        elif kind in _ENDS:
-            self._ended(event)
-            told.keep(kind, {"event": event})
-        elif kind.startswith(_AROUND) and kind != ROLLED_BACK:
-            told.keep(kind, without(event, "type"))
+    def _add_event(self, line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
+        builder, event_type = self._builder, str(event.get("type"))
+        if event_type == "token_count":
+            self._add_tokens(event)
+        elif event_type in ECHOES:
+            if text := (as_text(event.get("message")) or "").strip():
+                self._echoes.add_event(ECHOES[event_type], text, len(builder))
+            builder.add_event(event_type, {"event": event})
+        elif event_type in _END_EVENTS:
+            self._add_outcome(event)
+            builder.add_event(event_type, {"event": event})
+        elif event_type.startswith(_KNOWN_EVENTS) and event_type != ROLLED_BACK:
+            builder.add_event(event_type, omit_keys(event, "type"))
         else:
-            told.pass_over(f"event: {kind}", whole)
-        told.note(line, without(whole, "type", "payload"))
+            builder.add_unknown(f"event: {event_type}", envelope)
+        builder.add_note(line, omit_keys(envelope, "type", "payload"))
 
-    def _ended(self, event: Mapping[str, Any]) -> None:
-        """How a call ended, which stands before its output, or after it."""
-        call_id, code = text(event.get("call_id")), event.get("exit_code")
-        failed = event.get("status") in ("failed", "declined") or event.get("success") is False
-        why = None
-        if failed or (isinstance(code, int) and code != 0):
-            why = f"exit code {code}" if isinstance(code, int) else "it failed"
-        took = _milliseconds(event.get("duration"))
-        if call_id is not None and not self._told.ended(call_id, why, took):
-            self._ends[call_id] = why, took
+    def _add_outcome(self, event: Mapping[str, Any]) -> None:
+        """Add how a call ended; this line may come before or after the output."""
+        call_id, code = as_text(event.get("call_id")), event.get("exit_code")
+        has_failed = event.get("status") in ("failed", "declined") or event.get("success") is False
+        error = None
+        if has_failed or (isinstance(code, int) and code != 0):
+            error = f"exit code {code}" if isinstance(code, int) else "it failed"
+        duration = _to_milliseconds(event.get("duration"))
+        if call_id is not None and not self._builder.set_call_outcome(call_id, error, duration):
+            self._outcomes[call_id] = error, duration
 
-    def _tokens(self, event: Mapping[str, Any]) -> None:
-        """What a model call used. The same total told again is the same call."""
-        info = mapping(event.get("info"))
-        total, last = mapping(info.get("total_token_usage")), mapping(info.get("last_token_usage"))
-        self._told.keep("token_count", without(event, "type"))
-        counts = {name: n for name, it in total.items() if (n := count(it)) is not None}
+    def _add_tokens(self, event: Mapping[str, Any]) -> None:
+        """Add the usage of a model call; a repeated total is the same call."""
+        info = as_mapping(event.get("info"))
+        total, last = as_mapping(info.get("total_token_usage")), as_mapping(info.get("last_token_usage"))
+        self._builder.add_event("token_count", omit_keys(event, "type"))
+        counts = {name: n for name, it in total.items() if (n := as_count(it)) is not None}
         if counts and counts == self._totals:
             return
         if not last and counts:
-            before = self._totals
-            if any(n < before.get(name, 0) for name, n in counts.items()):
-                before = {}  # They count anew: all of it is new.
-            last = {name: n - before.get(name, 0) for name, n in counts.items()}
+            previous = self._totals
+            if any(n < previous.get(name, 0) for name, n in counts.items()):
+                previous = {}  # The counter was reset.
+            last = {name: n - previous.get(name, 0) for name, n in counts.items()}
         self._totals = counts or self._totals
         if last:
-            self._spent += 1
-            self._told.used(f"call {self._spent}", self._model, usage_of(last))
+            self._model_calls += 1
+            self._builder.add_model_call(f"call {self._model_calls}", self._model, read_usage(last))
 
 
-def usage_of(found: Mapping[str, Any]) -> Usage:
-    """Tokens of a call: what was read from the cache is inside the input, reasoning in the output.
+def read_usage(fields: Mapping[str, Any]) -> Usage:
+    """The usage of a call; cached tokens are part of the input.
 
-    >>> usage_of({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10})
+    >>> read_usage({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10})
     Usage(input_tokens=100, output_tokens=10, cached_tokens=60)
     """
-    return Usage(
-        number_at(found, "input_tokens"),
-        number_at(found, "output_tokens"),
-        number_at(found, "cached_input_tokens"),
-    )
+    names = ("input_tokens", "output_tokens", "cached_input_tokens")
+    return Usage(*(first_count(fields, name) for name in names))
 
 
-def _out_of(given: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
-    """A tool's output, its exit code, how long it took, as far as they are told, and the rest."""
-    if isinstance(given, str):
-        told: Any = None
-        if given.startswith("{"):
-            try:
-                told = msgspec.json.decode(given)
-            except (ValueError, RecursionError):
-                told = None
-        about = mapping(mapping(told).get("metadata"))
-        if "output" in mapping(told) and about:
-            code = about.get("exit_code")
-            seconds = amount(about.get("duration_seconds"))
-            rest = {"beside output": without(told, "output")}
-            return told["output"], code if isinstance(code, int) else None, seconds, rest
-        return given, _exit_code(given), None, {}
-    if isinstance(given, list):
-        return joined(given, text_in), None, None, {}
-    return given, None, None, {}
+def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
+    """The output of a tool, its exit code, its seconds, and the remaining fields."""
+    if isinstance(output, list):
+        return join_parts(output, get_part_text), None, None, {}
+    if not isinstance(output, str):
+        return output, None, None, {}
+    decoded: Any = None
+    if output.startswith("{"):
+        try:
+            decoded = msgspec.json.decode(output)
+        except (ValueError, RecursionError):
+            decoded = None
+    metadata = as_mapping(as_mapping(decoded).get("metadata"))
+    if "output" not in as_mapping(decoded) or not metadata:
+        return output, _find_exit_code(output), None, {}
+    code, seconds = metadata.get("exit_code"), as_number(metadata.get("duration_seconds"))
+    rest = {"beside output": omit_keys(decoded, "output")}
+    return decoded["output"], code if isinstance(code, int) else None, seconds, rest
 
 
-def _exit_code(given: str) -> int | None:
-    """How a command ended, as the program says; what the command printed may say anything.
+def _find_exit_code(output: str) -> int | None:
+    """The exit code that the program wrote; the output of the command is not searched.
 
-    >>> _exit_code("Exit code: 0\\nWall time: 1 seconds\\nOutput:\\nExit code: 1")
+    >>> _find_exit_code("Exit code: 0\\nWall time: 1 seconds\\nOutput:\\nExit code: 1")
     0
     """
-    begins = _OUTPUT.search(given)
-    found = _EXIT.findall(given, 0, begins.start()) if begins else []
-    found = found or _LAST_LINE.findall(given)
-    return int(found[-1]) if found else None
+    start = _OUTPUT.search(output)
+    codes = _EXIT.findall(output, 0, start.start()) if start else []
+    codes = codes or _LAST_LINE.findall(output)
+    return int(codes[-1]) if codes else None
 
 
-def _milliseconds(duration: Any) -> float | None:
-    found = mapping(duration)
-    seconds, more = amount(found.get("secs")), amount(found.get("nanos"))
-    return None if seconds is None else seconds * 1e3 + (more or 0.0) / 1e6
+def _to_milliseconds(duration: Any) -> float | None:
+    fields = as_mapping(duration)
+    seconds, nanoseconds = as_number(fields.get("secs")), as_number(fields.get("nanos"))
+    return None if seconds is None else seconds * 1e3 + (nanoseconds or 0.0) / 1e6

@@ -1,9 +1,8 @@
-"""Langfuse: traces as its pages, its API and its exports give them.
+"""Langfuse: traces from its pages, its API and its exports.
 
-One trace is one session: its generations and tools are calls, its other observations are kept. A
-session that is given with its traces is one, and they are its turns.
-Rows of a trace may stand anywhere in a file, so it is read to its end before the first session is
-given. Scores are recorded by name; one that has several values keeps the last.
+One trace is one session; a Langfuse session with its traces is one session with several turns. The
+rows of a trace may be anywhere in a file, so the whole file is read first. Scores are recorded by
+name; the last value of a name wins.
 """
 
 from __future__ import annotations
@@ -16,35 +15,45 @@ from typing import Any, NamedTuple
 
 from proctor.records.session import CustomEvent, Event, Message, Role, Session, ToolCall
 from proctor.records.telling import call_in, which
-from proctor.sessions.genai.bodies import asked_in, said_in
-from proctor.sessions.genai.spans import Reading
-from proctor.sessions.genai.turns import Turns
-from proctor.sessions.genai.values import decoded, is_known
+from proctor.sessions.genai.bodies import parse_request, parse_response
+from proctor.sessions.genai.spans import SpanCall
+from proctor.sessions.genai.turns import ParsedMessages
+from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.langfuse_rows import (
-    TYPES,
-    Rows,
-    attributes_of,
+    OBSERVATION_TYPES,
+    TraceRows,
+    get_attributes,
+    get_duration_ms,
+    group_rows,
     is_blank,
-    looks_like_rows,
-    sort,
-    told_by,
-    took,
+    is_langfuse_rows,
+    read_observation,
 )
-from proctor.sessions.importers.otlp_wire import as_it_was
-from proctor.sessions.importers.shapes import Imported, amount, found_in, mapping, moment, stem, text, without
+from proctor.sessions.importers.otlp_wire import to_storable
+from proctor.sessions.importers.shapes import (
+    Imported,
+    as_mapping,
+    as_number,
+    as_text,
+    default_session_id,
+    omit_keys,
+    parse_time,
+    wrap_raw_event,
+)
 from proctor.sessions.importers.trace import (
     Step,
-    assemble,
-    first_asked,
-    last_answer,
-    models_in,
-    odd_parts_in,
-    theirs_beside,
+    assemble_trace,
+    count_unknown_parts,
+    first_user_text,
+    last_assistant_text,
+    list_models,
+    rename_conflicts,
 )
-from proctor.sessions.importers.trace_steps import Held, fold_moments, moment_in, with_instructions
+from proctor.sessions.importers.trace_steps import ContentMatcher, add_instructions, fold_phases, read_phase
 
-# Names under which programs log the one text that was asked, and the one that was answered.
-_WORDS: Mapping[Role, frozenset[str]] = {
+NAME = "langfuse"
+# Keys under which programs log a single question or answer.
+_TEXT_KEYS: Mapping[Role, frozenset[str]] = {
     "user": frozenset(
         (
             *("question", "query", "q", "input", "prompt", "message", "text", "content"),
@@ -59,236 +68,10 @@ _WORDS: Mapping[Role, frozenset[str]] = {
     ),
 }
 _ARGUMENTS = frozenset(("args", "kwargs"))
-
-
-class Ends(NamedTuple):
-    """The messages before and after all else; `said` are those that were written as messages."""
-
-    before: list[Event]
-    after: list[Event]
-    said: list[Event]
-
-
-def ends_of(given: Any, answer: Any, events: Iterable[Event]) -> Ends:
-    """What was asked and answered, as far as nobody says it in the events.
-
-    What is neither a message nor a text is told as the data that it is.
-
-    >>> ends_of({"question": "Where?"}, {"answer": "There.", "sources": 2}, []).before
-    [Message(role='user', content='Where?')]
-    >>> ends_of({"question": "Where?"}, {"answer": "There.", "sources": 2}, []).after
-    [Message(role='assistant', content={'answer': 'There.', 'sources': 2})]
-    """
-    roles = {event.role for event in events if isinstance(event, Message)}
-    given, answer = _arguments(opened(given)), opened(answer)
-    asked, said = asked_in(given), said_in(answer)
-    before, after = _told(asked, given, "user", roles), _told(said, answer, "assistant", roles)
-    if before and after[: len(before)] == before:
-        # A graph gives back the whole conversation.
-        after = after[len(before) :]
-    written = [*(before if asked else ()), *(after if said else ())]
-    return Ends([*before], [*after], [*written])
-
-
-def opened(given: Any) -> Any:
-    """What a trace was given, or None: Langfuse's pages write JSON in JSON."""
-    found = decoded(decoded(given))
-    return None if is_blank(found) else found
-
-
-def first_told(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    """What the first row that tells something has under a name, or None."""
-    told = (row.get(name) for row in rows)
-    return next((value for value in told if opened(value) is not None), None)
-
-
-def _told(turns: Turns | None, value: Any, role: Role, roles: set[Role]) -> list[Message]:
-    if role in roles:
-        return []
-    messages = [] if turns is None else turns.messages
-    if roles:
-        # The rest of the conversation is told already.
-        messages = [message for message in messages if message.role == role]
-    if messages or turns is not None or value is None:
-        return messages
-    return [Message(role, _words(value, role))]
-
-
-def _words(value: Any, role: Role) -> Any:
-    """The one text that a mapping holds under a name for it, else all of the value."""
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, words),) = value.items()
-        if name in _WORDS[role] and isinstance(words, str) and words:
-            return words
-    return value
-
-
-def _arguments(given: Any) -> Any:
-    """What a function was called with, as decorators log it: by place, by name, or both."""
-    if not isinstance(given, dict) or not given or given.keys() - _ARGUMENTS:
-        return given
-    told = [value for value in given.values() if not is_blank(value)]
-    if len(told) != 1:
-        return given if told else None
-    (only,) = told
-    return only[0] if isinstance(only, list) and len(only) == 1 else only
-
-
-# What is recorded of the whole; each trace keeps the rest under its id.
-_OF_ALL = ("scores", "score_rows", "observations", "model", "models")
-_NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-def joined(name: str, about: Mapping[str, Any], turns: Sequence[Imported]) -> Imported:
-    """Traces as one session, in the order of their times.
-
-    Each turn of a chat is given what was said before: that is told once, and the trace's `repeats`
-    are the places where it stands. `about` is what is known of the whole.
-    """
-    in_order = sorted(turns, key=lambda turn: _moment(turn, "started_at") or _NEVER)
-    conversation = _Conversation()
-    recorded: dict[str, Any] = {"scores": {}, "score_rows": [], "observations": []}
-    passed_over: Counter[str] = Counter()
-    traces: list[dict[str, Any]] = []
-    for turn in in_order:
-        told = turn.recorded
-        repeats, moved = conversation.add(turn.session, told.get("observations", ()))
-        again = {"repeats": repeats} if repeats else {}
-        traces.append({"id": turn.id, **without(told, *_OF_ALL), **again})
-        recorded["observations"] += moved
-        recorded["scores"] |= told.get("scores", {})
-        recorded["score_rows"] += told.get("score_rows", ())
-        passed_over.update(turn.passed_over)
-    session = Session(conversation.events)
-    first, *others = in_order
-    last = max(filter(None, (_moment(turn, "ended_at") for turn in turns)), default=None)
-    costs = [turn.recorded["cost"] for turn in in_order if "cost" in turn.recorded]
-    recorded |= {
-        "title": first.recorded.get("title"),
-        "user_id": first.recorded.get("user_id"),
-        "session_id": name,
-        "started_at": first.recorded.get("started_at"),
-        "ended_at": None if last is None else last.isoformat(),
-        "cost": sum(costs) if costs else None,
-        **models_in(session),
-        "traces": traces,
-        "session_row": dict(about),
-    }
-    return Imported(
-        name,
-        session,
-        first.format,
-        turns[0].source,
-        _or(first_asked(session), first.input),
-        _or(last_answer(session), (others or [first])[-1].output),
-        {key: value for key, value in recorded.items() if value not in (None, "", [], {})},
-        dict(passed_over),
-        is_named=True,
-    )
-
-
-def without_traces(name: str, about: Mapping[str, Any], form: str, source: str) -> Imported:
-    """A session in which nothing took place: the log names it all the same."""
-    recorded = {"session_id": name, **({"session_row": dict(about)} if about else {})}
-    return Imported(name, Session(), form, source, recorded=recorded, is_named=True)
-
-
-def _moment(turn: Imported, name: str) -> datetime | None:
-    return moment(turn.recorded.get(name))
-
-
-def _or(value: Any, otherwise: Any) -> Any:
-    return otherwise if value is None else value
-
-
-class _Conversation:
-    """Events of one trace after the other, without the messages and calls that a turn repeats."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._told: defaultdict[str, list[int]] = defaultdict(list)
-        self._called: dict[tuple[str, str], int] = {}
-
-    def add(
-        self, turn: Session, observations: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[int], list[dict[str, Any]]]:
-        """Take the events of a trace; where those stand that it repeats, and its observations."""
-        events = list(turn)
-        known = self._repeated_in(events)
-        own = {one["event"] for one in observations}
-        stands = known | self._called_before(events, known, own)
-        places: list[int] = []
-        for place, event in enumerate(events):
-            places.append(stands.get(place, len(self.events)))
-            if place in stands:
-                continue
-            if isinstance(event, Message):
-                self._told[repr(event)].append(len(self.events))
-            elif isinstance(event, ToolCall):
-                self._called[which(event)] = len(self.events)
-            self.events.append(event)
-        moved = []
-        for one in observations:
-            entry = {**_moved(one, places), "event": places[one["event"]]}
-            event = self.events[entry["event"]]
-            if isinstance(event, CustomEvent):
-                found = _moved(event.data["found"], places)
-                self.events[entry["event"]] = CustomEvent(event.kind, {"found": found})
-            moved.append(entry)
-        return list(known.values()), moved
-
-    def _called_before(
-        self, events: Sequence[Event], known: Mapping[int, int], own: Collection[int]
-    ) -> dict[int, int]:
-        """The calls that messages of other turns ask for, and where those stand that took place.
-
-        A trace in which nobody tells of them but the history that the model was given makes them
-        up from it; what a span of its own tells of, took place in this turn.
-        """
-        said = [event for place, event in enumerate(events) if place in known]
-        asked = Counter(which(c) for e in said if isinstance(e, Message) for c in e.tool_calls)
-        found: dict[int, int] = {}
-        for place, event in enumerate(events):
-            call = call_in(event)
-            if call is None or place in own or not asked[which(call)]:
-                continue
-            if which(call) in self._called:
-                asked[which(call)] -= 1
-                found[place] = self._called[which(call)]
-        return found
-
-    def _repeated_in(self, events: Sequence[Event]) -> dict[int, int]:
-        """The messages that stood in a conversation already, and where.
-
-        All before the user's last words may be what was said in other turns: if it begins with
-        something of those, whatever stands there in the same order is.
-        """
-        said = [(place, e) for place, e in enumerate(events) if isinstance(e, Message)]
-        last = max((number for number, (_, e) in enumerate(said) if e.role == "user"), default=0)
-        found: dict[int, int] = {}
-        reached = -1
-        for place, message in said[:last]:
-            told = self._told.get(repr(message), [])
-            if message.role == "system":
-                found |= {place: told[0]} if told else {}
-                continue
-            number = bisect_left(told, reached + 1)
-            if number < len(told):
-                reached = found[place] = told[number]
-            elif reached < 0:
-                break
-        return found
-
-
-def _moved(entry: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
-    """An observation whose model was given messages, which now stand elsewhere."""
-    asked = entry.get("asked")
-    return {**entry, **({"asked": [places[place] for place in asked]} if asked else {})}
-
-
-NAME = "langfuse"
-
-_OBSERVATION = frozenset(
+# Recorded for the whole session; each trace keeps its other fields.
+_SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
+_MAX_TIME = datetime.max.replace(tzinfo=UTC)
+_OBSERVATION_FIELDS = frozenset(
     (
         *("id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage"),
         *("startTime", "endTime", "completionStartTime", "createdAt", "updatedAt", "latency"),
@@ -302,133 +85,337 @@ _OBSERVATION = frozenset(
         *("usagePricingTierName", "toolDefinitions", "toolCalls", "toolCallNames", "bookmarked"),
     )
 )
-_AROUND = ("SPAN", "AGENT", "CHAIN")
+_CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
+
+
+class TraceMessages(NamedTuple):
+    """The messages before and after the steps; `parsed` are those that were logged as messages."""
+
+    before: list[Event]
+    after: list[Event]
+    parsed: list[Event]
+
+
+def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Event]) -> TraceMessages:
+    """The input and output of a trace, if no event contains them.
+
+    >>> messages = read_trace_messages({"question": "Where?"}, {"answer": "There.", "sources": 2}, [])
+    >>> messages.before
+    [Message(role='user', content='Where?')]
+    >>> messages.after
+    [Message(role='assistant', content={'answer': 'There.', 'sources': 2})]
+    """
+    roles = {event.role for event in events if isinstance(event, Message)}
+    trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
+    request, response = parse_request(trace_input), parse_response(trace_output)
+    before = _select_messages(request, trace_input, "user", roles)
+    after = _select_messages(response, trace_output, "assistant", roles)
+    if before and after[: len(before)] == before:
+        # A graph returns the whole conversation.
+        after = after[len(before) :]
+    parsed = [*(before if request else ()), *(after if response else ())]
+    return TraceMessages([*before], [*after], [*parsed])
+
+
+def decode_value(value: Any) -> Any:
+    """A decoded value, or None if it is blank; Langfuse pages encode JSON twice."""
+    decoded = decode_json(decode_json(value))
+    return None if is_blank(decoded) else decoded
+
+
+def _first_value(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return next((it for row in rows if decode_value(it := row.get(name)) is not None), None)
+
+
+def _select_messages(
+    parsed: ParsedMessages | None, value: Any, role: Role, roles: set[Role]
+) -> list[Message]:
+    if role in roles:
+        return []
+    messages = [] if parsed is None else parsed.messages
+    if roles:
+        # The events contain the rest of the conversation.
+        messages = [message for message in messages if message.role == role]
+    if messages or parsed is not None or value is None:
+        return messages
+    return [Message(role, _unwrap_text(value, role))]
+
+
+def _unwrap_text(value: Any, role: Role) -> Any:
+    """The text of a mapping with one known key; any other value unchanged."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, text),) = value.items()
+        if name in _TEXT_KEYS[role] and isinstance(text, str) and text:
+            return text
+    return value
+
+
+def _unwrap_arguments(value: Any) -> Any:
+    """The single argument of a function that a decorator logged."""
+    if not isinstance(value, dict) or not value or value.keys() - _ARGUMENTS:
+        return value
+    arguments = [it for it in value.values() if not is_blank(it)]
+    if len(arguments) != 1:
+        return value if arguments else None
+    (only,) = arguments
+    return only[0] if isinstance(only, list) and len(only) == 1 else only
+
+
+def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[Imported]) -> Imported:
+    """Join traces into one session, in order of time.
+
+    Each turn of a chat receives the earlier messages: these are added once, and `repeats` of the
+    trace has their indexes.
+    """
+    in_order = sorted(turns, key=lambda turn: parse_time(turn.recorded.get("started_at")) or _MAX_TIME)
+    conversation = _Conversation()
+    recorded: dict[str, Any] = {"scores": {}, "score_rows": [], "observations": []}
+    unknown: Counter[str] = Counter()
+    traces: list[dict[str, Any]] = []
+    for turn in in_order:
+        repeats, moved = conversation.add(turn.session, turn.recorded.get("observations", ()))
+        trace = {"id": turn.id, **omit_keys(turn.recorded, *_SESSION_FIELDS)}
+        traces.append(trace | ({"repeats": repeats} if repeats else {}))
+        recorded["observations"] += moved
+        recorded["scores"] |= turn.recorded.get("scores", {})
+        recorded["score_rows"] += turn.recorded.get("score_rows", ())
+        unknown.update(turn.passed_over)
+    session = Session(conversation.events)
+    first, last = in_order[0], in_order[-1]
+    times = filter(None, (parse_time(turn.recorded.get("ended_at")) for turn in turns))
+    ended = max(times, default=None)
+    costs = [turn.recorded["cost"] for turn in in_order if "cost" in turn.recorded]
+    recorded |= {
+        "title": first.recorded.get("title"),
+        "user_id": first.recorded.get("user_id"),
+        "session_id": name,
+        "started_at": first.recorded.get("started_at"),
+        "ended_at": None if ended is None else ended.isoformat(),
+        "cost": sum(costs) if costs else None,
+        **list_models(session),
+        "traces": traces,
+        "session_row": dict(row),
+    }
+    first_input, last_output = first_user_text(session), last_assistant_text(session)
+    return Imported(
+        name,
+        session,
+        first.format,
+        turns[0].source,
+        first.input if first_input is None else first_input,
+        last.output if last_output is None else last_output,
+        {key: value for key, value in recorded.items() if value not in (None, "", [], {})},
+        dict(unknown),
+        is_named=True,
+    )
+
+
+class _Conversation:
+    """The events of several traces without repeated messages and calls."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._messages: defaultdict[str, list[int]] = defaultdict(list)
+        self._calls: dict[tuple[str, str], int] = {}
+
+    def add(
+        self, turn: Session, observations: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[int], list[dict[str, Any]]]:
+        """Add a trace; return the indexes of repeated messages and its moved observations."""
+        events = list(turn)
+        repeated = self._find_repeated(events)
+        own = {observation["event"] for observation in observations}
+        known = repeated | self._find_repeated_calls(events, repeated, own)
+        indexes: list[int] = []
+        for index, event in enumerate(events):
+            indexes.append(known.get(index, len(self.events)))
+            if index in known:
+                continue
+            if isinstance(event, Message):
+                self._messages[repr(event)].append(len(self.events))
+            elif isinstance(event, ToolCall):
+                self._calls[which(event)] = len(self.events)
+            self.events.append(event)
+        moved = []
+        for observation in observations:
+            entry = {**_move_inputs(observation, indexes), "event": indexes[observation["event"]]}
+            event = self.events[entry["event"]]
+            if isinstance(event, CustomEvent):
+                raw = _move_inputs(event.data["found"], indexes)
+                self.events[entry["event"]] = wrap_raw_event(event.kind, raw)
+            moved.append(entry)
+        return list(repeated.values()), moved
+
+    def _find_repeated_calls(
+        self, events: Sequence[Event], repeated: Mapping[int, int], own: Collection[int]
+    ) -> dict[int, int]:
+        """The calls of repeated messages, with the indexes of the original calls.
+
+        A call without an observation of this trace (`own`) comes from the history.
+        """
+        history = [event for index, event in enumerate(events) if index in repeated]
+        requested = Counter(which(c) for e in history if isinstance(e, Message) for c in e.tool_calls)
+        matches: dict[int, int] = {}
+        for index, event in enumerate(events):
+            call = call_in(event)
+            if call is None or index in own or not requested[key := which(call)]:
+                continue
+            if key in self._calls:
+                requested[key] -= 1
+                matches[index] = self._calls[key]
+        return matches
+
+    def _find_repeated(self, events: Sequence[Event]) -> dict[int, int]:
+        """The messages that earlier traces contain, with their indexes.
+
+        Messages before the last user message may be history: if the first one is known, all that
+        are known in the same order are history.
+        """
+        messages = [(index, e) for index, e in enumerate(events) if isinstance(e, Message)]
+        last = max((number for number, (_, e) in enumerate(messages) if e.role == "user"), default=0)
+        matches: dict[int, int] = {}
+        reached = -1
+        for index, message in messages[:last]:
+            known = self._messages.get(repr(message), [])
+            if message.role == "system":
+                matches |= {index: known[0]} if known else {}
+                continue
+            number = bisect_left(known, reached + 1)
+            if number < len(known):
+                reached = matches[index] = known[number]
+            elif reached < 0:
+                break
+        return matches
+
+
+def _move_inputs(entry: Mapping[str, Any], indexes: Sequence[int]) -> dict[str, Any]:
+    inputs = entry.get("asked")
+    return {**entry, **({"asked": [indexes[index] for index in inputs]} if inputs else {})}
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for a trace with its observations, and for rows of either."""
-    return any(map(looks_like_rows, values))
+    """True for traces, observations and other Langfuse rows."""
+    return any(map(is_langfuse_rows, values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
-    """The sessions of a file, one for each trace, in the order in which they are first named.
+    """Read the sessions of a file: one per trace, or one per Langfuse session.
 
-    The traces that are given in a session are one together.
-    What belongs to no trace is kept with the first session, and counted there.
+    Values without a trace go to the first session and are counted there.
     """
     strays: list[tuple[str, Any]] = []
-    lines: list[int] = []
+    line_count = 0
 
-    def noticed() -> Iterator[tuple[int, Any]]:
+    def count_lines() -> Iterator[tuple[int, Any]]:
+        nonlocal line_count
         for line, value in values:
-            lines.append(line)
+            line_count += 1
             yield line, value
 
-    traces, sessions, empty = sort(noticed(), strays)
-    together: dict[tuple[str, str], list[Rows]] = {}
+    def get_place(line: int) -> str:
+        return f"{source}:{line}" if line_count > 1 else source
+
+    traces, sessions, empty = group_rows(count_lines(), strays)
+    groups: dict[tuple[str, str], list[TraceRows]] = {}
     for rows in traces.values():
         key = ("trace", rows.id) if rows.session is None else ("session", rows.session)
-        together.setdefault(key, []).append(rows)
-    for (kind, name), group in together.items():
-        found = []
+        groups.setdefault(key, []).append(rows)
+    for (group_type, name), group in groups.items():
+        turns = []
         for rows in group:
-            place = f"{source}:{rows.line}" if len(lines) > 1 else source
-            found.append(_Telling(rows).imported(place, strays))
+            turns.append(_TraceReader(rows).read(get_place(rows.line), strays))
             strays = []
-        yield found[0] if kind == "trace" else joined(name, sessions[name], found)
+        yield turns[0] if group_type == "trace" else join_traces(name, sessions[name], turns)
     for name, line in empty.items():
-        if ("session", name) not in together:
-            place = f"{source}:{line}" if len(lines) > 1 else source
-            yield without_traces(name, sessions[name], NAME, place)
+        if ("session", name) not in groups:
+            row = sessions[name]
+            recorded = {"session_id": name, **({"session_row": dict(row)} if row else {})}
+            yield Imported(name, Session(), NAME, get_place(line), recorded=recorded, is_named=True)
     if strays:
-        counted = Counter(kind for kind, _ in strays)
-        events: list[Event] = [found_in(kind, as_it_was(value)) for kind, value in strays]
-        yield Imported(stem(source), Session(events), NAME, source, passed_over=dict(counted))
+        unknown = dict(Counter(kind for kind, _ in strays))
+        events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
+        yield Imported(default_session_id(source), Session(events), NAME, source, passed_over=unknown)
 
 
-class _Telling:
-    """One trace on its way to be a session."""
-
-    def __init__(self, rows: Rows) -> None:
+class _TraceReader:
+    def __init__(self, rows: TraceRows) -> None:
         self._rows = rows
-        self._passed_over: Counter[str] = Counter()
+        self._unknown: Counter[str] = Counter()
 
-    def imported(self, source: str, strays: Iterable[tuple[str, Any]]) -> Imported:
-        """The session, with everything that was recorded beside it."""
+    def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> Imported:
         rows = list(self._rows.observations.items())
-        steps = fold_moments([_step(name, row) for name, row in rows])
-        steps = with_instructions(steps, (attributes_of(row) for _, row in rows))
-        parts, places, own, asked = assemble(steps)
-        ends = self._ends(steps, parts)
-        before = len(ends.before)
-        events = [*ends.before, *parts, *ends.after]
+        steps = fold_phases([_make_step(name, row) for name, row in rows])
+        steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
+        assembled, indexes, contents, inputs = assemble_trace(steps)
+        messages = self._read_messages(steps, assembled)
+        offset = len(messages.before)
+        events = [*messages.before, *assembled, *messages.after]
         observations: list[dict[str, Any]] = []
         for number, ((_, row), step) in enumerate(zip(rows, steps, strict=True)):
-            place = before + places[number]
-            entry = self._entry(row, step.reading, Held(own[number]))
-            if asked[number]:
-                entry["asked"] = [before + given for given in asked[number]]
-            if isinstance(events[place], CustomEvent):
-                events[place] = found_in(step.label, entry)
-                if step.reading is None and _type(row) not in TYPES:
-                    self._passed_over[step.label] += 1
+            index = offset + indexes[number]
+            entry = self._make_entry(row, step.span_call, ContentMatcher(contents[number]))
+            if inputs[number]:
+                entry["asked"] = [offset + it for it in inputs[number]]
+            if isinstance(events[index], CustomEvent):
+                events[index] = wrap_raw_event(step.label, entry)
+                if step.span_call is None and _get_type(row) not in OBSERVATION_TYPES:
+                    self._unknown[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
-            observations.append({**entry, "event": place})
-        for kind, value in (*strays, *(("odd row", odd) for odd in self._rows.odd)):
-            events.append(found_in(kind, as_it_was(value)))
-            self._passed_over[kind] += 1
-        self._passed_over.update(odd_parts_in(Session([*parts, *ends.said])))
-        held = Held([*ends.before, *ends.after])
-        return self._sum_up(source, Session(events), observations, held)
+            observations.append({**entry, "event": index})
+        for kind, value in (*strays, *(("odd row", it) for it in self._rows.unknown)):
+            events.append(wrap_raw_event(kind, to_storable(value)))
+            self._unknown[kind] += 1
+        self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
+        matcher = ContentMatcher([*messages.before, *messages.after])
+        return self._build(source, Session(events), observations, matcher)
 
-    def _ends(self, steps: Sequence[Step], parts: Sequence[Event]) -> Ends:
-        """What the whole was asked and said, where none of its parts tells of it.
-
-        Where no row tells of the whole, the outermost observations do.
-        """
+    def _read_messages(self, steps: Sequence[Step], events: Sequence[Event]) -> TraceMessages:
+        """The input and output of the trace, or else of its outermost observations."""
         rows = self._rows.observations
         outer = [
             rows[step.id]
             for step in sorted(steps, key=lambda step: step.began or 0)
-            if step.parent not in rows and _may_be_whole(rows[step.id], step.reading)
+            if step.parent not in rows and _is_conversation(rows[step.id], step.span_call)
         ]
         trace = self._rows.trace
-        return ends_of(
-            first_told([trace, *outer], "input"), first_told([trace, *reversed(outer)], "output"), parts
-        )
+        trace_input = _first_value([trace, *outer], "input")
+        trace_output = _first_value([trace, *reversed(outer)], "output")
+        return read_trace_messages(trace_input, trace_output, events)
 
-    def _entry(self, row: Mapping[str, Any], reading: Reading | None, held: Held) -> dict[str, Any]:
-        """Everything about an observation but what was read from it and stands in the session."""
-        sources = () if reading is None else reading.sources
-        for name in row.keys() - _OBSERVATION:
-            self._passed_over[f"field: {str(name)[:60]}"] += 1
-        attributes = attributes_of(row)
+    def _make_entry(
+        self, row: Mapping[str, Any], span_call: SpanCall | None, matcher: ContentMatcher
+    ) -> dict[str, Any]:
+        """The fields of an observation without the content that the session has."""
+        sources = () if span_call is None else span_call.sources
+        for name in row.keys() - _OBSERVATION_FIELDS:
+            self._unknown[f"field: {str(name)[:60]}"] += 1
+        attributes = get_attributes(row)
         for name in attributes:
-            if not is_known(name):
-                self._passed_over[f"attribute: {name[:80]}"] += 1
-        left = {
+            if not is_known_attribute(name):
+                self._unknown[f"attribute: {name[:80]}"] += 1
+        rest = {
             name: value
             for name, value in row.items()
-            if not is_blank(value) and not (name in sources and held.takes(value))
+            if not is_blank(value) and not (name in sources and matcher.consume(value))
         }
-        entry = theirs_beside(("asked", "event"), left)
+        entry = rename_conflicts(("asked", "event"), rest)
         if attributes:
-            about = mapping(decoded(row.get("metadata")))
-            entry["metadata"] = {**about, "attributes": held.lean(attributes, sources)}
+            metadata = as_mapping(decode_json(row.get("metadata")))
+            entry["metadata"] = {**metadata, "attributes": matcher.strip_content(attributes, sources)}
         return entry
 
-    def _sum_up(
-        self, source: str, session: Session, observations: list[dict[str, Any]], held: Held
+    def _build(
+        self, source: str, session: Session, observations: list[dict[str, Any]], matcher: ContentMatcher
     ) -> Imported:
         trace = self._rows.trace
-        given, answer = opened(trace.get("input")), opened(trace.get("output"))
+        trace_input, trace_output = decode_value(trace.get("input")), decode_value(trace.get("output"))
         rows = [trace, *self._rows.observations.values()]
-        times = [row.get(name) for row in rows for name in ("timestamp", "startTime", "endTime")]
-        known = sorted(filter(None, map(moment, times)))
-        kept = {
+        times = (row.get(name) for row in rows for name in ("timestamp", "startTime", "endTime"))
+        known_times = sorted(filter(None, map(parse_time, times)))
+        rest = {
             name: value
             for name, value in trace.items()
-            if not is_blank(value) and not (name in ("input", "output") and held.takes(value))
+            if not is_blank(value) and not (name in ("input", "output") and matcher.consume(value))
         }
         scores = list(self._rows.scores.values())
         recorded: dict[str, Any] = {
@@ -436,54 +423,57 @@ class _Telling:
             "tags": trace.get("tags"),
             "user_id": trace.get("userId"),
             "session_id": trace.get("sessionId"),
-            "started_at": known[0].isoformat() if known else None,
-            "ended_at": known[-1].isoformat() if known else None,
-            "latency_ms": took(trace),
-            "cost": amount(trace.get("totalCost")),
-            **models_in(session),
-            "scores": {str(row.get("name")): _value(row) for row in scores},
+            "started_at": known_times[0].isoformat() if known_times else None,
+            "ended_at": known_times[-1].isoformat() if known_times else None,
+            "latency_ms": get_duration_ms(trace),
+            "cost": as_number(trace.get("totalCost")),
+            **list_models(session),
+            "scores": {str(row.get("name")): _get_score(row) for row in scores},
             "score_rows": scores,
-            "trace": without(kept, "id", "name", "tags", "userId", "sessionId"),
+            "trace": omit_keys(rest, "id", "name", "tags", "userId", "sessionId"),
             "observations": observations,
         }
-        asked, last = first_asked(session), last_answer(session)
+        first_input, last_output = first_user_text(session), last_assistant_text(session)
+        use_input = first_input is None and parse_request(trace_input) is None
+        use_output = last_output is None and parse_response(trace_output) is None
         return Imported(
             self._rows.id,
             session,
             NAME,
             source,
-            given if asked is None and asked_in(given) is None else asked,
-            answer if last is None and said_in(answer) is None else last,
+            trace_input if use_input else first_input,
+            trace_output if use_output else last_output,
             {name: value for name, value in recorded.items() if not is_blank(value)},
-            dict(self._passed_over),
+            dict(self._unknown),
             is_named=True,
         )
 
 
-def _step(name: str | int, row: Mapping[str, Any]) -> Step:
-    told = told_by(row)
-    began = moment(row.get("startTime"))
+def _make_step(name: str | int, row: Mapping[str, Any]) -> Step:
+    span_call, is_text_only = read_observation(row)
+    began = parse_time(row.get("startTime"))
     return Step(
         name,
-        text(row.get("parentObservationId")),
+        as_text(row.get("parentObservationId")),
         None if began is None else began.timestamp(),
-        f"observation: {_type(row).lower()[:60]}",
-        told.reading,
-        told.is_plain,
-        moment_in(text(row.get("name")) or "", attributes_of(row)),
+        f"observation: {_get_type(row).lower()[:60]}",
+        span_call,
+        is_text_only,
+        read_phase(as_text(row.get("name")) or "", get_attributes(row)),
     )
 
 
-def _type(row: Mapping[str, Any]) -> str:
+def _get_type(row: Mapping[str, Any]) -> str:
     return str(row.get("type")).upper()
 
 
-def _may_be_whole(row: Mapping[str, Any], reading: Reading | None) -> bool:
-    """What a tool was given, or an embedding, nobody said."""
-    return _type(row) in _AROUND if reading is None else reading.kind == "model"
+def _is_conversation(row: Mapping[str, Any], span_call: SpanCall | None) -> bool:
+    """False for tools and embeddings: their input is not a message."""
+    if span_call is None:
+        return _get_type(row) in _CONTAINER_TYPES
+    return span_call.call_type == "model"
 
 
-def _value(score: Mapping[str, Any]) -> Any:
-    """A number, or the word of a category."""
-    value, word = score.get("value"), score.get("stringValue")
-    return word if word and (value is None or score.get("dataType") == "CATEGORICAL") else value
+def _get_score(row: Mapping[str, Any]) -> Any:
+    value, label = row.get("value"), row.get("stringValue")
+    return label if label and (value is None or row.get("dataType") == "CATEGORICAL") else value

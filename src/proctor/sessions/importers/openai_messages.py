@@ -1,9 +1,8 @@
-"""Messages as OpenAI's API has them: a list of `role` and `content`, with tool calls and answers.
+"""OpenAI messages: a list of `role` and `content`, with tool calls and results.
 
-A session is a document that is such a list, an object that holds one (`messages`, `traj`, …: what
-stands beside it is recorded, a `reward` as a score), each item of a list of those, each such line,
-or a whole file with one message a line. So is a response of the Responses API, logged with its
-`input`, and each line that the Batch API gives back, which is called by its `custom_id`.
+A session is such a list, an object with one (`messages`, `traj`, …; its other fields are recorded),
+each item of a list of those, each such line, or a file with one message a line. Responses of the
+Responses API with their `input` and output lines of the Batch API are sessions too.
 """
 
 from __future__ import annotations
@@ -11,193 +10,193 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.genai.turns import is_message, role_of
-from proctor.sessions.importers.chronicle import Chronicle, beside
+from proctor.sessions.genai.turns import is_message, parse_messages, parse_role
 from proctor.sessions.importers.responses import (
-    NAMELESS,
-    body_of,
+    UNNAMED_CALL,
+    add_parsed,
+    add_response,
+    get_body,
     has_usage,
-    is_batched,
+    is_batch_line,
     is_response,
-    tell_response,
-    tell_turn,
-    usage_of,
+    read_usage,
 )
-from proctor.sessions.importers.shapes import Imported, items, mapping, named, stem, text, unrolled, without
+from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
+from proctor.sessions.importers.shapes import (
+    Imported,
+    as_list,
+    as_mapping,
+    as_text,
+    default_session_id,
+    describe_type,
+    flatten_lists,
+    omit_keys,
+)
 
 NAME = "openai"
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _SYSTEM = ("system", "system_prompt", "system_instruction", "systemInstruction")
 _LISTS = ("messages", "traj", "trajectory", "conversation", "turns", "history", "chat")
-_SAYS = ("content", "parts", "tool_calls", "function_call", "refusal", "audio")
+_CONTENT = ("content", "parts", "tool_calls", "function_call", "refusal", "audio")
 _IDS = ("session_id", "conversation_id", "id", "trace_id", "thread_id")
 _SCORES = ("reward", "score", "rating")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for messages with a known role, or for objects that hold a list of them."""
-    return any(
-        _is_session(item) or _is_message(item) or any(map(_is_message, items(item)))
-        for _, item in unrolled((0, value) for value in values)
-    )
+    """True for messages with a known role, or for objects with a list of them."""
+    items = flatten_lists((0, value) for value in values)
+    return any(_is_session(item) or _is_message(item) or _is_message_list(item) for _, item in items)
 
 
 def _is_message(value: Any) -> bool:
-    found = mapping(value)
-    role = found.get("role")
-    said = any(key in found for key in _SAYS)
-    return said and isinstance(role, str) and role_of(role) is not None
+    fields = as_mapping(value)
+    role = fields.get("role")
+    has_content = any(key in fields for key in _CONTENT)
+    return has_content and isinstance(role, str) and parse_role(role) is not None
+
+
+def _is_message_list(value: Any) -> bool:
+    return any(map(_is_message, as_list(value)))
 
 
 def _is_session(value: Any) -> bool:
-    return _list_in(mapping(value)) is not None or _is_exchange(mapping(value))
+    return _find_list(as_mapping(value)) is not None or _is_exchange(as_mapping(value))
 
 
-def _is_exchange(found: Mapping[str, Any]) -> bool:
-    return is_batched(found) or is_response(found)
+def _is_exchange(fields: Mapping[str, Any]) -> bool:
+    return is_batch_line(fields) or is_response(fields)
 
 
-def _list_in(found: Mapping[str, Any]) -> str | None:
-    """Under which key an object holds its messages."""
-    for key in _LISTS:
-        inside = found.get(key)
-        if isinstance(inside, list) and any(map(_is_message, inside)):
-            return key
-    # A session in which nothing was said: nobody else's, for all others are asked before, and
-    # told to be empty.
-    return "messages" if found.get("messages") == [] else None
+def _find_list(fields: Mapping[str, Any]) -> str | None:
+    """The key under which an object has its messages."""
+    key = next((key for key in _LISTS if _is_message_list(fields.get(key))), None)
+    # An empty session: all other formats were checked before.
+    return "messages" if key is None and fields.get("messages") == [] else key
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
-    """The sessions of a file, in order; what belongs to none stays with the one before or after.
+    """Read the sessions of a file; values that belong to none go to the next or previous one.
 
-    The only one of a file is named after it, unless it has a name of its own.
+    A single session without an id is named after its file.
     """
-    strays: list[tuple[int, Any]] = []
-    bare: list[tuple[int, Any]] = []
-    held: _Session | None = None
+    strays: list[Any] = []
+    bare: list[Any] = []
+    pending: _PendingSession | None = None
     is_only = True
-    for line, value, place in _sessions(values, source):
+    for value, place in _split_sessions(values, source):
         if place is None:
-            (bare if _is_message(value) else strays).append((line, value))
+            (bare if _is_message(value) else strays).append(value)
             continue
-        if held is not None:
+        if pending is not None:
             is_only = False
-            yield held.imported()
-        held = _Session(line, value, place)
-        held.strays, strays = strays, []
+            yield pending.build()
+        pending, strays = _PendingSession(value, place, strays), []
     if bare:
         # One message a line: the file is one session.
-        whole = _Session(0, [message for _, message in bare], source)
-        if held is None:
-            whole.strays, strays = strays, []
-        yield whole.imported()
-    if held is not None:
-        held.strays += strays
-        held.place = source if is_only and not bare else held.place
-        yield held.imported()
+        session = _PendingSession(bare, source, [])
+        if pending is None:
+            session.strays, strays = strays, []
+        yield session.build()
+    if pending is not None:
+        pending.strays += strays
+        pending.place = source if is_only and not bare else pending.place
+        yield pending.build()
     elif strays:
-        told = Chronicle()
-        for _, value in strays:
-            told.pass_over(None, value)
-        yield told.imported(stem(source), NAME, source)
+        builder = SessionBuilder()
+        for value in strays:
+            builder.add_unknown(None, value)
+        yield builder.build(default_session_id(source), NAME, source)
 
 
-def _sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[int, Any, str | None]]:
-    """Each session with its place; what is none has no place."""
+def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
+    """Each session with its place; other values have no place."""
     for line, value in values:
-        if isinstance(value, list) and any(map(_is_message, value)):
-            yield line, value, f"{source}:{line}" if line > 1 else source
+        if _is_message_list(value):
+            yield value, f"{source}:{line}" if line > 1 else source
         elif isinstance(value, list) and value:
             for number, item in enumerate(value, start=1):
-                is_one = _is_session(item) or (isinstance(item, list) and any(map(_is_message, item)))
-                yield line, item, f"{source}:{number}" if is_one else None
+                is_session = _is_session(item) or _is_message_list(item)
+                yield item, f"{source}:{number}" if is_session else None
         else:
-            yield line, value, f"{source}:{line}" if _is_session(value) else None
+            yield value, f"{source}:{line}" if _is_session(value) else None
 
 
-class _Session:
-    def __init__(self, line: int, value: Any, place: str) -> None:
-        self._line, self._value, self.place = line, value, place
-        self.strays: list[tuple[int, Any]] = []
+class _PendingSession:
+    def __init__(self, value: Any, place: str, strays: list[Any]) -> None:
+        self._value, self.place, self.strays = value, place, strays
 
-    def imported(self) -> Imported:
-        told, found = Chronicle(), mapping(self._value)
-        messages, about = _opened(self._value)
-        scores = {name: s for name in _SCORES if (s := _score(about.get(name))) is not None}
-        told.recorded = beside(about, {"scores": scores} if scores else {})
-        _tell_system(told, _system_in(found, about), messages)
+    def build(self) -> Imported:
+        builder, fields = SessionBuilder(), as_mapping(self._value)
+        messages, extra = _split_fields(self._value)
+        scores = {name: it for name in _SCORES if isinstance(it := extra.get(name), bool | int | float)}
+        builder.recorded = merge_distinct(extra, {"scores": scores} if scores else {})
+        _add_system(builder, _find_system(fields, extra), messages)
         for number, message in enumerate(messages, start=1):
-            tell_message(told, number, message)
-        tell_response(told, found, messages)
-        for _, stray in self.strays:
-            told.pass_over(None, stray)
-        return told.imported(self._id(about), NAME, self.place)
+            add_message(builder, number, message)
+        add_response(builder, fields, messages)
+        for stray in self.strays:
+            builder.add_unknown(None, stray)
+        return builder.build(self._get_id(extra), NAME, self.place)
 
-    def _id(self, about: Mapping[str, Any]) -> str:
-        for name in ("custom_id", *_IDS) if is_batched(about) else _IDS:
-            if isinstance(own := about.get(name), str | int) and own != "":
+    def _get_id(self, extra: Mapping[str, Any]) -> str:
+        for name in ("custom_id", *_IDS) if is_batch_line(extra) else _IDS:
+            if isinstance(own := extra.get(name), str | int) and own != "":
                 return str(own)
-        if isinstance(task := about.get("task_id"), str | int):
-            trial = about.get("trial")
+        if isinstance(task := extra.get("task_id"), str | int):
+            trial = extra.get("trial")
             return f"{task}" if trial is None else f"{task}-{trial}"
-        return stem(self.place)
+        return default_session_id(self.place)
 
 
-def _opened(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """The messages of a session, and what stands beside them."""
-    found = mapping(value)
-    if (key := _list_in(found)) is not None:
-        return found[key], without(found, key)
-    if not _is_exchange(found):
+def _split_fields(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The messages of a session, and its other fields."""
+    fields = as_mapping(value)
+    if (key := _find_list(fields)) is not None:
+        return fields[key], omit_keys(fields, key)
+    if not _is_exchange(fields):
         return value, {}
-    asked = found.get("input")
-    if isinstance(asked, str):
-        asked = [{"role": "user", "content": asked}]
-    return (asked, without(found, "input")) if isinstance(asked, list) else ([], found)
+    inputs = fields.get("input")
+    if isinstance(inputs, str):
+        inputs = [{"role": "user", "content": inputs}]
+    return (inputs, omit_keys(fields, "input")) if isinstance(inputs, list) else ([], fields)
 
 
-def _score(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float) else None
-
-
-def tell_message(told: Chronicle, number: int, message: Any) -> None:
-    """Tell one message: what is said, the tools asked for, or what a tool gave back."""
-    found = mapping(message)
-    role, said = text(found.get("role")), found.get("content")
-    if role is not None and role_of(role) is None and said not in (None, "", []):
-        told.hear(role, said, without(found, "role", "content"))
+def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
+    """Add one message: its content, its tool calls, or the result of a tool."""
+    fields = as_mapping(message)
+    role, content = as_text(fields.get("role")), fields.get("content")
+    if role is not None and parse_role(role) is None and content not in (None, "", []):
+        builder.add_foreign_message(role, content, omit_keys(fields, "role", "content"))
         return
-    # Items of OpenAI's responses have a type in place of a role, and Anthropic's have parts.
-    if not (_is_message(message) or ("role" not in found and is_message(found))):
-        told.pass_over(f"message: {named(message)}", message)
+    # Items of OpenAI's responses have a type instead of a role.
+    if not (_is_message(message) or ("role" not in fields and is_message(fields))):
+        builder.add_unknown(f"message: {describe_type(message)}", message)
         return
-    rest = tell_turn(told, message).rest(message)
+    rest = add_parsed(builder, parse_messages([message])).unmatched_fields(message)
     if not isinstance(rest.get("tool_calls"), list | None):
-        told.pass_over(NAMELESS, rest.pop("tool_calls"))
+        builder.add_unknown(UNNAMED_CALL, rest.pop("tool_calls"))
     if role is not None and role not in _ROLES:
         rest["role"] = role
-    if has_usage(found):
-        told.used(number, text(found.get("model")), usage_of(mapping(found["usage"])))
-    told.note(number, rest)
+    if has_usage(fields):
+        builder.add_model_call(number, as_text(fields.get("model")), read_usage(as_mapping(fields["usage"])))
+    builder.add_note(number, rest)
 
 
-def _tell_system(told: Chronicle, said: Any, messages: Sequence[Any]) -> None:
-    """What the model was told first, where a request has it beside its messages."""
-    said = mapping(said).get("parts", said)
-    if isinstance(said, str | list) and not any(_is_system(one, said) for one in messages):
-        tell_turn(told, {"role": "system", "content": said})
+def _add_system(builder: SessionBuilder, content: Any, messages: Sequence[Any]) -> None:
+    """Add the system prompt that a request has outside its messages."""
+    content = as_mapping(content).get("parts", content)
+    if isinstance(content, str | list) and not any(_is_system(it, content) for it in messages):
+        add_parsed(builder, parse_messages([{"role": "system", "content": content}]))
 
 
-def _system_in(found: Mapping[str, Any], about: Mapping[str, Any]) -> Any:
-    said = next((about[key] for key in _SYSTEM if about.get(key)), None)
-    if said is None and _is_exchange(found):
-        # A response repeats them.
-        said = mapping(body_of(found)).get("instructions") or about.get("instructions") or None
-    return said
+def _find_system(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
+    content = next((extra[key] for key in _SYSTEM if extra.get(key)), None)
+    if content is None and _is_exchange(fields):
+        return as_mapping(get_body(fields)).get("instructions") or extra.get("instructions") or None
+    return content
 
 
-def _is_system(message: Any, said: Any) -> bool:
-    found = mapping(message)
-    return found.get("role") in ("system", "developer") and found.get("content") == said
+def _is_system(message: Any, content: Any) -> bool:
+    fields = as_mapping(message)
+    return fields.get("role") in ("system", "developer") and fields.get("content") == content

@@ -1,4 +1,4 @@
-"""OTLP/JSON as exporters and collectors write it becomes plain spans and log records."""
+"""Parse OTLP/JSON documents into plain spans and log records."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from proctor.records.sample import kind_of
 from proctor.sessions.genai.values import is_too_deep
-from proctor.sessions.importers.chronicle import beside
-from proctor.sessions.importers.shapes import items, mapping, without
+from proctor.sessions.importers.session_builder import merge_distinct
+from proctor.sessions.importers.shapes import as_list, as_mapping, omit_keys
 
-# Each list with what it holds: resources, scopes, records. Older writers have other words.
+# The list names of resources, scopes and records, also those of older writers.
 _RESOURCES = {
     **dict.fromkeys(("resourceSpans", "resource_spans", "batches"), "span"),
     **dict.fromkeys(("resourceLogs", "resource_logs"), "log"),
@@ -27,13 +27,13 @@ _SCOPE = ("scope", "instrumentationLibrary", "instrumentation_library")
 _FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 _NO_ID = ("", "0" * 16, "0" * 32)
 _LARGEST = 2**63 - 1
-_PLAIN = ("stringValue", "boolValue", "bytesValue")
+_PLAIN = ("stringValue", "boolValue", "bytesValue", "doubleValue")
 
 
 class Record(NamedTuple):
-    """A span, or a log record; times are in nanoseconds since 1970.
+    """A span or a log record; times are in nanoseconds since 1970.
 
-    `rest` is what else stood there, `odd` what is in no shape that OTLP has.
+    `rest` are the other fields, `odd` the values in a shape that OTLP does not have.
     """
 
     kind: str
@@ -53,40 +53,40 @@ class Record(NamedTuple):
     odd: list[Any]
 
 
-class Odd(NamedTuple):
-    """Something that is no record, with what to call it."""
+class UnknownItem(NamedTuple):
+    """A value that is not a record, and its type."""
 
     kind: str
     data: Any
 
 
 def is_document(value: Any) -> bool:
-    """True if a JSON value is what OTLP sends: spans, log records or metrics.
+    """True for an OTLP document: spans, log records or metrics.
 
     >>> is_document({"resourceSpans": []}), is_document({"spans": []})
     (True, False)
     """
-    return any(isinstance(mapping(value).get(name), list) for name in (*_RESOURCES, *_METRICS))
+    return any(isinstance(as_mapping(value).get(name), list) for name in (*_RESOURCES, *_METRICS))
 
 
-def records_in(document: Any) -> Iterator[Record | Odd]:
-    """All spans and log records of a document, and whatever else stands in it."""
+def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
+    """Parse all spans and log records of a document; other values are unknown items."""
     if not isinstance(document, dict) or is_too_deep(document):
-        yield Odd("document", as_it_was(document))
+        yield UnknownItem("document", to_storable(document))
         return
     for name, value in document.items():
         kind = _RESOURCES.get(name)
         if kind is None or not isinstance(value, list):
-            yield Odd("metrics" if name in _METRICS else f"document: {name[:60]}", value)
+            yield UnknownItem("metrics" if name in _METRICS else f"document: {name[:60]}", value)
             continue
         for resource in value:
-            yield from _of_resource(resource, kind)
+            yield from _parse_resource(resource, kind)
 
 
-def as_it_was(value: Any) -> Any:
-    """A value as it is, or as JSON in a text where it is nested too deep to be handled.
+def to_storable(value: Any) -> Any:
+    """A value, or its JSON text if it is nested too deep.
 
-    >>> as_it_was([1])
+    >>> to_storable([1])
     [1]
     """
     if not is_too_deep(value):
@@ -94,102 +94,102 @@ def as_it_was(value: Any) -> Any:
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return f"({kind_of(value)}, nested too deep to be written down)"
+        return f"({kind_of(value)}, nested too deep to be stored)"
 
 
-def _of_resource(given: Any, kind: str) -> Iterator[Record | Odd]:
-    found = mapping(given)
-    scopes, name = _first_list(found, _SCOPES[kind])
-    about = found.get("resource") or {}
-    if not scopes or not isinstance(about, dict):
-        yield Odd("resource", given)
+def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:
+    fields = as_mapping(raw)
+    scopes, name = _first_list(fields, _SCOPES[kind])
+    resource_fields = fields.get("resource") or {}
+    if not scopes or not isinstance(resource_fields, dict):
+        yield UnknownItem("resource", raw)
         return
-    attributes, odd = attributes_in(about.get("attributes"))
-    around = without(found, name, "resource")
-    resource = beside(beside(attributes, without(about, "attributes")), around)
-    records = [record for scope in scopes for record in _of_scope(scope, kind, resource)]
+    attributes, odd = parse_attributes(resource_fields.get("attributes"))
+    extra = omit_keys(fields, name, "resource")
+    resource = merge_distinct(merge_distinct(attributes, omit_keys(resource_fields, "attributes")), extra)
+    records = [record for scope in scopes for record in _parse_scope(scope, kind, resource)]
     if not any(isinstance(record, Record) for record in records):
-        # Nothing would bear the resource.
-        yield Odd("resource", given)
+        # No record would keep the resource.
+        yield UnknownItem("resource", raw)
         return
     if odd:
-        yield Odd("resource attribute", odd)
+        yield UnknownItem("resource attribute", odd)
     yield from records
 
 
-def _of_scope(given: Any, kind: str, resource: dict[str, Any]) -> Iterator[Record | Odd]:
-    found = mapping(given)
-    records, name = _first_list(found, _RECORDS[kind])
+def _parse_scope(raw: Any, kind: str, resource: dict[str, Any]) -> Iterator[Record | UnknownItem]:
+    fields = as_mapping(raw)
+    records, name = _first_list(fields, _RECORDS[kind])
     if not any(isinstance(record, dict) for record in records):
-        yield Odd("scope", given)
+        yield UnknownItem("scope", raw)
         return
-    about, key = next(((found[key], key) for key in _SCOPE if key in found), ({}, ""))
-    own = _with_plain_attributes(about) if isinstance(about, dict) else {"scope": about}
-    scope = beside(own, without(found, name, key))
+    scope_fields, key = next(((fields[key], key) for key in _SCOPE if key in fields), ({}, ""))
+    own = _simplify_attributes(scope_fields) if isinstance(scope_fields, dict) else {"scope": scope_fields}
+    scope = merge_distinct(own, omit_keys(fields, name, key))
     for record in records:
         if isinstance(record, dict):
-            yield (_span if kind == "span" else _log)(record, scope, resource)
+            yield (_parse_span if kind == "span" else _parse_log)(record, scope, resource)
         else:
-            yield Odd(kind, record)
+            yield UnknownItem(kind, record)
 
 
-def _first_list(found: Mapping[str, Any], names: Sequence[str]) -> tuple[Sequence[Any], str]:
-    name = next((name for name in names if isinstance(found.get(name), list)), "")
-    return items(found.get(name)), name
+def _first_list(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[Sequence[Any], str]:
+    name = next((name for name in names if isinstance(fields.get(name), list)), "")
+    return as_list(fields.get(name)), name
 
 
 class _Fields:
-    """The fields of one record, each taken once, under its name or the one with underscores."""
+    """The fields of one record; each is taken once, by its camel-case or snake-case name."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.rest = dict(given)
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.rest = dict(raw)
         self.odd: list[Any] = []
 
     def take(self, *names: str) -> Any:
         return next((self.rest.pop(name) for name in names if name in self.rest), None)
 
     def id(self, *names: str) -> str | None:
-        found = self.take(*names)
-        if found is None or found in _NO_ID:
+        value = self.take(*names)
+        if value is None or value in _NO_ID:
             return None
-        return self._text(names[0], found)
+        return self._text(names[0], value)
 
     def name(self, *names: str) -> str:
-        found = self.take(*names)
-        return "" if found is None else self._text(names[0], found)
+        value = self.take(*names)
+        return "" if value is None else self._text(names[0], value)
 
-    def _text(self, name: str, found: Any) -> str:
-        if isinstance(found, str):
-            return found
-        self.odd.append({name: found})
-        return str(found)[:60]
+    def _text(self, name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        self.odd.append({name: value})
+        return str(value)[:60]
 
     def time(self, *names: str) -> int | None:
-        given = self.take(*names)
-        found = _whole(given)
-        if found is None and given is not None:
-            self.odd.append({names[0]: given})
-        # Zero is how a writer says that it has none.
-        return found or None
+        raw = self.take(*names)
+        value = _to_int(raw)
+        if value is None and raw is not None:
+            self.odd.append({names[0]: raw})
+        # Zero means that there is no time.
+        return value or None
 
     def attributes(self) -> dict[str, Any]:
-        found, odd = attributes_in(self.take("attributes"))
+        value, odd = parse_attributes(self.take("attributes"))
         self.odd += odd
-        return found
+        return value
 
 
-def _span(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
-    fields = _Fields(given)
+def _parse_span(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
+    fields = _Fields(raw)
     events = fields.take("events")
-    for event in items(events):
+    for event in as_list(events):
         if not isinstance(event, dict):
             fields.odd.append(event)
     if events is not None and not isinstance(events, list):
         fields.odd.append(events)
     links = fields.take("links")
     if links:
-        fields.rest["links"] = [_with_plain_attributes(link) for link in items(links)] or links
-    status = mapping(given.get("status"))
+        fields.rest["links"] = [_simplify_attributes(link) for link in as_list(links)] or links
+    status = as_mapping(raw.get("status"))
     return Record(
         "span",
         fields.id("traceId", "trace_id"),
@@ -199,7 +199,7 @@ def _span(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, A
         fields.time("startTimeUnixNano", "start_time_unix_nano"),
         fields.time("endTimeUnixNano", "end_time_unix_nano"),
         fields.attributes(),
-        tuple(_log(event, {}, {}) for event in items(events) if isinstance(event, dict)),
+        tuple(_parse_log(event, {}, {}) for event in as_list(events) if isinstance(event, dict)),
         str(status.get("message") or "") if status.get("code") in _FAILED else None,
         None,
         scope,
@@ -209,9 +209,9 @@ def _span(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, A
     )
 
 
-def _log(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
-    """A log record, or an event of a span, which is the same with a name."""
-    fields = _Fields(given)
+def _parse_log(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
+    """A log record, or an event of a span."""
+    fields = _Fields(raw)
     attributes = fields.attributes()
     own = fields.name("eventName", "event_name", "name")
     return Record(
@@ -225,7 +225,7 @@ def _log(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, An
         attributes,
         (),
         None,
-        value_of(fields.take("body")),
+        parse_value(fields.take("body")),
         scope,
         resource,
         fields.rest,
@@ -233,71 +233,69 @@ def _log(given: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, An
     )
 
 
-def _with_plain_attributes(given: Any) -> Any:
-    if not isinstance(given, dict) or "attributes" not in given:
-        return given
-    attributes, odd = attributes_in(given["attributes"])
-    return {**given, "attributes": attributes, **({"odd": odd} if odd else {})}
+def _simplify_attributes(raw: Any) -> Any:
+    if not isinstance(raw, dict) or "attributes" not in raw:
+        return raw
+    attributes, odd = parse_attributes(raw["attributes"])
+    return {**raw, "attributes": attributes, **({"odd": odd} if odd else {})}
 
 
-def attributes_in(given: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Attributes by name, and what among them is none; of two with one name the later holds.
+def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Attributes by name, and the malformed ones; of two with one name the later wins.
 
-    >>> attributes_in([{"key": "n", "value": {"intValue": "3"}}, 7])
+    >>> parse_attributes([{"key": "n", "value": {"intValue": "3"}}, 7])
     ({'n': 3}, [7])
     """
-    if isinstance(given, dict):
-        # Some tools write them as a mapping.
-        return {name: value_of(value) for name, value in given.items()}, []
-    found: dict[str, Any] = {}
-    odd: list[Any] = [] if given is None or isinstance(given, list) else [given]
-    for item in items(given):
-        about = mapping(item)
-        name = about.get("key")
-        if not isinstance(name, str) or about.keys() - {"key", "value"}:
+    if isinstance(raw, dict):
+        # Some tools write a mapping.
+        return {name: parse_value(value) for name, value in raw.items()}, []
+    parsed: dict[str, Any] = {}
+    odd: list[Any] = [] if raw is None or isinstance(raw, list) else [raw]
+    for item in as_list(raw):
+        entry = as_mapping(item)
+        name = entry.get("key")
+        if not isinstance(name, str) or entry.keys() - {"key", "value"}:
             odd.append(item)
             continue
-        value = value_of(about.get("value"))
-        if name in found and found[name] != value:
-            odd.append({"key": name, "value": found[name]})
-        found[name] = value
-    return found, odd
+        value = parse_value(entry.get("value"))
+        if name in parsed and parsed[name] != value:
+            odd.append({"key": name, "value": parsed[name]})
+        parsed[name] = value
+    return parsed, odd
 
 
-def value_of(given: Any) -> Any:
-    """A value of OTLP/JSON as plain data; what is none stays as it is.
+def parse_value(raw: Any) -> Any:
+    """An OTLP/JSON value as plain data; anything else is returned unchanged.
 
-    >>> value_of({"arrayValue": {"values": [{"intValue": "3"}, {"boolValue": True}]}})
+    >>> parse_value({"arrayValue": {"values": [{"intValue": "3"}, {"boolValue": True}]}})
     [3, True]
-    >>> value_of({"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}})
+    >>> parse_value({"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}})
     {'a': 0.5}
     """
-    if not isinstance(given, dict) or len(given) != 1:
-        return None if given == {} else given
-    ((kind, value),) = given.items()
-    head, *words = kind.split("_")
-    kind = head + "".join(word.capitalize() for word in words)
+    if not isinstance(raw, dict) or len(raw) != 1:
+        return None if raw == {} else raw
+    ((kind, value),) = raw.items()
+    head, *parts = kind.split("_")
+    kind = head + "".join(part.capitalize() for part in parts)
     if kind in _PLAIN:
         return value
     if kind == "intValue":
-        return value if (whole := _whole(value)) is None else whole
-    if kind == "doubleValue":
-        return value
-    inner = mapping(value).get("values", [] if value == {} else None)
-    if not isinstance(inner, list) or mapping(value).keys() - {"values"}:
-        return given
+        return value if (number := _to_int(value)) is None else number
+    items = as_mapping(value).get("values", [] if value == {} else None)
+    if not isinstance(items, list) or as_mapping(value).keys() - {"values"}:
+        return raw
     if kind == "arrayValue":
-        return [value_of(item) for item in inner]
+        return [parse_value(item) for item in items]
     if kind == "kvlistValue":
-        found, odd = attributes_in(inner)
-        return given if odd else found
-    return given
+        parsed, odd = parse_attributes(items)
+        return raw if odd else parsed
+    return raw
 
 
-def _whole(given: Any) -> int | None:
-    """A whole number of 64 bits, which JSON may hold as text."""
-    if isinstance(given, str) and given.removeprefix("-").isdecimal() and len(given) <= 20:
-        given = int(given)
-    if not isinstance(given, int) or isinstance(given, bool):
+def _to_int(raw: Any) -> int | None:
+    """A 64-bit integer, which JSON may contain as text."""
+    if isinstance(raw, str) and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
+        raw = int(raw)
+    if not isinstance(raw, int) or isinstance(raw, bool):
         return None
-    return given if -_LARGEST <= given <= _LARGEST else None
+    return raw if -_LARGEST <= raw <= _LARGEST else None

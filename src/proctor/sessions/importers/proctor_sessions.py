@@ -1,153 +1,156 @@
-"""Sessions of our own: as they stand in results, recordings and files that Proctor wrote."""
+"""Sessions that Proctor wrote: in results, recordings and session files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.sessions.importers.chronicle import Chronicle, beside
+from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
 from proctor.sessions.importers.shapes import (
     Imported,
-    items,
-    left,
-    mapping,
-    named,
-    plain,
-    stem,
-    text,
-    unrolled,
-    without,
+    as_list,
+    as_mapping,
+    as_text,
+    default_session_id,
+    describe_type,
+    extract_text,
+    flatten_lists,
+    omit_keys,
+    unread_fields,
 )
 
 NAME = "proctor"
 
 _TAGS = ("message", "tool_call", "model_call", "custom")
 _IDS = ("id", "session_id")
-_KINDS: Any = Message | ToolCall | ModelCall | CustomEvent
+_EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
+
+
+class _PendingSession(NamedTuple):
+    """An object, the session in it, and stray values to keep with it."""
+
+    value: Any
+    session: Mapping[str, Any]
+    line: int
+    strays: list[Any]
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for objects with `events` of ours, be they the session or something around it."""
-    return any(_found(value) is not None for _, value in unrolled((0, it) for it in values))
+    """True for objects that are or contain a session with events."""
+    return any(_find_session(value) is not None for _, value in flatten_lists((0, it) for it in values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
-    """The sessions of a file, one an object; what is none stays with the one before or after."""
+    """Read the sessions of a file; values that are none go to the next or previous session."""
     strays: list[Any] = []
-    held: tuple[Any, Mapping[str, Any], int, list[Any]] | None = None
+    pending: _PendingSession | None = None
     is_only = True
-    for line, value in unrolled(values):
-        found = _found(value)
-        found = _empty(value) if found is None else found
-        if found is None:
+    for line, value in flatten_lists(values):
+        session = _find_session(value)
+        session = _find_empty_session(value) if session is None else session
+        if session is None:
             strays.append(value)
             continue
-        if held is not None:
+        if pending is not None:
             is_only = False
-            yield _told(held, f"{source}:{held[2]}")
-        held, strays = (value, found, line, strays), []
-    if held is not None:
-        # The only one of a file is named after it.
-        yield _with(_told(held, source if is_only else f"{source}:{held[2]}"), strays)
+            yield _build(pending, f"{source}:{pending.line}")
+        pending, strays = _PendingSession(value, session, line, strays), []
+    if pending is not None:
+        # A single session is named after its file.
+        yield _add_strays(_build(pending, source if is_only else f"{source}:{pending.line}"), strays)
     elif strays:
-        yield _with(Chronicle().imported(stem(source), NAME, source), strays)
+        yield _add_strays(SessionBuilder().build(default_session_id(source), NAME, source), strays)
 
 
-def _told(held: tuple[Any, Mapping[str, Any], int, list[Any]], place: str) -> Imported:
-    value, found, _, strays = held
-    return _with(_imported(value, found, place), strays)
+def _find_session(value: Any) -> Mapping[str, Any] | None:
+    """The session in an object: itself, its `session`, or that of its trial."""
+    outer = as_mapping(value)
+    inner = as_mapping(outer.get("session"))
+    of_trial = as_mapping(as_mapping(outer.get("trial")).get("session"))
+    for session in (outer, inner, of_trial):
+        if any(as_mapping(event).get("type") in _TAGS for event in as_list(session.get("events"))):
+            return session
+    # A session without events counts if its key says that it is one.
+    return next((session for session in (inner, of_trial) if session.get("events") == []), None)
 
 
-def _found(value: Any) -> Mapping[str, Any] | None:
-    """The session in an object: itself, its `session`, or that of the trial in a result."""
-    outer = mapping(value)
-    inner = mapping(outer.get("session"))
-    deeper = mapping(mapping(outer.get("trial")).get("session"))
-    for place in (outer, inner, deeper):
-        if any(mapping(event).get("type") in _TAGS for event in items(place.get("events"))):
-            return place
-    # A session in which nothing happened is a session too, where its key says that it is one.
-    return next((place for place in (inner, deeper) if place.get("events") == []), None)
+def _find_empty_session(value: Any) -> Mapping[str, Any] | None:
+    """A session without events, which is written without the key `events`."""
+    outer = as_mapping(value)
+    candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
+    return next((session for session in candidates if session == {}), None)
 
 
-def _empty(value: Any) -> Mapping[str, Any] | None:
-    """The session of an object that was written without any event, which leaves `events` out."""
-    outer = mapping(value)
-    places = (outer.get("session"), mapping(outer.get("trial")).get("session"))
-    return next((place for place in places if place == {}), None)
-
-
-def _imported(value: Mapping[str, Any], found: Mapping[str, Any], place: str) -> Imported:
-    about = value if found is not value else {}
-    trial = mapping(about.get("trial"))
-    sample = mapping(trial.get("sample"))
-    events, over = _events(found)
-    own = [text(it.get(key)) for it in (about, sample, found) for key in _IDS]
-    own_id = next((id_ for id_ in own if id_ is not None), None)
-    name = own_id or stem(place)
-    known = {"output": about.get("output"), "input": about.get("input"), "format": NAME}
-    ids = dict.fromkeys(_IDS, name)
-    outside = left(without(about, "session", "trial", "recorded"), known | ids)
-    recorded = beside(outside, left(found, {"events": found.get("events")} | ids))
-    recorded |= _around(about, found)
-    kept = about.get("recorded")
-    if isinstance(kept, dict):
-        recorded = beside(recorded, kept)
-    elif kept is not None:
-        recorded["recorded"] = kept
-    asked = about.get("input", sample.get("input"))
-    said = about.get("output", trial.get("output"))
-    return Imported(
+def _build(pending: _PendingSession, place: str) -> Imported:
+    value, session, _, strays = pending
+    outer = value if session is not value else {}
+    trial = as_mapping(outer.get("trial"))
+    sample = as_mapping(trial.get("sample"))
+    events, unknown = _read_events(session)
+    ids = (as_text(it.get(key)) for it in (outer, sample, session) for key in _IDS)
+    own_id = next(filter(None, ids), None)
+    name = own_id or default_session_id(place)
+    id_fields = dict.fromkeys(_IDS, name)
+    read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
+    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
+    read_session = {"events": session.get("events")} | id_fields
+    recorded = merge_distinct(rest, unread_fields(session, read_session)) | _get_rest(outer, session)
+    previous = outer.get("recorded")
+    if isinstance(previous, dict):
+        recorded = merge_distinct(recorded, previous)
+    elif previous is not None:
+        recorded["recorded"] = previous
+    first_input = outer.get("input", sample.get("input"))
+    last_output = outer.get("output", trial.get("output"))
+    imported = Imported(
         name,
         Session(events),
         NAME,
         place,
-        _first(events, "user") if asked is None else asked,
-        _first(events[::-1], "assistant") if said is None else said,
+        _first_text(events, "user") if first_input is None else first_input,
+        _first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
-        over,
-        is_named=bool(own_id) and not found.get("events"),
+        unknown,
+        is_named=bool(own_id) and not session.get("events"),
     )
+    return _add_strays(imported, strays)
 
 
-def _around(about: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The trial and the session of a result, but for the session that was found there."""
-    trial, session = about.get("trial"), about.get("session")
-    if mapping(trial).get("session") is found:
-        trial = without(mapping(trial), "session")
-    told = {"trial": trial, "session": None if session is found else session}
-    return {name: it for name, it in told.items() if it not in (None, {})}
+def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """The trial and the session of a result, without the session that was read."""
+    trial, own = outer.get("trial"), outer.get("session")
+    if as_mapping(trial).get("session") is session:
+        trial = omit_keys(as_mapping(trial), "session")
+    rest = {"trial": trial, "session": None if own is session else own}
+    return {name: value for name, value in rest.items() if value not in (None, {})}
 
 
-def _events(found: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
-    """The events, and how many of which kind are not ours."""
+def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
+    """The events, and the counts of unknown ones by type."""
     events: list[Event] = []
-    over: Counter[str] = Counter()
-    for raw in items(found.get("events")):
+    unknown: Counter[str] = Counter()
+    for raw in as_list(session.get("events")):
         try:
-            events.append(msgspec.convert(raw, _KINDS))
+            events.append(msgspec.convert(raw, _EVENT_TYPES))
         except (msgspec.ValidationError, RecursionError):
-            kind = named(raw)
-            over[kind] += 1
+            unknown[kind := describe_type(raw)] += 1
             events.append(CustomEvent(kind, raw))
-    return events, dict(over)
+    return events, dict(unknown)
 
 
-def _first(events: Sequence[Event], role: str) -> str | None:
-    said = (plain(e.content, role) for e in events if isinstance(e, Message) and e.role == role)
-    return next((words for words in said if words), None)
+def _first_text(events: Sequence[Event], role: str) -> str | None:
+    messages = (event for event in events if isinstance(event, Message) and event.role == role)
+    return next((text for it in messages if (text := extract_text(it.content, role))), None)
 
 
-def _with(held: Imported, strays: Sequence[Any]) -> Imported:
-    """The session with what stood beside it and is none."""
+def _add_strays(imported: Imported, strays: Sequence[Any]) -> Imported:
     if not strays:
-        return held
-    over = Counter(held.passed_over)
-    over.update(map(named, strays))
-    more = [CustomEvent(named(stray), stray) for stray in strays]
-    session = Session([*held.session.events, *more])
-    return msgspec.structs.replace(held, session=session, passed_over=dict(over))
+        return imported
+    unknown = Counter(imported.passed_over) + Counter(map(describe_type, strays))
+    events = [CustomEvent(describe_type(stray), stray) for stray in strays]
+    session = Session([*imported.session.events, *events])
+    return msgspec.structs.replace(imported, session=session, passed_over=dict(unknown))

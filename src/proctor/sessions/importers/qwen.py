@@ -5,62 +5,67 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.importers.chronicle import Chronicle
-from proctor.sessions.importers.gemini import tell_parts
-from proctor.sessions.importers.shapes import Imported, gemini_usage, left, mapping, stem, text, unrolled
+from proctor.sessions.importers.gemini import add_parts
+from proctor.sessions.importers.session_builder import SessionBuilder
+from proctor.sessions.importers.shapes import (
+    Imported,
+    as_mapping,
+    as_text,
+    default_session_id,
+    flatten_lists,
+    read_gemini_usage,
+    unread_fields,
+)
 
 NAME = "qwen"
-
 _SPEAKERS = ("user", "assistant", "tool_result")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for lines whose `message` is made of `parts`."""
-    return any(_is_message(mapping(value)) for _, value in unrolled((0, it) for it in values))
+    """True for lines whose `message` has `parts`."""
+    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, it) for it in values))
 
 
 def _is_message(line: Mapping[str, Any]) -> bool:
-    parts = mapping(line.get("message")).get("parts")
+    parts = as_mapping(line.get("message")).get("parts")
     return line.get("type") in _SPEAKERS and isinstance(parts, list)
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
-    """The sessions of a file, by their ids; a line without one belongs to that before it."""
-    sessions: dict[str, Chronicle] = {}
+    """Read the sessions of a file by id; a line without an id belongs to the previous session."""
+    builders: dict[str, SessionBuilder] = {}
     current = ""
-    for line, value in unrolled(values):
-        found = mapping(value)
-        own = text(found.get("sessionId"))
-        if own is not None and "" in sessions and own not in sessions:
-            # What stood before the first id belongs to the session that bears it.
-            sessions = {own: sessions.pop("")} | sessions
-        current = own or current
-        _tell(sessions.setdefault(current, Chronicle()), line, value)
-    for id_, told in sessions.items():
-        yield told.imported(id_ or stem(source), NAME, source)
+    for line, value in flatten_lists(values):
+        session_id = as_text(as_mapping(value).get("sessionId"))
+        if session_id is not None and "" in builders and session_id not in builders:
+            # Lines before the first id belong to that session.
+            builders = {session_id: builders.pop("")} | builders
+        current = session_id or current
+        _add_line(builders.setdefault(current, SessionBuilder()), line, value)
+    for session_id, builder in builders.items():
+        yield builder.build(session_id or default_session_id(source), NAME, source)
 
 
-def _tell(told: Chronicle, line: int, value: Any) -> None:
-    found = mapping(value)
-    told.at(found.get("timestamp"))
-    if not _is_message(found):
-        if found.get("type") == "system":
-            told.keep("system", value)
+def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:
+    fields = as_mapping(value)
+    builder.add_time(fields.get("timestamp"))
+    if not _is_message(fields):
+        if fields.get("type") == "system":
+            builder.add_event("system", value)
         else:
-            told.pass_over(None, value)
+            builder.add_unknown(None, value)
         return
-    outcome = found.get("toolCallResult")
-    message, kind = found["message"], found["type"]
-    role = "model" if kind == "assistant" else "user"
-    rest = tell_parts(told, role, message["parts"], status=text(mapping(outcome).get("status")))
+    outcome, message, line_type = fields.get("toolCallResult"), fields["message"], fields["type"]
+    role = "model" if line_type == "assistant" else "user"
+    rest = add_parts(builder, role, message["parts"], status=as_text(as_mapping(outcome).get("status")))
     if outcome is not None:
-        told.keep("toolCallResult", {"details": outcome})
-    used = mapping(found.get("usageMetadata"))
-    model = text(found.get("model"))
-    if kind == "assistant" and (used or model):
-        key = text(found.get("uuid")) or (line, len(told))
-        told.used(key, model, gemini_usage(used))
-    about = left(message, {"role": role, "parts": message["parts"]})
-    known = {"type": kind, "message": message, "toolCallResult": outcome}
-    known["sessionId"] = text(found.get("sessionId"))
-    told.note(line, {**left(found, known), **({"message": about} if about else {}), **rest})
+        builder.add_event("toolCallResult", {"details": outcome})
+    usage = as_mapping(fields.get("usageMetadata"))
+    model = as_text(fields.get("model"))
+    if line_type == "assistant" and (usage or model):
+        key = as_text(fields.get("uuid")) or (line, len(builder))
+        builder.add_model_call(key, model, read_gemini_usage(usage))
+    inner = unread_fields(message, {"role": role, "parts": message["parts"]})
+    read = {"type": line_type, "message": message, "toolCallResult": outcome}
+    read["sessionId"] = as_text(fields.get("sessionId"))
+    builder.add_note(line, unread_fields(fields, read) | ({"message": inner} if inner else {}) | rest)

@@ -1,4 +1,4 @@
-"""Reading logs from disk: a file or a folder of thousands, one session after the other."""
+"""Read sessions from a log file or a folder of log files, one session at a time."""
 
 from __future__ import annotations
 
@@ -18,90 +18,11 @@ import msgspec
 from proctor.core.resources import UNREADABLE, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, nearest
 from proctor.records.session import CustomEvent
-from proctor.sessions.importers.shapes import Imported, described
+from proctor.sessions.importers.shapes import Imported, describe_value
 
-PROBLEMS_KEPT = 1000
-
-
-class _OfFile(NamedTuple):
-    """How many parts of a file could not be read, of what kind they are, and the first of them."""
-
-    number: int
-    kind: str
-    first: Problem
-    such_as: str
-
-
-class Damage:
-    """What could not be read of files, in the order in which they were read.
-
-    >>> damage = Damage()
-    >>> for line in (3, 4):
-    ...     damage.note(Path("notes.json"), "it is not JSON", line)
-    >>> [str(problem) for problem in damage.by_file]
-    ['notes.json: 2 lines that cannot be read as they are, such as line 3: it is not JSON']
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.files = 0
-        self.problems: list[Problem] = []
-        self._last: Path | None = None
-        self._of_files: dict[Path, _OfFile] = {}
-
-    def note(self, file: Path, what: str, place: int | None = None, kind: str = "line") -> None:
-        """Something could not be read: the whole file, or a line or session of it."""
-        self.count += 1
-        problem = Problem(str(file) if place is None else f"{file}:{place}", what)
-        if len(self.problems) < PROBLEMS_KEPT:
-            self.problems.append(problem)
-        if file != self._last:
-            self._last = file
-            self.files += 1
-        if file in self._of_files:
-            before = self._of_files[file]
-            same = kind if kind == before.kind and place is not None else "part"
-            self._of_files[file] = before._replace(number=before.number + 1, kind=same)
-        elif self.files <= PROBLEMS_KEPT:
-            such_as = what if place is None else f"{kind} {place}: {what}"
-            kind = "part" if place is None else kind
-            self._of_files[file] = _OfFile(1, kind, problem, such_as)
-
-    @property
-    def by_file(self) -> list[Problem]:
-        """One problem for each file; of several the first stands for all."""
-        return [_summed_up(file, found) for file, found in self._of_files.items()]
-
-    @property
-    def alike(self) -> list[Problem]:
-        """One problem for all files of which the same is to be told, by the name of the first."""
-        whats: dict[str, list[Problem]] = {}
-        for problem in self.by_file:
-            whats.setdefault(problem.what, []).append(problem)
-        return [_of_all(files) for files in whats.values()]
-
-    def names(self, under: Path) -> list[str]:
-        """Which files these are, as they are called in their folder."""
-        return [file.relative_to(under).as_posix() if file != under else file.name for file in self._of_files]
-
-
-def _summed_up(file: Path, found: _OfFile) -> Problem:
-    if found.number == 1:
-        return found.first
-    what = f"{found.number:,} {found.kind}s that cannot be read as they are"
-    return Problem(str(file), f"{what}, such as {found.such_as}")
-
-
-def _of_all(files: list[Problem]) -> Problem:
-    first, others = files[0], len(files) - 1
-    if not others:
-        return first
-    more = f"{others:,} other file{'s' if others > 1 else ''}"
-    return Problem(first.where, f"{first.what}; the same of {more}")
-
-
-# Every format by the name that people use, and the module that reads it. The first that takes a
-# log for its own has it, so those that can be mistaken for another stand before that one.
+MAX_PROBLEMS = 1000
+# Format names and their modules, in order of detection: a format that another one could claim
+# comes before that one.
 FORMATS = {
     "otlp": "otlp",
     "langfuse": "langfuse",
@@ -114,71 +35,139 @@ FORMATS = {
     "openai": "openai_messages",
 }
 AUTO = "auto"
-# How many values of a file are looked at: a log may begin with much that nobody said.
-LOOKED_AT = 50
+# How many values decide the format: a log may begin with many lines that are not messages.
+DETECTION_VALUES = 50
+ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+MAX_DEPTH = 200
+TOO_DEEP = "it is nested too deep"
+NOT_A_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
+# The prefix of problems that are bugs of an importer, not faults of the file.
+IMPORTER_FAILED = "the importer failed"
+REPAIRED = "it contains values that JSON does not allow (half a character, NaN, infinity): repaired"
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_MAX_LINES_CHECKED = 100
+
+
+class _FileProblems(NamedTuple):
+    """The problems of one file: how many, of what (line, session or part), and the first one."""
+
+    number: int
+    unit: str
+    first: Problem
+    example: str
+
+
+class ReadProblems:
+    """What could not be read, in the order of the files.
+
+    >>> problems = ReadProblems()
+    >>> for line in (3, 4):
+    ...     problems.add(Path("notes.json"), "it is not JSON", line)
+    >>> [str(problem) for problem in problems.by_file]
+    ['notes.json: 2 lines that cannot be read as they are, such as line 3: it is not JSON']
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.files = 0
+        self.problems: list[Problem] = []
+        self._last: Path | None = None
+        self._by_file: dict[Path, _FileProblems] = {}
+
+    def add(self, file: Path, text: str, place: int | None = None, unit: str = "line") -> None:
+        """Add a problem of a file, or of a line or session in it."""
+        self.count += 1
+        problem = Problem(str(file) if place is None else f"{file}:{place}", text)
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        if file != self._last:
+            self._last = file
+            self.files += 1
+        if file in self._by_file:
+            previous = self._by_file[file]
+            same_unit = unit if unit == previous.unit and place is not None else "part"
+            self._by_file[file] = previous._replace(number=previous.number + 1, unit=same_unit)
+        elif self.files <= MAX_PROBLEMS:
+            example = text if place is None else f"{unit} {place}: {text}"
+            self._by_file[file] = _FileProblems(1, "part" if place is None else unit, problem, example)
+
+    @property
+    def by_file(self) -> list[Problem]:
+        """One problem per file."""
+        return [_summarize(file, problems) for file, problems in self._by_file.items()]
+
+    @property
+    def grouped(self) -> list[Problem]:
+        """One problem for all files with the same problem, under the name of the first."""
+        by_text: dict[str, list[Problem]] = {}
+        for problem in self.by_file:
+            by_text.setdefault(problem.what, []).append(problem)
+        return [_merge_problems(problems) for problems in by_text.values()]
+
+    def names(self, under: Path) -> list[str]:
+        """The names of these files, relative to a folder."""
+        return [file.relative_to(under).as_posix() if file != under else file.name for file in self._by_file]
+
+
+def _summarize(file: Path, problems: _FileProblems) -> Problem:
+    if problems.number == 1:
+        return problems.first
+    text = f"{problems.number:,} {problems.unit}s that cannot be read as they are"
+    return Problem(str(file), f"{text}, such as {problems.example}")
+
+
+def _merge_problems(problems: list[Problem]) -> Problem:
+    first, others = problems[0], len(problems) - 1
+    if not others:
+        return first
+    return Problem(first.where, f"{first.what}; the same of {others:,} other file{'s' if others > 1 else ''}")
 
 
 class Format(Protocol):
-    """What a module that reads a format offers."""
+    """The module of a log format."""
 
     NAME: str
 
     def looks_like(self, values: Sequence[Any], /) -> bool:
-        """True if the first values of a file are of this format."""
+        """True if the first values of a file have this format."""
         ...
 
     def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[Imported]:
-        """The sessions in the values of a file, each with the number of its line."""
+        """Read the sessions from the values of a file and their line numbers."""
         ...
 
 
-def named_format(name: str) -> Format:
-    """The format of a name, or an error that says which there are.
+def load_format(name: str) -> Format:
+    """Load a format by its name.
 
-    >>> named_format("claude-code").NAME
+    >>> load_format("claude-code").NAME
     'claude-code'
     """
     if name not in FORMATS:
         raise ConfigError(f"there is no format {name!r}", where="format", fix=nearest(name, [AUTO, *FORMATS]))
-    found: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
-    return found
+    module: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
+    return module
 
 
 def detect(values: Sequence[Any]) -> Format | None:
-    """The format of the values that a file begins with, or None if it is none that is known.
+    """Detect the format from the first values of a file; None if it is unknown.
 
     >>> detect([{"role": "user", "content": "Hello"}]).NAME
     'openai'
     >>> detect([{"id": "1", "input": "2 + 2"}]) is None
     True
     """
-    for name in FORMATS:
-        if (found := named_format(name)).looks_like(values):
-            return found
-    return None
-
-
-ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
-
-DEEPEST = 200
-TOO_DEEP = "it is nested too deep"
-_GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
-NO_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
-# What a problem begins with that is a fault of ours, and none of the file.
-FAULT = "the importer failed"
-_LOOKED_THROUGH = 100
-MENDED = "it holds what JSON cannot hold (half a character, NaN, a number without bounds): mended"
+    return next((it for it in map(load_format, FORMATS) if it.looks_like(values)), None)
 
 
 class SessionFiles:
-    """The sessions in a file or in all files of a folder, read anew at each pass.
+    """The sessions in a file or a folder; each iteration reads the files again.
 
-    Only the file that is being read is in memory. `form` forces a format; else each file's content
-    tells its own. In a folder the files that end in .json, .jsonl or .ndjson (and .gz) are read, or
-    those that fit `pattern`. Lines and files that cannot be read are in `problems`, with their
-    place, and `damaged` counts them; `damage` tells them file by file. They stop the rest only if
-    there is no rest.
+    Only the current file is in memory. `form` forces a format; otherwise the content of each file
+    decides. In a folder, files with a JSON extension (also .gz) are read, or those that match
+    `pattern`. Unreadable lines and files are in `problems`, `damaged` counts them, and `damage`
+    groups them by file. They raise an error only if no session can be read.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -190,83 +179,81 @@ class SessionFiles:
 
     def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:
         self.path = Path(path)
-        # Where relative names start: a target may change the working directory between two passes.
+        # A target may change the working directory between two iterations.
         self._start = Path.cwd() if not self.path.is_absolute() else Path()
-        self._format = None if form in (None, AUTO) else named_format(str(form))
+        self._format = None if form in (None, AUTO) else load_format(str(form))
         self._pattern = pattern
-        self.damage = Damage()
+        self.damage = ReadProblems()
         self.files = 0
         self._values_read = 0
 
     def __iter__(self) -> Iterator[Imported]:
-        self.damage, self.files, self._values_read = Damage(), 0, 0
-        found = 0
-        for file in self._files():
+        self.damage, self.files, self._values_read = ReadProblems(), 0, 0
+        is_empty = True
+        for file in self._list_files():
             self.files += 1
-            for session in self._sessions(file):
-                found += 1
+            for session in self._read_file(file):
+                is_empty = False
                 yield session
-        if not found:
-            raise self._nothing()
+        if is_empty:
+            raise self._make_error()
 
     def __repr__(self) -> str:
         return f"SessionFiles({str(self.path)!r})"
 
     @property
     def problems(self) -> list[Problem]:
-        """What the last pass could not read, each with its place; at most the first thousand."""
+        """The first thousand problems of the last iteration."""
         return self.damage.problems
 
     @property
     def damaged(self) -> int:
-        """How many lines and files the last pass could not read."""
+        """How many lines and files the last iteration could not read."""
         return self.damage.count
 
-    def _files(self) -> Iterator[Path]:
+    def _list_files(self) -> Iterator[Path]:
         root = self._start / self.path
         if not root.is_dir():
             yield self.path
             return
-        for folder, below, names in os.walk(root, onerror=self._unreadable):
-            below.sort()
+        for folder, subfolders, names in os.walk(root, onerror=self._add_folder_problem):
+            subfolders.sort()
             shown = self.path / Path(folder).relative_to(root)
-            for name in sorted(names):
-                file = shown / name
-                if self._is_meant(file):
-                    yield file
+            yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
 
     def reads(self, file: Path) -> bool:
-        """True if a file, there or not yet, is one that a pass through a folder reads."""
-        folder, whole = (self._start / self.path).resolve(), file.resolve()
-        if not folder.is_dir() or not whole.is_relative_to(folder):
+        """True if reading the folder reads this file, which may not exist yet."""
+        folder, resolved = (self._start / self.path).resolve(), file.resolve()
+        if not folder.is_dir() or not resolved.is_relative_to(folder):
             return False
-        return self._is_meant(self.path / whole.relative_to(folder))
+        return self._is_selected(self.path / resolved.relative_to(folder))
 
-    def _is_meant(self, file: Path) -> bool:
+    def _is_selected(self, file: Path) -> bool:
         if self._pattern is None:
-            return file.name.lower().endswith(ENDINGS) and _may_be_file(self._start / file)
-        inside = file.relative_to(self.path).as_posix()
-        fits = fnmatch(file.name, self._pattern) or fnmatch(inside, self._pattern)
-        return fits and _may_be_file(self._start / file)
+            is_match = file.name.lower().endswith(ENDINGS)
+        else:
+            relative = file.relative_to(self.path).as_posix()
+            is_match = fnmatch(file.name, self._pattern) or fnmatch(relative, self._pattern)
+        return is_match and _may_be_file(self._start / file)
 
-    def _sessions(self, file: Path) -> Iterator[Imported]:
-        before, values = self.damaged, self._values(file)
-        first = list(islice(values, LOOKED_AT))
+    def _read_file(self, file: Path) -> Iterator[Imported]:
+        previous_count, values = self.damaged, self._read_values(file)
+        first = list(islice(values, DETECTION_VALUES))
         form = self._format or detect([value for _, value in first])
         if form is not None:
-            found = False
-            for session in self._told(form, first, values, file):
-                found = True
+            is_empty = True
+            for session in self._read_sessions(form, first, values, file):
+                is_empty = False
                 yield session
-            if not found and self.damaged == before:
-                self.damage.note(file, f"there is no session of {form.NAME} in it")
+            if is_empty and self.damaged == previous_count:
+                self.damage.add(file, f"there is no session of {form.NAME} in it")
         elif first:
-            begins = described(first[0][1])
-            self.damage.note(file, f"it is in no format that is known: it begins with {begins}")
-        elif self.damaged == before:
-            self.damage.note(file, "it is empty")
+            start = describe_value(first[0][1])
+            self.damage.add(file, f"its format is unknown: it begins with {start}")
+        elif self.damaged == previous_count:
+            self.damage.add(file, "it is empty")
 
-    def _told(
+    def _read_sessions(
         self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
     ) -> Iterator[Imported]:
         sessions = form.read(chain(first, values), str(file))
@@ -274,144 +261,137 @@ class SessionFiles:
             try:
                 session = next(sessions, None)
             except Exception as error:  # one file must not stop a folder
-                self.damage.note(file, f"{FAULT}: {type(error).__name__}: {error}")
+                self.damage.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
                 return
             if session is None:
                 return
-            said = any(not isinstance(event, CustomEvent) for event in session.session)
-            if not (said or session.is_named):
-                kinds = ", ".join(f"{n} × {kind}" for kind, n in session.passed_over.items())
-                what = f"there is no session of {form.NAME} in it ({kinds or 'it is empty'})"
-                place = session.source.removeprefix(f"{file}:")
-                number = int(place) if place.isdecimal() else None
-                self.damage.note(file, what + _instead_of(form, first), number, "session")
-            else:
+            if session.is_named or any(not isinstance(event, CustomEvent) for event in session.session):
                 yield session
+                continue
+            types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
+            text = f"there is no session of {form.NAME} in it ({types or 'it is empty'})"
+            other = detect([value for _, value in first])
+            if other is not None and other.NAME != form.NAME:
+                text += f"; it looks like {other.NAME}"
+            place = session.source.removeprefix(f"{file}:")
+            self.damage.add(file, text, int(place) if place.isdecimal() else None, "session")
 
-    def _values(self, file: Path) -> Iterator[tuple[int, Any]]:
-        """What can be read of a file; where it breaks off, what stood before is kept."""
+    def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
+        """The readable values of a file; if it breaks off, those before."""
         try:
             if not stat.S_ISREG((self._start / file).stat().st_mode):
-                self.damage.note(file, NO_FILE)
+                self.damage.add(file, NOT_A_FILE)
                 return
-            with _opened(self._start / file) as stream:
-                for number, (value, why) in _decoded_in(stream):
-                    if why is not None:
-                        self.damage.note(file, why, number)
-                    if why in (None, MENDED):
+            with _open(self._start / file) as stream:
+                for number, (value, problem) in _decode_stream(stream):
+                    if problem is not None:
+                        self.damage.add(file, problem, number)
+                    if problem in (None, REPAIRED):
                         self._values_read += 1
                         yield number, value
         except UNREADABLE as error:
-            self.damage.note(file, _why(error))
+            self.damage.add(file, _explain(error))
 
-    def _unreadable(self, error: OSError) -> None:
-        """A folder that cannot be looked into."""
+    def _add_folder_problem(self, error: OSError) -> None:
         folder = Path(error.filename).relative_to(self._start / self.path)
-        self.damage.note(self.path / folder, _why(error))
+        self.damage.add(self.path / folder, _explain(error))
 
-    def _nothing(self) -> DatasetError:
+    def _make_error(self) -> DatasetError:
         where = str(self.path)
         if not (self._start / self.path).exists():
             return DatasetError("there is no such file or folder", where=where)
         if not self.files and not self.problems:
-            what = f"no file in this folder ends in {', '.join(ENDINGS[:3])}"
+            text = f"no file in this folder ends in {', '.join(ENDINGS[:3])}"
             if self._pattern is not None:
-                what = f"no file in this folder fits {self._pattern!r}"
-            return DatasetError(what, where=where)
-        # Naming a format helps where something was read, and not understood.
-        known = f"formats that are known: {', '.join(FORMATS)}"
-        fix = f"{known}; --format names one" if self._values_read else ""
+                text = f"no file in this folder matches {self._pattern!r}"
+            return DatasetError(text, where=where)
+        # A format helps only if there are values that nobody understood.
+        fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
         by_file = self.damage.by_file
         if len(by_file) == 1 and by_file[0].where == where:
             return DatasetError(by_file[0].what, where=where, fix=fix)
-        what = "there is no session that can be read"
-        return DatasetError(what, where=where, problems=self.damage.alike, fix=fix)
+        text = "no session can be read"
+        return DatasetError(text, where=where, problems=self.damage.grouped, fix=fix)
 
 
 def first_values(path: Path) -> list[Any]:
-    """The first JSON values of a file, as far as they can be read; empty if none can."""
+    """The first readable JSON values of a file; empty if there are none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return []
-        with _opened(path) as stream:
-            decoded_values = (value for _, (value, why) in _decoded_in(stream) if why is None)
-            return list(islice(decoded_values, LOOKED_AT))
+        with _open(path) as stream:
+            values = (value for _, (value, problem) in _decode_stream(stream) if problem is None)
+            return list(islice(values, DETECTION_VALUES))
     except UNREADABLE:
         return []
 
 
-def _instead_of(form: Format, first: Iterable[tuple[int, Any]]) -> str:
-    """What a file looks like that is not of the format that it was read as."""
-    found = detect([value for _, value in first])
-    return "" if found is None or found.NAME == form.NAME else f"; it looks like {found.NAME}"
-
-
 def _may_be_file(path: Path) -> bool:
-    """False for pipes; a link that leads nowhere, or where we may not look: reading tells it."""
+    """False for pipes; reading reports broken links and missing permissions."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return True
 
 
-def _why(error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"it cannot be read: {why}"
+def _explain(error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"it cannot be read: {reason}"
 
 
-def _decoded_in(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
-    """One value a line, or the one document that the whole is, with their lines."""
-    lines = _numbered(stream, 1)
+def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
+    """One value per line, or the one document of the file, with line numbers."""
+    lines = _number_lines(stream, 1)
     for number, line in lines:
-        found = decoded(line)
-        if found[1] in (None, MENDED):
-            yield number, found
+        result = decode_line(line)
+        if result[1] in (None, REPAIRED):
+            yield number, result
             break
-        # A damaged line, or the first line of a document that has several.
-        rest = line + stream.read()
-        whole = decoded(rest)
-        if whole[1] in (None, MENDED):
-            yield number, whole
+        # A damaged line, or the first line of a document.
+        content = line + stream.read()
+        document = decode_line(content)
+        if document[1] in (None, REPAIRED):
+            yield number, document
             return
-        if (line_below := _breaks_off(rest)) is not None:
-            yield number + line_below, whole
+        if (offset := _find_document_error(content)) is not None:
+            yield number + offset, document
             return
-        yield number, found
-        lines = _numbered(rest.split(b"\n")[1:], number + 1)
+        yield number, result
+        lines = _number_lines(content.split(b"\n")[1:], number + 1)
         break
     for number, line in lines:
-        yield number, decoded(line)
+        yield number, decode_line(line)
 
 
-def _breaks_off(data: bytes) -> int | None:
-    """How many lines below its first a damaged document breaks off; None if it is lines.
+def _find_document_error(data: bytes) -> int | None:
+    """The line offset at which a document is damaged; None if the data is one value per line.
 
-    >>> _breaks_off(b'[\\n {"role": "user",\\n  "con'), _breaks_off(b'{"cut\\n{"a": 1}\\n')
+    >>> _find_document_error(b'[\\n {"role": "user",\\n  "con'), _find_document_error(b'{"cut\\n{"a": 1}\\n')
     (2, None)
     """
     first, _, rest = data.partition(b"\n")
     text = data.decode("utf-8", "replace")
-    broken = len(text)
+    position = len(text)
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        broken = error.pos
+        position = error.pos
     except (ValueError, RecursionError):
         pass
-    if len(text[:broken].rstrip()) <= text.find("\n"):
+    if len(text[:position].rstrip()) <= text.find("\n"):
         return None
-    lines = rest.split(b"\n", _LOOKED_THROUGH)[:_LOOKED_THROUGH]
-    own = sum(isinstance(decoded(line)[0], dict | list) for line in lines)
-    # The last item of a list may stand alone; but no line that can be read is given up.
-    if own > (1 if first.strip() in (b"[", b"{") else 0):
+    lines = rest.split(b"\n", _MAX_LINES_CHECKED)[:_MAX_LINES_CHECKED]
+    readable = sum(isinstance(decode_line(line)[0], dict | list) for line in lines)
+    # The last item of a list may be readable; otherwise no readable line is given up.
+    if readable > (1 if first.strip() in (b"[", b"{") else 0):
         return None
-    return text.count("\n", 0, broken)
+    return text.count("\n", 0, position)
 
 
-def decoded(line: bytes) -> tuple[Any, str | None]:
-    """The value on a line, and what is wrong with it; a value that was mended has both.
+def decode_line(line: bytes) -> tuple[Any, str | None]:
+    """The value of a line and its problem; a repaired value has both.
 
-    >>> decoded(b'{"a": 1}'), decoded(b'{"a": ')[1]
+    >>> decode_line(b'{"a": 1}'), decode_line(b'{"a": ')[1]
     (({'a': 1}, None), 'it is not JSON: expecting value, at character 7')
     """
     try:
@@ -420,8 +400,8 @@ def decoded(line: bytes) -> tuple[Any, str | None]:
     except (ValueError, RecursionError):
         pass
     try:
-        value = _writable(json.loads(line.decode("utf-8", "replace").rstrip("\r\n")))
-        return (None, TOO_DEEP) if _is_deep(line, value) else (value, MENDED)
+        value = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n")))
+        return (None, TOO_DEEP) if _is_deep(line, value) else (value, REPAIRED)
     except json.JSONDecodeError as error:
         return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
     except RecursionError:
@@ -430,22 +410,20 @@ def decoded(line: bytes) -> tuple[Any, str | None]:
         return None, "a number in it is too long"
 
 
-def _writable(value: Any) -> Any:
-    """A value with what no JSON can hold put into words."""
+def _repair(value: Any) -> Any:
+    """Replace values that JSON does not allow by text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {_writable(key): _writable(item) for key, item in value.items()}
+        return {_repair(key): _repair(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_writable(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
-    return value
+        return [_repair(item) for item in value]
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    is_too_large = isinstance(value, int) and not -(2**63) <= value < 2**64
+    return str(value) if is_infinite or is_too_large else value
 
 
-def _opened(file: Path) -> BinaryIO:
+def _open(file: Path) -> BinaryIO:
     stream = file.open("rb")
     start = stream.read(len(_BOM))
     if start.startswith(_GZIP):
@@ -455,21 +433,18 @@ def _opened(file: Path) -> BinaryIO:
     return stream
 
 
-def _numbered(lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers."""
-    for number, line in enumerate(lines, start=first):
-        if line.strip():
-            yield number, line
+def _number_lines(lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
+    return ((number, line) for number, line in enumerate(lines, start=first) if line.strip())
 
 
 def _is_deep(line: bytes, value: Any) -> bool:
-    """True if a value is nested deeper than can be written again; most need no closer look."""
-    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+    """True if a value is nested too deep to be written again."""
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
         return False
     level = [value]
-    for _ in range(DEEPEST):
-        inside = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [it for each in inside for it in each if isinstance(it, dict | list)]
+    for _ in range(MAX_DEPTH):
+        children = (it.values() if isinstance(it, dict) else it for it in level)
+        level = [item for it in children for item in it if isinstance(item, dict | list)]
         if not level:
             return False
     return True

@@ -1,4 +1,4 @@
-"""What a model answered and used, where a log has requests with their responses."""
+"""Add parsed messages, responses and their usage to a session, for formats of model APIs."""
 
 from __future__ import annotations
 
@@ -7,196 +7,181 @@ from typing import Any
 
 import msgspec
 
-from proctor.records.session import CustomEvent, Event, Message, ToolCall, Usage
-from proctor.sessions.genai.bodies import said_in
-from proctor.sessions.genai.turns import Turns, is_message, role_of, turns_in
-from proctor.sessions.genai.values import decoded
-from proctor.sessions.importers.chronicle import Chronicle
+from proctor.records.session import CustomEvent, Event, Message, Usage
+from proctor.sessions.genai.bodies import parse_response
+from proctor.sessions.genai.turns import ParsedMessages, is_message, parse_messages, parse_role
+from proctor.sessions.genai.values import decode_json
+from proctor.sessions.importers.session_builder import SessionBuilder
 from proctor.sessions.importers.shapes import (
-    amount,
-    count,
-    gemini_usage,
-    items,
-    mapping,
-    named,
-    number_at,
-    odd_parts,
-    text,
-    without,
+    as_count,
+    as_list,
+    as_mapping,
+    as_number,
+    as_text,
+    describe_type,
+    find_unknown_parts,
+    first_count,
+    omit_keys,
+    read_gemini_usage,
 )
 from proctor.sessions.importers.trace import THINKING
-from proctor.sessions.importers.trace_steps import Held
+from proctor.sessions.importers.trace_steps import ContentMatcher
 
-NAMELESS = "tool call without a name"
+UNNAMED_CALL = "tool call without a name"
+# Fields of a response that are not the answer.
+_METADATA = ("id", "object", "created", "model", "usage", "usageMetadata")
 
 
-def tell_turn(told: Chronicle, message: Any) -> Held:
-    """Tell a message: what is said, thought, asked of tools, and what those gave back.
+def add_parsed(builder: SessionBuilder, parsed: ParsedMessages) -> ContentMatcher:
+    """Add parsed messages; the returned matcher finds the fields that the session lacks.
 
-    Gives what stands in the session now, by which to tell what is left of the message.
-
-    >>> chronicle = Chronicle()
     >>> call = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
-    >>> held = tell_turn(chronicle, {"role": "assistant", "content": [call]})
-    >>> held.rest({"role": "assistant", "content": [call], "stop_reason": "tool_use"})
+    >>> matcher = add_parsed(SessionBuilder(), parse_messages([{"role": "assistant", "content": [call]}]))
+    >>> matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"})
     {'stop_reason': 'tool_use'}
     """
-    return tell_turns(told, turns_in([message]))
-
-
-def tell_turns(told: Chronicle, turns: Turns) -> Held:
-    """Tell messages that are read already; gives what stands in the session now."""
-    own: list[Event] = [CustomEvent(THINKING, thought) for thought in turns.thoughts]
-    own += [CustomEvent("tool on offer", tool) for tool in turns.tools]
-    for event in own:
-        assert isinstance(event, CustomEvent)
-        told.keep(event.kind, event.data)
-    for place, read in enumerate(turns.messages):
-        if read.role == "tool":
-            own.append(_answer_of_turn(told, read, has_failed=place in turns.failed))
+    events: list[Event] = []
+    for kind, items in ((THINKING, parsed.thoughts), ("tool on offer", parsed.tools)):
+        for item in items:
+            events.append(CustomEvent(kind, item))
+            builder.add_event(kind, item)
+    for index, message in enumerate(parsed.messages):
+        if message.role == "tool":
+            events.append(_add_result(builder, message, has_failed=index in parsed.failed))
         else:
-            own.append(read)
-            _say(told, read)
-    for other in turns.alternatives:
-        told.pass_over("alternative answer", other)
-    return Held(own)
+            events.append(message)
+            _add_message(builder, message)
+    for alternative in parsed.alternatives:
+        builder.add_unknown("alternative answer", alternative)
+    return ContentMatcher(events)
 
 
-def _say(told: Chronicle, read: Message) -> None:
-    calls = [call for call in read.tool_calls if call.name]
-    told.say(read.role, read.content, name=read.name, calls=calls)
-    for call in read.tool_calls:
+def _add_message(builder: SessionBuilder, message: Message) -> None:
+    calls = [call for call in message.tool_calls if call.name]
+    builder.add_message(message.role, message.content, name=message.name, calls=calls)
+    for call in message.tool_calls:
         if not call.name:
-            told.pass_over(NAMELESS, _without_name(call))
-    for part in odd_parts(read.content):
-        told.pass_over(f"part: {named(part)}", part)
+            builder.add_unknown(UNNAMED_CALL, {"id": call.call_id, "arguments": call.arguments})
+    for part in find_unknown_parts(message.content):
+        builder.add_unknown(f"part: {describe_type(part)}", part)
 
 
-def _without_name(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.call_id, "arguments": call.arguments}
+def _add_result(builder: SessionBuilder, message: Message, *, has_failed: bool) -> Message:
+    """Add a tool result; return it with the name of the called tool."""
+    content, error = message.content, None
+    if has_failed:
+        error = content if isinstance(content, str) and content else "it failed"
+    name = builder.add_result(message.call_id, content, error=error, name=message.name)
+    return msgspec.structs.replace(message, name=name, tool_calls=())
 
 
-def _answer_of_turn(told: Chronicle, read: Message, *, has_failed: bool) -> Message:
-    """The answer as the session has it: with the name of the tool that was called.
-
-    A tool asks for no tools; what looks like that is left to be noted.
-    """
-    said = read.content
-    error = (said if isinstance(said, str) and said else "it failed") if has_failed else None
-    name = told.answer(read.call_id, said, error=error, name=read.name)
-    return msgspec.structs.replace(read, name=name, tool_calls=())
+def is_response(fields: Mapping[str, Any]) -> bool:
+    """True for a response of OpenAI's Responses API, with or without its `input`."""
+    is_candidate = fields.get("object") == "response" or isinstance(fields.get("input"), str | list)
+    return is_candidate and _has_output_items(fields)
 
 
-# What stands around an answer.
-_AROUND = ("id", "object", "created", "model", "usage", "usageMetadata")
-
-
-def is_response(found: Mapping[str, Any]) -> bool:
-    """True for what OpenAI's Responses API was asked and answered, in one object."""
-    is_one = found.get("object") == "response" or isinstance(found.get("input"), str | list)
-    return is_one and _has_items(found)
-
-
-def is_batched(found: Mapping[str, Any]) -> bool:
-    """True for a line that OpenAI's Batch API gives back: an answer, or why there is none."""
-    if not isinstance(found.get("custom_id"), str):
+def is_batch_line(fields: Mapping[str, Any]) -> bool:
+    """True for an output line of OpenAI's Batch API: a response or an error."""
+    if not isinstance(fields.get("custom_id"), str):
         return False
-    has_body = isinstance(mapping(found.get("response")).get("body"), dict)
-    return has_body or (found.get("response", 0) is None and bool(mapping(found.get("error"))))
+    has_body = isinstance(as_mapping(fields.get("response")).get("body"), dict)
+    has_error = fields.get("response", 0) is None and bool(as_mapping(fields.get("error")))
+    return has_body or has_error
 
 
-def body_of(found: Mapping[str, Any]) -> Any:
-    """The response of a request that was logged with it; a batch has the status around it."""
-    given = decoded(found.get("response"))
-    inside = mapping(given).get("body")
-    return inside if is_batched(found) and isinstance(inside, dict) else given
+def get_body(fields: Mapping[str, Any]) -> Any:
+    """The response body of a logged request; batches put the status around it."""
+    response = decode_json(fields.get("response"))
+    body = as_mapping(response).get("body")
+    return body if is_batch_line(fields) and isinstance(body, dict) else response
 
 
-def _has_items(found: Mapping[str, Any]) -> bool:
-    return any(map(is_message, items(found.get("output"))))
+def _has_output_items(fields: Mapping[str, Any]) -> bool:
+    return any(map(is_message, as_list(fields.get("output"))))
 
 
-def tell_response(told: Chronicle, found: Mapping[str, Any], messages: Sequence[Any]) -> None:
-    """Tell the response to a request; what is no answer of any API that is known is passed over.
-
-    An answer with which the messages end already is not told again. Tokens that the messages
-    themselves tell are not counted again.
-    """
-    given = body_of(found)
-    # Some logs have the answer's own fields beside the request's.
-    body = mapping(given) or found
-    beside = {"output": found["output"]} if is_response(found) else {"choices": found.get("choices")}
-    answer = _answer(told, given or beside)
+def add_response(builder: SessionBuilder, fields: Mapping[str, Any], messages: Sequence[Any]) -> None:
+    """Add the response to a request, unless the messages contain it or its usage already."""
+    body = get_body(fields)
+    # Some logs put the fields of the response next to those of the request.
+    source = as_mapping(body) or fields
+    inline = {"output": fields["output"]} if is_response(fields) else {"choices": fields.get("choices")}
+    answer = _parse_answer(builder, body or inline)
     is_repeated = answer is not None and _ends_with(messages, answer)
     if answer is None:
-        if given and any(without(given, *_AROUND).values() if isinstance(given, dict) else [given]):
-            told.pass_over("response", given)
+        values = omit_keys(body, *_METADATA).values() if isinstance(body, dict) else [body]
+        if body and any(values):
+            builder.add_unknown("response", body)
     elif not is_repeated:
-        tell_turns(told, answer)
-    if is_batched(found) and found.get("error"):
-        told.pass_over("error", found["error"])
-    counted = messages[-1:] if is_repeated else () if body is given else messages
+        add_parsed(builder, answer)
+    if is_batch_line(fields) and fields.get("error"):
+        builder.add_unknown("error", fields["error"])
+    counted = messages[-1:] if is_repeated else () if source is body else messages
     if not any(map(has_usage, counted)):
-        model = text(body.get("model")) or text(found.get("model"))
-        _count(told, body, model, answer)
+        model = as_text(source.get("model")) or as_text(fields.get("model"))
+        _add_usage(builder, source, model, answer)
 
 
-def _answer(told: Chronicle, given: Any) -> Turns | None:
-    if isinstance(given, str):
-        return turns_in([given], "assistant")
-    found = mapping(given)
-    if not _has_items(found):
-        return said_in(given)
-    for item in found["output"]:
+def _parse_answer(builder: SessionBuilder, response: Any) -> ParsedMessages | None:
+    if isinstance(response, str):
+        return parse_messages([response], "assistant")
+    if not _has_output_items(as_mapping(response)):
+        return parse_response(response)
+    for item in response["output"]:
         if not is_message(item):
-            told.pass_over(f"message: {named(item)}", item)
-    return turns_in(list(filter(is_message, found["output"])), "assistant")
+            builder.add_unknown(f"message: {describe_type(item)}", item)
+    return parse_messages(list(filter(is_message, response["output"])), "assistant")
 
 
-def _ends_with(messages: Sequence[Any], answer: Turns) -> bool:
-    said = answer.messages
-    return bool(said) and turns_in(messages[-len(said) :]).messages[-len(said) :] == said
+def _ends_with(messages: Sequence[Any], answer: ParsedMessages) -> bool:
+    expected = answer.messages
+    size = len(expected)
+    return bool(expected) and parse_messages(messages[-size:]).messages[-size:] == expected
 
 
-def _count(told: Chronicle, body: Mapping[str, Any], model: str | None, answer: Turns | None) -> None:
-    usage = usage_of(mapping(body.get("usage")))
+def _add_usage(
+    builder: SessionBuilder, body: Mapping[str, Any], model: str | None, answer: ParsedMessages | None
+) -> None:
+    usage = read_usage(as_mapping(body.get("usage")))
     if usage == Usage():
-        usage = gemini_usage(mapping(body.get("usageMetadata")))
+        usage = read_gemini_usage(as_mapping(body.get("usageMetadata")))
     if usage != Usage() or (model and answer is not None):
-        endings = () if answer is None else answer.endings
-        ended = next(iter(endings), None) or text(body.get("stop_reason"))
-        ended = ended or text(mapping(body.get("incomplete_details")).get("reason"))
-        told.used("response", model, usage, finish_reason=ended)
+        reasons = () if answer is None else answer.finish_reasons
+        reason = next(iter(reasons), None) or as_text(body.get("stop_reason"))
+        reason = reason or as_text(as_mapping(body.get("incomplete_details")).get("reason"))
+        builder.add_model_call("response", model, usage, finish_reason=reason)
 
 
 def has_usage(message: Any) -> bool:
-    """True if a message itself tells what the model used for it."""
-    found = mapping(message)
-    role = text(found.get("role"))
-    is_answer = role is not None and role_of(role) == "assistant"
-    return is_answer and usage_of(mapping(found.get("usage"))) != Usage()
+    """True if an assistant message contains its usage."""
+    fields = as_mapping(message)
+    role = as_text(fields.get("role"))
+    is_answer = role is not None and parse_role(role) == "assistant"
+    return is_answer and read_usage(as_mapping(fields.get("usage"))) != Usage()
 
 
-def usage_of(found: Mapping[str, Any]) -> Usage:
-    """Tokens as OpenAI's API tells them, in its older or its newer part, or as Anthropic's does.
+def read_usage(fields: Mapping[str, Any]) -> Usage:
+    """The usage in the formats of OpenAI and Anthropic.
 
-    Anthropic's stand beside each other: what went through the cache is not in the input.
+    Anthropic counts cached tokens separately from the input.
 
-    >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens
+    >>> read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens
     11
-    >>> usage_of({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2})
+    >>> read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2})
     Usage(input_tokens=105, output_tokens=2, cached_tokens=100)
     """
-    inside = mapping(found.get("prompt_tokens_details")) or mapping(found.get("input_tokens_details"))
-    asked = number_at(found, "prompt_tokens", "input_tokens")
-    read = number_at(found, "cache_read_input_tokens")
-    written = number_at(found, "cache_creation_input_tokens")
-    if "prompt_tokens" not in found and (read or written):
-        asked = count((asked or 0) + (read or 0) + (written or 0))
+    detail_names = ("prompt_tokens_details", "input_tokens_details")
+    details = next(filter(None, (as_mapping(fields.get(name)) for name in detail_names)), {})
+    inputs = first_count(fields, "prompt_tokens", "input_tokens")
+    cache_read = first_count(fields, "cache_read_input_tokens")
+    cache_write = first_count(fields, "cache_creation_input_tokens")
+    if "prompt_tokens" not in fields and (cache_read or cache_write):
+        inputs = as_count((inputs or 0) + (cache_read or 0) + (cache_write or 0))
     return Usage(
-        asked,
-        number_at(found, "completion_tokens", "output_tokens"),
-        number_at(inside, "cached_tokens") if read is None else read,
-        amount(found.get("cost")),
-        written,
+        inputs,
+        first_count(fields, "completion_tokens", "output_tokens"),
+        first_count(details, "cached_tokens") if cache_read is None else cache_read,
+        as_number(fields.get("cost")),
+        cache_write,
     )

@@ -1,9 +1,7 @@
-"""What spans around and inside a call tell of it, before the steps of a trace become a session.
+"""Prepare the steps of a trace: match their contents to events, add instructions, fold phases.
 
-Instructions may stand on the span of an agent only. And there are spans that are no calls but
-moments of one: it starts, goes on, succeeds, finishes. BeeAI's instrumentation writes them with the
-kind of the call itself: inside the span of the call, or, in older versions, beside each other with
-nothing around them.
+Some instrumentations (BeeAI) write spans that are phases of a call (start, success, …), inside the
+span of the call or, in older versions, next to each other without one.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai.messages import instructions_of
-from proctor.sessions.genai.values import TOOL, decoded
+from proctor.sessions.genai.messages import read_instructions
+from proctor.sessions.genai.values import TOOL, decode_json
 from proctor.sessions.importers.trace import Step
 
-# How messages are put together, not what they say: a session has its own words for these.
-_KEYS = frozenset(
+# Keys of message formats: sessions have their own names for these.
+_STRUCTURE_KEYS = frozenset(
     (
         *("role", "type", "index", "event.name", "content", "contents", "parts", "part", "text"),
         *("message", "messages", "choices", "candidates", "generations", "prompt", "system"),
@@ -32,10 +30,12 @@ _KEYS = frozenset(
         *("custom", "thinking", "reasoning"),
     )
 )
-# Who is meant: no words that were said, be they the same.
-_NAMES = {"name": "name", "toolName": "name", "id": "id", "call_id": "id", "tool_call_id": "id"}
-_NAMES |= {"tool_use_id": "id", "toolCallId": "id"}
-_NAMES |= {"finish_reason": "finish_reason", "finishReason": "finish_reason"}
+# Names and ids: they never match content, even if the text is the same.
+_NAME_KEYS = {
+    **dict.fromkeys(("name", "toolName"), "name"),
+    **dict.fromkeys(("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId"), "id"),
+    **dict.fromkeys(("finish_reason", "finishReason"), "finish_reason"),
+}
 _ROLES = frozenset(("user", "assistant", "system", "tool", "model", "human", "ai"))
 _TYPES = frozenset(
     (
@@ -45,216 +45,209 @@ _TYPES = frozenset(
         *("message", "reasoning", "thinking", "function"),
     )
 )
-_SAID = ("content", "parts", "contents", "tool_calls")
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
-_FORM = {"role": _ROLES, "type": _TYPES}
+_CONTENT_KEYS = ("content", "parts", "contents", "tool_calls")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_STRUCTURE_VALUES = {"role": _ROLES, "type": _TYPES}
+_PHASES = frozenset(("start", "success", "finish", "error", "retry", "update", "partial_update", "new_token"))
 
 
-class Said(NamedTuple):
-    """A line of something that was said, or a number, and the keys under which it stands."""
+class ContentLine(NamedTuple):
+    """A line of text or a number, and the keys above it."""
 
     path: tuple[str, ...]
     line: str
 
 
-class _Places:
-    """Where a line stands, in order; each place is given once."""
+class _Positions:
+    """The sorted positions of a line; each is used once."""
 
-    __slots__ = ("_next", "_places")
+    __slots__ = ("_next", "_positions")
 
     def __init__(self) -> None:
-        self._places: list[int] = []
-        # For each place the number of the next one that may be free, which is its own if it is.
+        self._positions: list[int] = []
+        # For each position the number of the next candidate, which is its own while it is free.
         self._next = [0]
 
-    def put(self, place: int) -> None:
-        self._places.append(place)
-        self._next.append(len(self._places))
+    def add(self, position: int) -> None:
+        self._positions.append(position)
+        self._next.append(len(self._positions))
 
-    def first_after(self, place: int) -> int | None:
-        """The number of the first free place after one."""
-        number = bisect_right(self._places, place)
+    def first_after(self, position: int) -> int | None:
+        """The number of the first free position after another."""
+        number = bisect_right(self._positions, position)
         while (after := self._next[number]) != number:
             self._next[number] = self._next[after]
             number = after
-        return number if number < len(self._places) else None
+        return number if number < len(self._positions) else None
 
     def __getitem__(self, number: int) -> int:
-        return self._places[number]
+        return self._positions[number]
 
     def use(self, number: int) -> None:
         self._next[number] = number + 1
 
 
-class Held:
-    """The texts, numbers, yes and no of some events, line by line; each is there once.
+class ContentMatcher:
+    """Matches values to the texts, numbers and booleans of some events, line by line.
 
-    A value is held if each line of it stands in the events under the same keys, and those under the
-    same keys in the same order. What is taken is used up: where a word stands twice in a trace and
-    once in the session, the second is not taken for the first. Who said it, and to which of several
-    calls an argument belongs, is not looked at: ask of what was read from these events only.
+    A value matches if the events have each of its lines under the same keys, in the same order.
+    Each line of the events matches once. Speakers and calls are not compared, so pass only values
+    that these events were read from.
 
-    >>> held = Held([Message("user", "Hi")])
-    >>> held.takes('[{"role": "user", "content": "Hi"}]'), held.takes("Hi")
+    >>> matcher = ContentMatcher([Message("user", "Hi")])
+    >>> matcher.consume('[{"role": "user", "content": "Hi"}]'), matcher.consume("Hi")
     (True, False)
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._lines: defaultdict[Said, _Places] = defaultdict(_Places)
-        for place, said in enumerate(said_in([_told_by(event) for event in events])):
-            self._lines[said].put(place)
+        self._lines: defaultdict[ContentLine, _Positions] = defaultdict(_Positions)
+        contents = [_get_event_content(event) for event in events]
+        for position, line in enumerate(iterate_content(contents)):
+            self._lines[line].add(position)
 
-    def takes(self, value: Any) -> bool:
-        """True if all that a value says stands in the events; then it is used up.
+    def consume(self, value: Any) -> bool:
+        """True if the events contain the whole value; its lines are then used up.
 
-        Adjacent texts of an answer are one text in the events, and several in the value.
+        Adjacent texts of an answer are one text in the events and several in the value.
         """
-        return self._takes(value) or ((fused := _fused(value)) != value and self._takes(fused))
+        return self._consume(value) or ((joined := _join_texts(value)) != value and self._consume(joined))
 
-    def _takes(self, value: Any) -> bool:
+    def _consume(self, value: Any) -> bool:
         last: dict[tuple[str, ...], int] = {}
-        found: list[tuple[_Places, int]] = []
-        for said in said_in(value):
-            places = self._lines.get(said)
-            number = None if places is None else places.first_after(last.get(said.path, -1))
-            if places is None or number is None:
+        matches: list[tuple[_Positions, int]] = []
+        for line in iterate_content(value):
+            positions = self._lines.get(line)
+            number = None if positions is None else positions.first_after(last.get(line.path, -1))
+            if positions is None or number is None:
                 return False
-            last[said.path] = places[number]
-            found.append((places, number))
-        for places, number in found:
-            places.use(number)
-        return bool(found)
+            last[line.path] = positions[number]
+            matches.append((positions, number))
+        for positions, number in matches:
+            positions.use(number)
+        return bool(matches)
 
-    def lean(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
-        """Attributes without those of the sources whose contents the events hold."""
-        names = {name for name in attributes if is_among(name, sources)}
+    def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
+        """The attributes without those of the sources whose content the events have."""
         return {
             name: value
             for name, value in attributes.items()
-            if name not in names or not self.takes_as(name, value)
+            if not (matches_source(name, sources) and self.consume_field(name, value))
         }
 
-    def takes_as(self, name: str, value: Any) -> bool:
-        """The same for what stands under a name: an odd role is nothing that was said."""
+    def consume_field(self, name: str, value: Any) -> bool:
+        """Like `consume` for a named field: known roles and types always match."""
         last = name.rpartition(".")[2]
-        return is_form(name, value) or self.takes({last: value} if last in _FORM or last in _NAMES else value)
+        is_key = last in _STRUCTURE_VALUES or last in _NAME_KEYS
+        return is_structural(name, value) or self.consume({last: value} if is_key else value)
 
-    def rest(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a message that say more than the events hold."""
-        # What was said is looked at first: an id of the same word is not to be taken for it.
-        keys = sorted(message, key=lambda key: key not in _SAID)
-        told = {key for key in keys if self._has_field(key, message[key])}
-        return {key: value for key, value in message.items() if key not in told}
+    def unmatched_fields(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a message with content that the events lack."""
+        # Content goes first: an id with the same text must not use up its line.
+        keys = sorted(message, key=lambda key: key not in _CONTENT_KEYS)
+        matched = {key for key in keys if self._has_field(key, message[key])}
+        return {key: value for key, value in message.items() if key not in matched}
 
     def _has_field(self, key: str, value: Any) -> bool:
-        if key in _KEYS or key in _NAMES:
-            return value in _NOTHING or self.takes_as(key, value)
-        return self.takes({key: value})
+        if key in _STRUCTURE_KEYS or key in _NAME_KEYS:
+            return value in _EMPTY or self.consume_field(key, value)
+        return self.consume({key: value})
 
 
-def _fused(value: Any) -> Any:
-    """The value with adjacent text parts of each list joined to one; itself if there are none."""
+def _join_texts(value: Any) -> Any:
+    """The value with adjacent text parts of each list joined."""
     try:
-        return _fuse(decoded(value))
+        return _join_adjacent(decode_json(value))
     except RecursionError:
         return value
 
 
-def _fuse(value: Any) -> Any:
+def _join_adjacent(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _fuse(decoded(item)) for key, item in value.items()}
+        return {key: _join_adjacent(decode_json(item)) for key, item in value.items()}
     if not isinstance(value, list):
         return value
-    fused: list[Any] = []
+    joined: list[Any] = []
     for item in value:
-        item = _fuse(item)
-        if _is_text(item) and fused and _is_text(fused[-1]):
-            fused[-1] = {**fused[-1], "text": fused[-1]["text"] + item["text"]}
+        item = _join_adjacent(item)
+        if _is_text(item) and joined and _is_text(joined[-1]):
+            joined[-1] = {**joined[-1], "text": joined[-1]["text"] + item["text"]}
         else:
-            fused.append(item)
-    return fused
+            joined.append(item)
+    return joined
 
 
 def _is_text(part: Any) -> bool:
-    """True for a part that is nothing but a text."""
-    if not isinstance(part, dict):
+    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
         return False
-    is_text = part.get("type", "text") in ("text", "output_text")
-    is_alone = part.keys() <= {"type", "text"}
-    return is_text and is_alone and isinstance(part.get("text"), str)
+    return part.get("type", "text") in ("text", "output_text") and part.keys() <= {"type", "text"}
 
 
-def is_among(name: str, sources: Sequence[str]) -> bool:
-    """True if a name is one of some; those that end with a dot stand for all that begin so.
+def matches_source(name: str, sources: Sequence[str]) -> bool:
+    """True if a name is one of the sources; a source that ends with a dot is a prefix.
 
-    >>> is_among("gen_ai.prompt.0.role", ["gen_ai.prompt."]), is_among("input", ["input.value"])
-    (True, False)
+    >>> matches_source("gen_ai.prompt.0.role", ["gen_ai.prompt."])
+    True
     """
-    return any(name == one or (one.endswith(".") and name.startswith(one)) for one in sources)
+    return any(name == it or (it.endswith(".") and name.startswith(it)) for it in sources)
 
 
-def _told_by(event: Event) -> Any:
-    """What an event says, without its own form."""
+def _get_event_content(event: Event) -> Any:
     if isinstance(event, Message):
-        calls = [_told_by(call) for call in event.tool_calls]
-        told = {"content": event.content, "name": event.name, "id": event.call_id}
-        return {**told, "tool_calls": calls}
+        calls = [_get_event_content(call) for call in event.tool_calls]
+        return {"content": event.content, "name": event.name, "id": event.call_id, "tool_calls": calls}
     if isinstance(event, ToolCall):
-        given = {"name": event.name, "arguments": event.arguments}
-        return {**given, "result": event.result, "id": event.call_id}
+        call = {"name": event.name, "arguments": event.arguments}
+        return {**call, "result": event.result, "id": event.call_id}
     if isinstance(event, ModelCall):
         return {"finish_reason": event.finish_reason}
     return event.data
 
 
-def said_in(value: Any) -> Iterator[Said]:
-    """The lines of something in their order, also in JSON that stands in texts; without its form.
+def iterate_content(value: Any) -> Iterator[ContentLine]:
+    """The content lines of a value in order, also of JSON in texts, without message structure.
 
-    Under a key that is none of a message's own everything is data, and nothing is form.
+    Below a key that is not part of a message format everything is content.
 
-    >>> [(".".join(path), line) for path, line in said_in({"role": "user", "content": "Hi\\nyou"})]
-    [('', 'Hi'), ('', 'you')]
-    >>> value = {"a": {"role": "user", "b": ['{"c": 2}']}}
-    >>> [(".".join(path), line) for path, line in said_in(value)]
-    [('a.role', 'user'), ('a.b.c', '2')]
+    >>> value = {"role": "user", "content": "Hi\\nyou", "a": {"role": "user", "b": ['{"c": 2}']}}
+    >>> [(".".join(path), line) for path, line in iterate_content(value)]
+    [('', 'Hi'), ('', 'you'), ('a.role', 'user'), ('a.b.c', '2')]
     """
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
-    while waiting:
-        path, one = waiting.pop()
-        one = decoded(one)
-        if isinstance(one, dict):
-            told = [(key, it) for key, it in one.items() if path or not is_form(key, it)]
-            waiting.extend((_below(path, str(key)), it) for key, it in reversed(told))
-        elif isinstance(one, list):
-            waiting.extend((path, item) for item in reversed(one))
-        yield from (Said(path, line) for line in _lines(one, path))
+    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while stack:
+        path, item = stack.pop()
+        item = decode_json(item)
+        if isinstance(item, dict):
+            fields = [(key, it) for key, it in item.items() if path or not is_structural(key, it)]
+            stack.extend((_extend_path(path, str(key)), it) for key, it in reversed(fields))
+        elif isinstance(item, list):
+            stack.extend((path, it) for it in reversed(item))
+        yield from (ContentLine(path, line) for line in _split_lines(item, path))
 
 
-def _below(path: tuple[str, ...], key: str) -> tuple[str, ...]:
+def _extend_path(path: tuple[str, ...], key: str) -> tuple[str, ...]:
     if path:
         return (*path, key)
-    return () if key in _KEYS - _FORM.keys() else (_NAMES.get(key, key),)
+    return () if key in _STRUCTURE_KEYS - _STRUCTURE_VALUES.keys() else (_NAME_KEYS.get(key, key),)
 
 
-def _lines(one: Any, path: tuple[str, ...]) -> Sequence[str]:
-    """Of a single value; of one that is empty only where it is data."""
-    if one in _NOTHING:
-        is_data = path and path[0] not in _FORM and path[0] not in _NAMES
-        return (f"\0{one!r}",) if is_data else ()
-    if isinstance(one, dict | list):
+def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
+    """The lines of one value; an empty value is one only below a key that is not structure."""
+    if value in _EMPTY:
+        is_data = path and path[0] not in _STRUCTURE_VALUES and path[0] not in _NAME_KEYS
+        return (f"\0{value!r}",) if is_data else ()
+    if isinstance(value, dict | list):
         return ()
-    if isinstance(one, bool):
-        return ("true",) if one else ("false",)
-    if isinstance(one, float) and one.is_integer() and abs(one) < 1e15:
-        return (str(int(one)),)
-    # Parts of a message are joined line by line.
-    return str(one).split("\n")
+    if isinstance(value, bool):
+        return ("true",) if value else ("false",)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return (str(int(value)),)
+    return str(value).split("\n")
 
 
-def is_form(name: Any, value: Any) -> bool:
-    """True for what tells how a message is put together, under a name that may have dots.
+def is_structural(name: Any, value: Any) -> bool:
+    """True for a field that describes the structure of a message, such as its role.
 
-    >>> is_form("gen_ai.prompt.0.role", "user"), is_form("gen_ai.prompt.0.content", "user")
+    >>> is_structural("gen_ai.prompt.0.role", "user"), is_structural("gen_ai.prompt.0.content", "user")
     (True, False)
     """
     last = str(name).rpartition(".")[2]
@@ -262,135 +255,120 @@ def is_form(name: Any, value: Any) -> bool:
         return value == 0 and isinstance(value, int)
     if name == "event.name":
         return isinstance(value, str) and value.startswith("gen_ai.")
-    return isinstance(value, str) and value.casefold() in _FORM.get(last, ())
+    return isinstance(value, str) and value.casefold() in _STRUCTURE_VALUES.get(last, ())
 
 
-_MOMENTS = frozenset(
-    ("start", "success", "finish", "error", "retry", "update", "partial_update", "new_token")
-)
-_START = "start"
+def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
+    """The phase of a call that a span describes, with its target; empty if it is none.
 
-
-def moment_in(name: str, attributes: Mapping[str, Any]) -> str:
-    """Which moment of a call a span is, with what it is a moment of; empty if it is none.
-
-    >>> moment_in("start", {"target": "tool.weather.start", "name": "start"})
+    >>> read_phase("start", {"target": "tool.weather.start", "name": "start"})
     'tool.weather.start'
-    >>> moment_in("start", {}), moment_in("start", {"tool.name": "start"})
+    >>> read_phase("start", {}), read_phase("start", {"tool.name": "start"})
     ('start', '')
     """
     target = attributes.get("target")
-    if isinstance(target, str) and attributes.get("name") in _MOMENTS:
+    if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
-    return name if name in _MOMENTS and not any(attributes.get(it) for it in TOOL) else ""
+    return name if name in _PHASES and not any(attributes.get(it) for it in TOOL) else ""
 
 
-def with_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """The steps with the system message of an agent before its first question, if none has one."""
-    found = list(steps)
-    asking = [
-        number
-        for number, step in enumerate(found)
-        if step.reading is not None and step.reading.kind == "model" and step.reading.asked
+def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
+    """Put the system message of an agent span before the first request, if no request has one."""
+    completed = list(steps)
+    requests = [
+        (step.began or 0, number, step.span_call)
+        for number, step in enumerate(completed)
+        if step.span_call is not None and step.span_call.call_type == "model" and step.span_call.inputs
     ]
-    asked = [message for number in asking for message in _asked(found[number])]
-    if not asking or any(message.role == "system" for message in asked):
-        return found
-    system = next((it for about in attributes if (it := instructions_of(about))), None)
+    if not requests or any(it.role == "system" for _, _, call in requests for it in call.inputs):
+        return completed
+    system = next((it for fields in attributes if (it := read_instructions(fields))), None)
     if system is not None:
-        first = min(asking, key=lambda number: (found[number].began or 0, number))
-        reading = found[first].reading
-        assert reading is not None
-        reading = msgspec.structs.replace(reading, asked=(*system, *reading.asked))
-        found[first] = found[first]._replace(reading=reading)
-    return found
+        _, first, span_call = min(requests, key=lambda request: request[:2])
+        span_call = msgspec.structs.replace(span_call, inputs=(*system, *span_call.inputs))
+        completed[first] = completed[first]._replace(span_call=span_call)
+    return completed
 
 
-def _asked(step: Step) -> Sequence[Message]:
-    return () if step.reading is None else step.reading.asked
-
-
-def fold_moments(steps: Sequence[Step]) -> list[Step]:
-    """The steps with one call for each that was made: its moments are no calls of their own."""
-    if not any(step.moment and step.reading for step in steps):
-        return list(steps)
-    known = {step.id: number for number, step in reversed(list(enumerate(steps)))}
+def fold_phases(steps: Sequence[Step]) -> list[Step]:
+    """Fold the phases of each call into one call."""
     folded = list(steps)
-    beside: dict[tuple[Any, ...], list[int]] = {}
+    if not any(step.phase and step.span_call for step in steps):
+        return folded
+    by_id = {step.id: number for number, step in reversed(list(enumerate(steps)))}
+    siblings: dict[tuple[Any, ...], list[int]] = {}
     for number, step in enumerate(steps):
-        if not step.moment or step.reading is None:
+        if not step.phase or step.span_call is None:
             continue
-        if _is_inside(steps, known, number):
-            folded[number] = step._replace(reading=None)
-        elif "." in step.moment:
-            of = step.moment.rpartition(".")[0]
-            beside.setdefault((step.parent, step.reading.kind, of), []).append(number)
-    for numbers in beside.values():
-        _fold_beside(folded, sorted(numbers, key=lambda number: (steps[number].began or 0, number)))
+        if _is_inside_call(steps, by_id, number):
+            folded[number] = step._replace(span_call=None)
+        elif "." in step.phase:
+            key = step.parent, step.span_call.call_type, step.phase.rpartition(".")[0]
+            siblings.setdefault(key, []).append(number)
+    for numbers in siblings.values():
+        _fold_siblings(folded, sorted(numbers, key=lambda number: (steps[number].began or 0, number)))
     return folded
 
 
-def _is_inside(steps: Sequence[Step], known: Mapping[Any, int], number: int) -> bool:
-    """True if the nearest span around that tells of a call is one of the same kind, and whole."""
-    own, seen = steps[number].reading, {number}
-    place = known.get(steps[number].parent or "")
-    while place is not None and place not in seen:
-        around = steps[place]
-        if around.reading is not None and not around.moment:
-            return own is not None and around.reading.kind == own.kind
-        seen.add(place)
-        place = known.get(around.parent or "")
+def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
+    """True if the nearest complete call around a phase has the same type."""
+    own, seen = steps[number].span_call, {number}
+    index = by_id.get(steps[number].parent or "")
+    while index is not None and index not in seen:
+        parent = steps[index]
+        if parent.span_call is not None and not parent.phase:
+            return own is not None and parent.span_call.call_type == own.call_type
+        seen.add(index)
+        index = by_id.get(parent.parent or "")
     return False
 
 
-def _fold_beside(folded: list[Step], numbers: Sequence[int]) -> None:
-    """Make one call of each start and the moments up to the next."""
+def _fold_siblings(folded: list[Step], numbers: Sequence[int]) -> None:
+    """Make one call of each start and the phases up to the next start."""
     call: int | None = None
     for number in numbers:
-        is_start = folded[number].moment.endswith(f".{_START}")
-        if call is None or is_start:
+        if call is None or folded[number].phase.endswith(".start"):
             call = number
-            folded[number] = _named(folded[number])
+            folded[number] = _set_tool_name(folded[number])
             continue
-        folded[call] = _together(folded[call], folded[number])
-        folded[number] = folded[number]._replace(reading=None)
+        folded[call] = _merge_phase(folded[call], folded[number])
+        folded[number] = folded[number]._replace(span_call=None)
 
 
-def _named(step: Step) -> Step:
-    """The step of a tool with the tool's name, which stands in what the moment is of."""
-    reading = step.reading
-    if reading is None or not isinstance(reading.call, ToolCall):
+def _set_tool_name(step: Step) -> Step:
+    """Name a tool call after the target of its phase."""
+    span_call = step.span_call
+    if span_call is None or not isinstance(span_call.call, ToolCall):
         return step
-    name = step.moment.rpartition(".")[0].rpartition(".")[2]
-    call = msgspec.structs.replace(reading.call, name=name or reading.call.name)
-    return step._replace(reading=msgspec.structs.replace(reading, call=call))
+    name = step.phase.rpartition(".")[0].rpartition(".")[2]
+    call = msgspec.structs.replace(span_call.call, name=name or span_call.call.name)
+    return step._replace(span_call=msgspec.structs.replace(span_call, call=call))
 
 
-def _together(step: Step, later: Step) -> Step:
-    """A call with what a later moment tells of it."""
-    before, after = step.reading, later.reading
-    assert before is not None
-    assert after is not None
-    call = before.call
-    if isinstance(call, ToolCall) and isinstance(after.call, ToolCall):
+def _merge_phase(step: Step, later: Step) -> Step:
+    first, second = step.span_call, later.span_call
+    assert first is not None
+    assert second is not None
+    call = first.call
+    if isinstance(call, ToolCall) and isinstance(second.call, ToolCall):
         call = msgspec.structs.replace(
             call,
-            arguments=call.arguments or after.call.arguments,
-            result=after.call.result if call.result is None else call.result,
-            error=call.error if after.call.error is None else after.call.error,
+            arguments=call.arguments or second.call.arguments,
+            result=second.call.result if call.result is None else call.result,
+            error=call.error if second.call.error is None else second.call.error,
         )
-    elif isinstance(call, ModelCall) and isinstance(after.call, ModelCall):
+    elif isinstance(call, ModelCall) and isinstance(second.call, ModelCall):
         call = msgspec.structs.replace(
             call,
-            usage=after.call.usage if call.usage == Usage() else call.usage,
-            finish_reason=call.finish_reason or after.call.finish_reason,
-            details={**call.details, **after.call.details},
+            usage=second.call.usage if call.usage == Usage() else call.usage,
+            finish_reason=call.finish_reason or second.call.finish_reason,
+            details={**call.details, **second.call.details},
         )
-    reading = msgspec.structs.replace(
-        before,
+    merged = msgspec.structs.replace(
+        first,
         call=call,
-        asked=before.asked or after.asked,
-        said=before.said or after.said,
-        thoughts=before.thoughts or after.thoughts,
+        inputs=first.inputs or second.inputs,
+        outputs=first.outputs or second.outputs,
+        thoughts=first.thoughts or second.thoughts,
     )
-    return step._replace(reading=reading)
+    return step._replace(span_call=merged)

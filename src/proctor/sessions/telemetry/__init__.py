@@ -1,4 +1,4 @@
-"""OpenTelemetry both ways: a run as spans, and the program's spans in its sessions."""
+"""OpenTelemetry: emit spans for runs, and record the program's spans in sessions."""
 
 from proctor.sessions.telemetry.observing import Observed, observing
 from proctor.sessions.telemetry.spans_out import belongs_to

@@ -1,4 +1,4 @@
-"""A run observed: its spans go out, and spans of the program come into its sessions."""
+"""Observe a run: emit its spans, and record the program's spans in its sessions."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
-from proctor.sessions.telemetry.spans_in import Hearing, Listener, hearing, listen_to
-from proctor.sessions.telemetry.spans_out import Tracing
+from proctor.sessions.telemetry.spans_in import SpanListener, TrialRecorder, current_recorder, get_listener
+from proctor.sessions.telemetry.spans_out import RunTracer
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
-# How many spans may wait to be exported before some are dropped, rather than the run held up.
-QUEUE = 65_536
-# At the end of a run: how long is waited for the next batch to go out, and for all of them.
+# How many spans may wait for export; further ones are dropped so that the run does not wait.
+QUEUE_SIZE = 65_536
+# How long the end of a run waits for the next batch, and for all batches.
 STALL_SECONDS = 3.0
-LONGEST_SECONDS = 30.0
+CLOSE_SECONDS = 30.0
 
 
 def is_installed() -> bool:
-    """True if the program could use OpenTelemetry; nothing is loaded for the look."""
+    """True if OpenTelemetry is installed; does not import it."""
     return extras.loaded("opentelemetry") is not None or (
         importlib.util.find_spec("opentelemetry") is not None
     )
 
 
-def of_the_program() -> Any:
-    """The tracer provider that the program has set, or None; nothing is loaded for the look."""
+def get_program_provider() -> Any:
+    """The tracer provider that the program has set, or None; does not import OpenTelemetry."""
     api = extras.loaded("opentelemetry.trace")
     if api is None:
         return None
@@ -53,29 +53,29 @@ def of_the_program() -> Any:
     return provider if callable(getattr(provider, "add_span_processor", None)) else None
 
 
-def exporters_asked_for(environment: Mapping[str, str]) -> list[str]:
-    """The exporters that OpenTelemetry's environment variables name.
+def list_exporters(environment: Mapping[str, str]) -> list[str]:
+    """List the exporters in OpenTelemetry's environment variables.
 
-    >>> exporters_asked_for({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"})
+    >>> list_exporters({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"})
     ['otlp_proto_http']
-    >>> exporters_asked_for({"OTEL_TRACES_EXPORTER": "none"})
+    >>> list_exporters({"OTEL_TRACES_EXPORTER": "none"})
     []
     """
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
-    asked = environment.get("OTEL_TRACES_EXPORTER") or ""
-    if not asked.strip():
-        asked = "otlp" if _first(environment, ENDPOINTS) else ""
-    names = [name.strip() for name in asked.split(",")]
+    configured = environment.get("OTEL_TRACES_EXPORTER") or ""
+    if not configured.strip():
+        configured = "otlp" if _first(environment, ENDPOINTS) else ""
+    names = [name.strip() for name in configured.split(",")]
     protocol = _first(environment, PROTOCOLS) or "http/protobuf"
     otlp = _OTLP.get(protocol, f"otlp ({protocol})")
     return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
 
 
-class Pipeline:
-    """A provider of our own that exports in the background, and what became of its spans.
+class ExportPipeline:
+    """A tracer provider that exports in the background and counts its spans.
 
-    It is not made the program's: that one can be set only once, and it is the program's to set.
+    It is not the global provider: only the program sets that one, and only once.
     """
 
     def __init__(self, exporters: Sequence[Any], environment: Mapping[str, str]) -> None:
@@ -84,77 +84,77 @@ class Pipeline:
         resources = importlib.import_module("opentelemetry.sdk.resources")
         quiet = logging.getLogger("opentelemetry")
         if not quiet.handlers:
-            # Without any handler Python prints each failed attempt; the report has one warning.
+            # Without a handler Python prints each failed attempt; the report has one warning.
             quiet.addHandler(logging.NullHandler())
-        own = {} if _is_named(environment) else {"service.name": "proctor"}
+        own = {} if _has_service_name(environment) else {"service.name": "proctor"}
         self.provider = sdk.TracerProvider(resource=resources.Resource.create(own), shutdown_on_exit=False)
-        self._ended = _Ended()
-        self.provider.add_span_processor(self._ended)
-        self._exporters = [_Counted(exporter, export.SpanExportResult) for exporter in exporters]
-        queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE
+        self._counter = _SpanCounter()
+        self.provider.add_span_processor(self._counter)
+        self._exporters = [_CountingExporter(exporter, export.SpanExportResult) for exporter in exporters]
+        queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
         for exporter in self._exporters:
             processor = export.BatchSpanProcessor(exporter, max_queue_size=queue)
             self.provider.add_span_processor(processor)
 
     async def close(self) -> str | None:
-        """Send what is left within a bounded time; gives what must be said if some was not sent."""
-        failing = any(one.failed for one in self._exporters)
-        waiting = asyncio.ensure_future(in_thread(self.provider.shutdown))
+        """Export the remaining spans within a time limit; return a warning if some were not sent."""
+        has_failed = any(it.failed for it in self._exporters)
+        shutdown = asyncio.ensure_future(in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
-        while not failing and not waiting.done() and waited < LONGEST_SECONDS:
-            before, sent = sent, sum(one.sent for one in self._exporters)
+        while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
+            before, sent = sent, sum(it.sent for it in self._exporters)
             if before == sent:
                 break
-            await asyncio.wait({waiting}, timeout=STALL_SECONDS)
+            await asyncio.wait({shutdown}, timeout=STALL_SECONDS)
             waited += STALL_SECONDS
-        if not waiting.done():
-            # Ends its attempts at once; the thread that made them is nobody's to wait for.
-            await asyncio.wait({asyncio.ensure_future(in_thread(self._give_up))}, timeout=1.0)
-            waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        return self._missing()
+        if not shutdown.done():
+            # Ends its attempts at once; nothing waits for its thread.
+            await asyncio.wait({asyncio.ensure_future(in_thread(self._shut_down_exporters))}, timeout=1.0)
+            shutdown.cancel()
+        await asyncio.gather(shutdown, return_exceptions=True)
+        return self._describe_missing()
 
-    def _give_up(self) -> None:
+    def _shut_down_exporters(self) -> None:
         for exporter in self._exporters:
             exporter.shutdown()
 
-    def _missing(self) -> str | None:
-        ended = self._ended.count
-        sent = min(one.sent for one in self._exporters)
+    def _describe_missing(self) -> str | None:
+        ended = self._counter.count
+        sent = min(it.sent for it in self._exporters)
         if sent >= ended:
             return None
         return (
             f"OpenTelemetry: {ended - sent} of {ended} spans could not be exported; "
-            "see whether the collector can be reached"
+            "check that the collector is reachable"
         )
 
 
-def pipeline_for(environment: Mapping[str, str]) -> tuple[Pipeline | None, str | None]:
-    """What the environment asks for, if it does; else, or if it cannot be had, why not."""
-    names = exporters_asked_for(environment)
+def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | None, str | None]:
+    """Build the pipeline that the environment configures; return a warning if that fails."""
+    names = list_exporters(environment)
     if not names:
         return None, None
     try:
         importlib.import_module("opentelemetry.sdk.trace")
-        points = importlib.import_module("importlib.metadata").entry_points
-        known = {point.name: point for point in points(group="opentelemetry_traces_exporter")}
-        missing = [name for name in names if name not in known]
+        entry_points = importlib.import_module("importlib.metadata").entry_points
+        installed = {it.name: it for it in entry_points(group="opentelemetry_traces_exporter")}
+        missing = [name for name in names if name not in installed]
         if missing:
             return None, (
-                f"OpenTelemetry: no spans are exported, for the exporter {missing[0]!r} is not "
-                f"installed (installed: {', '.join(sorted(known)) or 'none'}); {INSTALL} brings "
+                f"OpenTelemetry: no spans are exported: the exporter {missing[0]!r} is not "
+                f"installed (installed: {', '.join(sorted(installed)) or 'none'}); {INSTALL} installs "
                 "the one for http/protobuf"
             )
-        return Pipeline([known[name].load()() for name in names], environment), None
+        return ExportPipeline([installed[name].load()() for name in names], environment), None
     except ImportError as error:
         return None, f"OpenTelemetry is configured but cannot be loaded ({error}); {INSTALL}"
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        return None, f"OpenTelemetry: no spans are exported, for its settings are wrong: {problem}"
+        return None, f"OpenTelemetry: no spans are exported: its settings are wrong: {problem}"
 
 
-class _Ended:
-    """A span processor that counts."""
+class _SpanCounter:
+    """A span processor that counts finished spans."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -172,13 +172,13 @@ class _Ended:
         return True
 
 
-class _Counted:
-    """An exporter, and how many spans it has sent or failed to send."""
+class _CountingExporter:
+    """An exporter that counts sent and failed spans."""
 
     def __init__(self, exporter: Any, results: Any) -> None:
         self._exporter = exporter
         self._results = results
-        self._is_shut = False
+        self._is_shut_down = False
         self.sent = 0
         self.failed = 0
 
@@ -194,8 +194,8 @@ class _Counted:
         return result
 
     def shutdown(self) -> None:
-        if not self._is_shut:
-            self._is_shut = True
+        if not self._is_shut_down:
+            self._is_shut_down = True
             self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -206,14 +206,13 @@ def _first(environment: Mapping[str, str], names: Sequence[str]) -> str:
     return next((environment[name].strip() for name in names if environment.get(name)), "")
 
 
-def _is_named(environment: Mapping[str, str]) -> bool:
-    """True if the environment gives the service a name."""
-    told = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
-    return "OTEL_SERVICE_NAME" in environment or "service.name=" in told
+def _has_service_name(environment: Mapping[str, str]) -> bool:
+    attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
+    return "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
 
 
 class Runner(Protocol):
-    """What carries out a trial."""
+    """Runs trials."""
 
     async def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
@@ -224,40 +223,40 @@ RunnerT = TypeVar("RunnerT", bound=Runner)
 
 
 class Observed:
-    """One run under observation, as long as the context lasts.
+    """Observes one run inside its context.
 
-    Spans go to the tracer provider of the program if it has set one, or else where OpenTelemetry's
-    environment variables say. With neither, everything is handed on as it is.
+    Spans go to the tracer provider of the program, or else to the exporters in OpenTelemetry's
+    environment variables. With neither, nothing is observed.
     """
 
     def __init__(self, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False) -> None:
         self._run = run
         self._for_others = for_others
         self._environment = environment
-        self._is_possible = False
-        self._pipeline: Pipeline | None = None
-        self._listener: Listener | None = None
-        self._unheard = 0
-        self._tracing: Tracing | None = None
+        self._is_installed = False
+        self._pipeline: ExportPipeline | None = None
+        self._listener: SpanListener | None = None
+        self._unobserved = 0
+        self._tracer: RunTracer | None = None
         self.late = 0
         self.unreadable = 0
 
     async def __aenter__(self) -> Self:
-        self._is_possible = is_installed()
-        self._look()
-        if self._tracing is None:
-            self._pipeline, problem = pipeline_for(self._environment)
+        self._is_installed = is_installed()
+        self._find_provider()
+        if self._tracer is None:
+            self._pipeline, problem = build_pipeline(self._environment)
             if problem is not None:
                 sessions.warn(problem)
             if self._pipeline is not None:
-                self._trace_with(self._pipeline.provider)
+                self._start_tracer(self._pipeline.provider)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._tracing is not None:
-            self._tracing.close()
+        if self._tracer is not None:
+            self._tracer.close()
         if self._listener is not None:
             self._listener.forget(self)
         if self._pipeline is not None:
@@ -268,58 +267,58 @@ class Observed:
             sessions.warn(text)
 
     def runner(self, runner: RunnerT) -> RunnerT:
-        """The same runner, its trials observed."""
-        return cast("RunnerT", _Traced(runner, self)) if self._is_possible else runner
+        """Wrap a runner to observe its trials."""
+        return cast("RunnerT", _ObservedRunner(runner, self)) if self._is_installed else runner
 
     def evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
-        """The same evaluators, their verdicts observed."""
-        if not self._is_possible:
+        """Wrap evaluators to observe their scores."""
+        if not self._is_installed:
             return tuple(evaluators)
-        return tuple(_TracedEvaluator(evaluator) for evaluator in evaluators)
+        return tuple(_ObservedEvaluator(evaluator) for evaluator in evaluators)
 
-    def hear(self) -> tuple[Hearing, Tracing] | None:
-        """A new trial begins: what hears and tells of it, or None if nobody wants to know."""
+    def start_trial(self) -> tuple[TrialRecorder, RunTracer] | None:
+        """Return the recorder and the tracer for a new trial; None if nothing is observed."""
         if self._listener is None and "opentelemetry.trace" in sys.modules:
-            self._look()
-        if self._tracing is None:
-            self._unheard += 1
+            self._find_provider()
+        if self._tracer is None:
+            self._unobserved += 1
             return None
-        return Hearing(self), self._tracing
+        return TrialRecorder(self), self._tracer
 
-    def _look(self) -> None:
-        """The program may set its provider at any time, and in another place than before."""
-        provider = of_the_program()
+    def _find_provider(self) -> None:
+        """Find the provider of the program, which may set it at any time."""
+        provider = get_program_provider()
         if provider is not None:
-            self._listener = listen_to(provider)
-            if self._tracing is None:
-                self._trace_with(provider)
+            self._listener = get_listener(provider)
+            if self._tracer is None:
+                self._start_tracer(provider)
 
-    def _trace_with(self, provider: Any) -> None:
-        self._tracing = Tracing(provider, self._run, self._environment, for_others=self._for_others)
+    def _start_tracer(self, provider: Any) -> None:
+        self._tracer = RunTracer(provider, self._run, self._environment, for_others=self._for_others)
 
     def _warnings(self) -> list[str]:
-        told = []
+        warnings = []
         if self.late:
-            told.append(
+            warnings.append(
                 f"OpenTelemetry: {self.late} spans of model or tool calls ended after their trial, "
                 "so they are not in its session"
             )
         if self.unreadable:
-            told.append(f"OpenTelemetry: {self.unreadable} spans could not be read")
-        if self._unheard and self._listener is not None:
-            told.append(
-                f"OpenTelemetry was set up after {self._unheard} trials had begun, which were not "
+            warnings.append(f"OpenTelemetry: {self.unreadable} spans could not be read")
+        if self._unobserved and self._listener is not None:
+            warnings.append(
+                f"OpenTelemetry was set up after {self._unobserved} trials had started, which were not "
                 "observed; set it up when your module is imported"
             )
-        return told
+        return warnings
 
 
 def observing(
     run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
 ) -> Observed:
-    """Observe a run: `async with observing(run) as observed`, then wrap what carries it out.
+    """Observe a run: `async with observing(run) as observed`, then wrap its runner and evaluators.
 
-    With `for_others` the trials are those of runs elsewhere, which `belongs_to` names for each.
+    With `for_others` the trials belong to runs of other processes, named by `belongs_to`.
 
     >>> from datetime import UTC, datetime
     >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
@@ -329,12 +328,11 @@ def observing(
     return Observed(run, environment, for_others=for_others)
 
 
-# What hears and tells of the trial that is running.
-_watching: ContextVar[tuple[Hearing, Tracing] | None] = ContextVar("proctor_trial", default=None)
+_current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar("proctor_trial", default=None)
 
 
-class _Traced:
-    """A runner whose trials are observed; whatever else it offers is its own."""
+class _ObservedRunner:
+    """A runner whose trials are observed; other attributes are those of the wrapped runner."""
 
     def __init__(self, runner: Runner, observed: Observed) -> None:
         self._runner = runner
@@ -347,37 +345,36 @@ class _Traced:
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> Awaitable[EvalResult]:
-        # Not async itself: where nobody wants to know, a trial costs what it costs without us.
-        watching = self._observed.hear()
-        if watching is None:
+        # Not async: without observation a trial has no overhead.
+        observation = self._observed.start_trial()
+        if observation is None:
             return self._run(slot, sample, configuration, epoch)
-        return self._watched(watching, slot, sample, configuration, epoch)
+        return self._run_observed(observation, slot, sample, configuration, epoch)
 
-    async def _watched(
+    async def _run_observed(
         self,
-        watching: tuple[Hearing, Tracing],
+        observation: tuple[TrialRecorder, RunTracer],
         slot: Any,
         sample: Sample[Any, Any],
         configuration: Configuration,
         epoch: int,
     ) -> EvalResult:
-        heard, tracing = watching
-        with tracing.trial(heard, sample, configuration.name, epoch) as results:
-            # Not taken back if it fails: the next trial sets them anew, and a hearing that is over
-            # takes nothing.
-            hearing.set(heard)
-            _watching.set(watching)
+        recorder, tracer = observation
+        with tracer.trial(recorder, sample, configuration.name, epoch) as results:
+            # No reset after a failure: the next trial sets both, and a closed recorder ignores spans.
+            current_recorder.set(recorder)
+            _current_trial.set(observation)
             try:
                 results.append(await self._runner.run(slot, sample, configuration, epoch))
             finally:
-                heard.over()
-        hearing.set(None)
-        _watching.set(None)
+                recorder.close()
+        current_recorder.set(None)
+        _current_trial.set(None)
         return results[0]
 
 
-class _TracedEvaluator:
-    """An evaluator whose verdicts are observed, inside an observed trial."""
+class _ObservedEvaluator:
+    """An evaluator whose scores are observed inside an observed trial."""
 
     def __init__(self, evaluator: AttachedEvaluator) -> None:
         self.spec = evaluator.spec
@@ -387,33 +384,35 @@ class _TracedEvaluator:
         self.is_own = evaluator.is_own
         self._score = evaluator.score
         if self.group is not None:
-            parts = {name: _TracedEvaluator(part) for name, part in self.group.parts.items()}
+            parts = {name: _ObservedEvaluator(part) for name, part in self.group.parts.items()}
             self.group = self.group._replace(parts=parts)
 
     def score(self, trial: Trial) -> Any:
-        watching = _watching.get()
-        if watching is None:
+        observation = _current_trial.get()
+        if observation is None:
             return self._score(trial)
         if self.mode == "async":
-            return self._score_later(trial, *watching)
-        with _judging(self.spec, trial, *watching) as scores:
+            return self._score_async(trial, *observation)
+        with _observe_evaluation(self.spec, trial, *observation) as scores:
             scores.append(cast("Score", self._score(trial)))
         return scores[0]
 
-    async def _score_later(self, trial: Trial, heard: Hearing, tracing: Tracing) -> Score:
-        with _judging(self.spec, trial, heard, tracing) as scores:
+    async def _score_async(self, trial: Trial, recorder: TrialRecorder, tracer: RunTracer) -> Score:
+        with _observe_evaluation(self.spec, trial, recorder, tracer) as scores:
             scores.append(await cast("Awaitable[Score]", self._score(trial)))
         return scores[0]
 
 
 @contextmanager
-def _judging(spec: EvaluatorSpec, trial: Trial, heard: Hearing, tracing: Tracing) -> Iterator[list[Score]]:
-    """While an evaluator is at work, what it asks goes into its session, if it has one."""
+def _observe_evaluation(
+    spec: EvaluatorSpec, trial: Trial, recorder: TrialRecorder, tracer: RunTracer
+) -> Iterator[list[Score]]:
+    """Record the calls of an evaluator in its own session, if it has one."""
     session = sessions.current.get()
     own = None if session is trial.session else session
-    heard.begin_judging(own)
+    recorder.start_evaluation(own)
     try:
-        with tracing.evaluation(spec, heard, own) as scores:
+        with tracer.evaluation(spec, recorder, own) as scores:
             yield scores
     finally:
-        heard.end_judging(own)
+        recorder.end_evaluation(own)

@@ -1,4 +1,4 @@
-"""Spans that the program emits while a trial runs become events of the trial's session."""
+"""Add the spans that a program emits during a trial to the trial's session."""
 
 from __future__ import annotations
 
@@ -7,186 +7,177 @@ import weakref
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from proctor.records.session import Event, Session
+from proctor.records.session import Event, Session, ToolCall
 from proctor.sessions import current as sessions
-from proctor.sessions.genai.spans import Reading, SpanData, SpanEvent, reading_of
+from proctor.sessions.genai.spans import SpanCall, SpanData, SpanEvent, get_exception_message, read_span
 from proctor.sessions.genai.transcript import Transcript
 
-# The name under which our own spans are emitted; they are never heard.
+# The scope of Proctor's own spans, which are not recorded.
 SCOPE = "proctor"
 
 Key = tuple[int, int]
 
 
-class Tally(Protocol):
-    """What a run counts of the spans it hears."""
+class SpanCounts(Protocol):
+    """Counts of the spans of a run that are in no session."""
 
     late: int
     unreadable: int
 
 
-class Hearing:
-    """What is heard during one trial: its spans, and the sessions that they go into.
+class TrialRecorder:
+    """Records the spans of one trial in its sessions.
 
-    Until the target is done every session is open; from then on those of evaluators at work.
+    All sessions are open until the target ends; then only those of running evaluators.
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self.tally = tally
+    def __init__(self, counts: SpanCounts) -> None:
+        self.counts = counts
         self._lock = threading.Lock()
         self._transcripts: dict[int, tuple[Session, Transcript]] = {}
         self._parents: dict[Key, Key | None] = {}
-        self._told: dict[tuple[Key, str], bool] = {}
-        self._put: dict[int, Event] = {}
-        self._judges: dict[int, Session] | None = None
+        # Calls that an inner span described, and whether it had messages.
+        self._described: dict[tuple[Key, str], bool] = {}
+        self._recorded: dict[int, Event] = {}
+        self._evaluator_sessions: dict[int, Session] | None = None
         self._is_over = False
 
-    def begin(self, key: Key, parent: Key | None) -> None:
-        """A span has begun."""
+    def start_span(self, key: Key, parent: Key | None) -> None:
+        """Register a span that has started."""
         self._parents[key] = parent
 
-    def end(self, key: Key, session: Session, span: Any) -> None:
-        """A span has ended: what it tells goes into the session in which it began."""
+    def end_span(self, key: Key, session: Session, span: Any) -> None:
+        """Record a finished span in the session in which it started."""
         try:
-            reading = reading_of(as_data(span))
-            if reading is not None:
+            span_call = read_span(read_sdk_span(span))
+            if span_call is not None:
                 with self._lock:
-                    self._take(key, session, reading)
+                    self._record(key, session, span_call)
         except Exception:
-            # The span is somebody else's, and so is the call that ended it.
-            self.tally.unreadable += 1
+            # An error here must not reach the program that ended the span.
+            self.counts.unreadable += 1
 
-    def begin_judging(self, session: Session | None) -> None:
-        """An evaluator begins, with a session of its own if it may ask models."""
+    def start_evaluation(self, session: Session | None) -> None:
+        """Open the session of an evaluator, if it has its own."""
         with self._lock:
-            if self._judges is None:
-                self._judges = {}
+            if self._evaluator_sessions is None:
+                self._evaluator_sessions = {}
             if session is not None:
-                self._judges[id(session)] = session
+                self._evaluator_sessions[id(session)] = session
 
-    def end_judging(self, session: Session | None) -> None:
-        """The evaluator has spoken."""
+    def end_evaluation(self, session: Session | None) -> None:
+        """Close the session of an evaluator."""
         with self._lock:
-            if self._judges is not None and session is not None:
-                self._judges.pop(id(session), None)
+            if self._evaluator_sessions is not None and session is not None:
+                self._evaluator_sessions.pop(id(session), None)
 
-    def over(self) -> None:
-        """The trial is over: nothing goes into its sessions any more."""
+    def close(self) -> None:
+        """Close all sessions of the trial."""
         with self._lock:
             self._is_over = True
 
-    def came_in(self, event: Event) -> bool:
-        """True if the event was put into a session from here."""
-        return id(event) in self._put
+    def has_recorded(self, event: Event) -> bool:
+        """True if the event comes from a span."""
+        return id(event) in self._recorded
 
-    def _take(self, key: Key, session: Session, reading: Reading) -> None:
-        judges = self._judges
-        if self._is_over or (judges is not None and id(session) not in judges):
-            self.tally.late += 1
+    def _record(self, key: Key, session: Session, span_call: SpanCall) -> None:
+        open_sessions = self._evaluator_sessions
+        if self._is_over or (open_sessions is not None and id(session) not in open_sessions):
+            self.counts.late += 1
             return
-        what = f"tool {reading.call.name}" if reading.kind == "tool" else reading.kind  # type: ignore[union-attr]
-        inner = self._told.get((key, what))
-        if inner:
+        call, name = span_call.call, str(span_call.call_type)
+        if isinstance(call, ToolCall):
+            name = f"tool {call.name}"
+        had_messages = self._described.get((key, name))
+        if had_messages:
             return
         _, transcript = self._transcripts.setdefault(id(session), (session, Transcript()))
-        events: list[Event] = [*transcript.add(reading.asked, reading.said)]
-        self._tell_parents(key, what, had_messages=bool(events) or reading.kind != "model")
-        if inner is None:
-            events.append(reading.call)
+        events: list[Event] = [*transcript.add(span_call.inputs, span_call.outputs)]
+        self._mark_parents(key, name, has_messages=bool(events) or span_call.call_type != "model")
+        if had_messages is None:
+            events.append(call)
         for event in events:
-            self._put[id(event)] = event
+            self._recorded[id(event)] = event
             session.append(event)
 
-    def _tell_parents(self, key: Key, what: str, *, had_messages: bool) -> None:
-        """A framework's span around a client's tells of the same call, and must not count twice."""
+    def _mark_parents(self, key: Key, name: str, *, has_messages: bool) -> None:
+        """Mark outer spans: a framework's span around a client's describes the same call."""
         parent = self._parents.get(key)
         while parent is not None:
-            self._told[parent, what] = self._told.get((parent, what), False) or had_messages
+            self._described[parent, name] = self._described.get((parent, name), False) or has_messages
             parent = self._parents.get(parent)
 
 
-hearing: ContextVar[Hearing | None] = ContextVar("proctor_hearing", default=None)
+current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_hearing", default=None)
 
 
-class Listener:
-    """A span processor: hears what begins inside a trial, in any task or thread of it."""
+class SpanListener:
+    """A span processor that passes spans to the recorder of their trial."""
 
     def __init__(self) -> None:
-        self._begun: dict[Key, tuple[Hearing, Session]] = {}
+        self._open: dict[Key, tuple[TrialRecorder, Session]] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
-        """Called by the SDK when a span begins."""
-        heard, session = hearing.get(), sessions.current.get()
-        if heard is None or session is None or _scope(span) == SCOPE:
+        """Called by the SDK when a span starts."""
+        recorder, session, scope = current_recorder.get(), sessions.current.get(), span.instrumentation_scope
+        if recorder is None or session is None or (scope is not None and scope.name == SCOPE):
             return
-        key, parent = _key(span.context), span.parent
-        heard.begin(key, None if parent is None else _key(parent))
-        self._begun[key] = heard, session
+        key, parent = _get_key(span.context), span.parent
+        recorder.start_span(key, None if parent is None else _get_key(parent))
+        self._open[key] = recorder, session
 
     def on_end(self, span: Any) -> None:
-        """Called by the SDK when a span has ended."""
-        begun = self._begun.pop(_key(span.context), None)
-        if begun is not None:
-            heard, session = begun
-            heard.end(_key(span.context), session, span)
+        """Called by the SDK when a span ends."""
+        key = _get_key(span.context)
+        if (entry := self._open.pop(key, None)) is not None:
+            recorder, session = entry
+            recorder.end_span(key, session, span)
 
-    def forget(self, tally: Tally) -> None:
-        """Spans of a run that have not ended by now are not waited for."""
-        for key, (heard, _) in tuple(self._begun.items()):
-            if heard.tally is tally:
-                self._begun.pop(key, None)
+    def forget(self, counts: SpanCounts) -> None:
+        """Drop the open spans of a run."""
+        for key, (recorder, _) in tuple(self._open.items()):
+            if recorder.counts is counts:
+                self._open.pop(key, None)
 
     def _on_ending(self, span: Any) -> None:
         """Called by newer SDKs just before a span ends."""
 
     def shutdown(self) -> None:
-        """Called by the SDK when its provider is shut down."""
-        self._begun = {}
+        """Called by the SDK when its provider shuts down."""
+        self._open = {}
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        """Nothing is held back."""
+        """Called by the SDK; the listener has no buffer."""
         return True
 
 
-# A provider cannot be rid of a processor, so each has one of ours for as long as it lives, which
-# does nothing where no trial runs. By identity, for some providers have no hash.
-_listeners: dict[int, Listener] = {}
+# Providers cannot remove a processor, so each keeps one listener. Keyed by id: some have no hash.
+_listeners: dict[int, SpanListener] = {}
 
 
-def listen_to(provider: Any) -> Listener:
-    """The listener of a tracer provider; it is added when it is first asked for."""
+def get_listener(provider: Any) -> SpanListener:
+    """Get the listener of a tracer provider; add it on first use."""
     listener = _listeners.get(id(provider))
     if listener is None:
-        listener = _listeners[id(provider)] = Listener()
+        listener = _listeners[id(provider)] = SpanListener()
         weakref.finalize(provider, _listeners.pop, id(provider), None).atexit = False
         provider.add_span_processor(listener)
     return listener
 
 
-def as_data(span: Any) -> SpanData:
-    """A span of the SDK as plain data."""
+def read_sdk_span(span: Any) -> SpanData:
+    """Convert a span of the SDK to plain data."""
     began, ended = span.start_time, span.end_time
-    failed = span.status.status_code.name == "ERROR"
+    has_failed = span.status.status_code.name == "ERROR"
     events = [SpanEvent(event.name, dict(event.attributes or {})) for event in span.events]
     return SpanData(
         span.name,
         dict(span.attributes or {}),
         tuple(events),
         None if began is None or ended is None else (ended - began) / 1e6,
-        (span.status.description or _raised(events)) if failed else None,
+        (span.status.description or get_exception_message(events)) if has_failed else None,
     )
 
 
-def _raised(events: list[SpanEvent]) -> str:
-    """What the exception said that a span noted."""
-    said = (e.attributes.get("exception.message") for e in events if e.name == "exception")
-    return next((str(words) for words in said if words), "")
-
-
-def _key(context: Any) -> Key:
+def _get_key(context: Any) -> Key:
     return context.trace_id, context.span_id
-
-
-def _scope(span: Any) -> str | None:
-    scope = span.instrumentation_scope
-    return None if scope is None else scope.name

@@ -1,4 +1,4 @@
-"""A run, its trials and its evaluations as spans."""
+"""Emit spans for a run, its trials, its evaluations and their calls."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Failure
-from proctor.sessions.telemetry.spans_in import SCOPE, Hearing
+from proctor.sessions.telemetry.spans_in import SCOPE, TrialRecorder
 from proctor.version import VERSION
 
-Cut = Callable[[str], str]
+Truncate = Callable[[str], str]
 
 
 class CallSpan(NamedTuple):
-    """One call, ready to be emitted; times are in nanoseconds since 1970."""
+    """The span of one call; times are in nanoseconds since 1970."""
 
     name: str
     attributes: dict[str, Any]
@@ -33,12 +33,14 @@ class CallSpan(NamedTuple):
     is_remote: bool
 
 
-def emit_calls(events: Sequence[Event], began: int, ended: int, cut: Cut | None) -> Iterator[CallSpan]:
-    """A span for each call among the events; `cut` shortens contents, None leaves them out."""
+def build_call_spans(
+    events: Sequence[Event], began: int, ended: int, shorten: Truncate | None
+) -> Iterator[CallSpan]:
+    """Build a span for each call; `shorten` limits contents, None omits them."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
-    in_turn = sum(map(_took, calls)) <= ended - began
+    is_sequential = sum(map(_get_duration, calls)) <= ended - began
     messages: list[Message] = []
-    at = began
+    start = began
     for event in events:
         if isinstance(event, Message):
             messages.append(event)
@@ -46,27 +48,28 @@ def emit_calls(events: Sequence[Event], began: int, ended: int, cut: Cut | None)
         if not isinstance(event, ModelCall | ToolCall):
             continue
         if isinstance(event, ModelCall):
-            name, attributes, error = _model(event, messages, cut)
+            name, attributes, error = _describe_model_call(event, messages, shorten)
             messages = []
         else:
-            name, attributes, error = _tool(event, cut)
-        yield CallSpan(name, attributes, at, at + _took(event), error, isinstance(event, ModelCall))
-        if in_turn:
-            at += _took(event)
+            name, attributes, error = _describe_tool_call(event, shorten)
+        end = start + _get_duration(event)
+        yield CallSpan(name, attributes, start, end, error, isinstance(event, ModelCall))
+        if is_sequential:
+            start = end
 
 
-def _took(call: ModelCall | ToolCall) -> int:
-    lasted = call.latency_ms if isinstance(call, ModelCall) else call.duration_ms
-    return max(0, int((lasted or 0.0) * 1e6))
+def _get_duration(call: ModelCall | ToolCall) -> int:
+    milliseconds = call.latency_ms if isinstance(call, ModelCall) else call.duration_ms
+    return max(0, int((milliseconds or 0.0) * 1e6))
 
 
-def _model(
-    call: ModelCall, messages: Sequence[Message], cut: Cut | None
+def _describe_model_call(
+    call: ModelCall, messages: Sequence[Message], shorten: Truncate | None
 ) -> tuple[str, dict[str, Any], str | None]:
     error = call.details.get("error")
     usage = call.usage
     operation = str(call.details.get("operation", "chat"))
-    about = {
+    attributes = {
         "gen_ai.operation.name": operation,
         "gen_ai.request.model": call.model,
         "gen_ai.provider.name": _provider(call.model),
@@ -78,81 +81,79 @@ def _model(
         "openinference.span.kind": "LLM" if operation == "chat" else "EMBEDDING",
         "error.type": "call_failed" if error is not None else None,
     }
-    if cut is not None:
-        asked = [message for message in messages if message.role != "assistant"]
-        said = [message for message in messages if message.role == "assistant"]
-        about["gen_ai.input.messages"] = _written(asked, cut)
-        about["gen_ai.output.messages"] = _written(said, cut)
-    return f"{operation} {call.model}", _known(about), None if error is None else str(error)
+    if shorten is not None:
+        inputs = [message for message in messages if message.role != "assistant"]
+        outputs = [message for message in messages if message.role == "assistant"]
+        attributes["gen_ai.input.messages"] = _encode_messages(inputs, shorten)
+        attributes["gen_ai.output.messages"] = _encode_messages(outputs, shorten)
+    return f"{operation} {call.model}", _drop_none(attributes), None if error is None else str(error)
 
 
 def _provider(model: str) -> str | None:
-    """Who answers to the address of a model, where the address tells it."""
     name, colon, _ = model.partition(":")
     return name if colon and name not in ("http", "https") else None
 
 
-def _tool(call: ToolCall, cut: Cut | None) -> tuple[str, dict[str, Any], str | None]:
-    about: dict[str, Any] = {
+def _describe_tool_call(call: ToolCall, shorten: Truncate | None) -> tuple[str, dict[str, Any], str | None]:
+    attributes: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.call_id,
         "openinference.span.kind": "TOOL",
         "error.type": None if call.error is None else "tool_failed",
     }
-    if cut is not None:
-        about["gen_ai.tool.call.arguments"] = cut(_json(call.arguments))
+    if shorten is not None:
+        attributes["gen_ai.tool.call.arguments"] = shorten(_to_json(call.arguments))
         if call.error is None:
-            about["gen_ai.tool.call.result"] = cut(_json(call.result))
-    return f"execute_tool {call.name}", _known(about), call.error
+            attributes["gen_ai.tool.call.result"] = shorten(_to_json(call.result))
+    return f"execute_tool {call.name}", _drop_none(attributes), call.error
 
 
-def _written(messages: Sequence[Message], cut: Cut) -> str | None:
-    """Messages as the conventions want them; long texts are cut, so that the JSON stays whole."""
-    return _json([_message(message, cut) for message in messages]) if messages else None
+def _encode_messages(messages: Sequence[Message], shorten: Truncate) -> str | None:
+    return _to_json([_encode_message(message, shorten) for message in messages]) if messages else None
 
 
-def _message(message: Message, cut: Cut) -> dict[str, Any]:
-    content = message.content if isinstance(message.content, str) else _json(message.content)
+def _encode_message(message: Message, shorten: Truncate) -> dict[str, Any]:
+    content = message.content if isinstance(message.content, str) else _to_json(message.content)
     parts: list[dict[str, Any]] = []
     if message.role == "tool":
-        parts.append({"type": "tool_call_response", "id": message.call_id, "response": cut(content)})
+        parts.append({"type": "tool_call_response", "id": message.call_id, "response": shorten(content)})
     elif message.content:
-        parts.append({"type": "text", "content": cut(content)})
+        parts.append({"type": "text", "content": shorten(content)})
     for call in message.tool_calls:
-        asked = {"type": "tool_call", "id": call.call_id, "name": call.name}
-        parts.append({**asked, "arguments": call.arguments})
+        fields = {"type": "tool_call", "id": call.call_id, "name": call.name}
+        parts.append({**fields, "arguments": call.arguments})
     return {"role": message.role, "parts": parts}
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     try:
         return codec.encode(value).decode()
     except codec.UNWRITABLE:
         return f'"({type(value).__name__}, which cannot be written)"'
 
 
-def _known(attributes: dict[str, Any]) -> dict[str, Any]:
+def _drop_none(attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-# Longer contents are cut: backends refuse or drop spans of megabytes.
-LONGEST = 8_192
-CUT = "… (cut)"
+# Backends refuse or drop spans with very long contents.
+MAX_LENGTH = 8_192
+CUT_MARK = "… (cut)"
 _WITHOUT_CONTENT = ("false", "0", "no_content", "event_only")
 
 
-# The run that a trial belongs to, where that is another process's.
+# The run id of a trial that belongs to a run of another process.
 belongs_to: ContextVar[str] = ContextVar("proctor_run", default="")
 
 
-class Tracing:
-    """The spans of one run: one for the run, below it one a trial, below that one an evaluation.
+class RunTracer:
+    """Emits the spans of one run: the run, its trials, and their evaluations.
 
-    The span of a trial is the current one while its target and its evaluators run, so that spans
-    of the program stand below it. With `for_others` the trials are those of runs elsewhere: each
-    begins a trace, and bears the id of its run as its session.
+    The span of a trial is current while its target and evaluators run, so that spans of the
+    program are its children. With `for_others` the trials belong to runs of other processes: each
+    starts a trace, with its run id as the session.
     """
 
     def __init__(
@@ -162,25 +163,25 @@ class Tracing:
         self._context = importlib.import_module("opentelemetry.context")
         self._tracer = provider.get_tracer(SCOPE, VERSION)
         self._with_content = environment.get(CAPTURE, "").strip().lower() not in _WITHOUT_CONTENT
-        # What a rescoring is made of was called before.
+        # The calls of a rescored run were made before.
         self._with_calls = run.rescored_from is None
         self._id = run.run_id
         self._root = self._api.INVALID_SPAN
-        self._under_root = self._context.Context()
+        self._root_context = self._context.Context()
         if not for_others:
             self._root = self._tracer.start_span(
-                f"proctor run {run.name}", attributes=_about_run(run) | {"session.id": run.run_id}
+                f"proctor run {run.name}", attributes=_describe_run(run) | {"session.id": run.run_id}
             )
-            self._under_root = self._api.set_span_in_context(self._root)
+            self._root_context = self._api.set_span_in_context(self._root)
         self._outcomes: Counter[str] = Counter()
         self._open: set[Any] = set()
 
     @contextmanager
     def trial(
-        self, hearing: Hearing, sample: Sample[Any, Any], configuration: str, epoch: int
+        self, recorder: TrialRecorder, sample: Sample[Any, Any], configuration: str, epoch: int
     ) -> Iterator[list[EvalResult]]:
-        """Open the span of a trial; what is put into the list is what it came to."""
-        about = {
+        """Open the span of a trial; the caller appends the result to the list."""
+        attributes = {
             "openinference.span.kind": "CHAIN",
             "proctor.sample.id": sample.id,
             "proctor.configuration": configuration,
@@ -189,36 +190,36 @@ class Tracing:
         }
         results: list[EvalResult] = []
         began = time.time_ns()
-        with self._span("proctor trial", about, self._under_root) as span:
+        with self._span("proctor trial", attributes, self._root_context) as span:
             self._open.add(span)
             try:
                 yield results
             finally:
                 self._open.discard(span)
                 for result in results if span.is_recording() else ():
-                    self._end_trial(span, result, began, hearing)
+                    self._end_trial(span, result, began, recorder)
 
     @contextmanager
     def evaluation(
-        self, spec: EvaluatorSpec, hearing: Hearing, session: Session | None
+        self, spec: EvaluatorSpec, recorder: TrialRecorder, session: Session | None
     ) -> Iterator[list[Score]]:
-        """Open the span of an evaluation; what is put into the list is its score."""
-        about = {
+        """Open the span of an evaluation; the caller appends the score to the list."""
+        attributes = {
             "openinference.span.kind": "EVALUATOR",
             "gen_ai.evaluation.name": spec.name,
             "proctor.evaluator": spec.uses,
         }
         scores: list[Score] = []
         began = time.time_ns()
-        with self._span(f"evaluate {spec.name}", about) as span:
+        with self._span(f"evaluate {spec.name}", attributes) as span:
             yield scores
             for score in scores:
                 self._end_evaluation(span, score)
             if session is not None:
-                self._emit_calls(span, session, began, time.time_ns(), hearing)
+                self._emit_calls(span, session, began, time.time_ns(), recorder)
 
     def close(self) -> None:
-        """End the run's span, and those of trials that were given up."""
+        """End the span of the run and those of abandoned trials."""
         for span in tuple(self._open):
             self._fail(span, Failure("TimeoutError", "it kept running after it was cancelled"))
             span.end()
@@ -230,13 +231,13 @@ class Tracing:
 
     @contextmanager
     def _span(self, name: str, attributes: dict[str, Any], context: Any = None) -> Iterator[Any]:
-        """A span that is the current one until the end; what passes through makes it a failure."""
-        span = self._tracer.start_span(name, context, attributes=attributes | self._about_all())
+        """Open a span and make it current; an exception marks it as failed."""
+        span = self._tracer.start_span(name, context, attributes=attributes | self._get_run_attributes())
         token = self._context.attach(self._api.set_span_in_context(span, context))
         try:
             yield span
         except GeneratorExit:
-            # Dropped with its event loop, in a context that is not its own.
+            # The event loop was closed: the token belongs to another context.
             token = None
             raise
         except BaseException as error:
@@ -249,11 +250,11 @@ class Tracing:
             if span.is_recording():
                 span.end()
 
-    def _about_all(self) -> dict[str, Any]:
+    def _get_run_attributes(self) -> dict[str, Any]:
         run = belongs_to.get() or self._id
         return {"session.id": run, "proctor.run.id": run}
 
-    def _end_trial(self, span: Any, result: EvalResult, began: int, hearing: Hearing) -> None:
+    def _end_trial(self, span: Any, result: EvalResult, began: int, recorder: TrialRecorder) -> None:
         trial, (outcome, value) = result.trial, result.verdict()
         self._outcomes[outcome] += 1
         span.set_attributes(
@@ -271,7 +272,7 @@ class Tracing:
             span.set_attributes(self._content("output.value", trial.output))
         if trial.session is not None and self._with_calls and not trial.cached:
             ended = began + int((trial.latency_ms or 0.0) * 1e6)
-            self._emit_calls(span, trial.session, began, ended, hearing)
+            self._emit_calls(span, trial.session, began, ended, recorder)
 
     def _end_evaluation(self, span: Any, score: Score) -> None:
         labels = {True: "pass", False: "fail", None: score.status}
@@ -280,55 +281,57 @@ class Tracing:
         if score.value is not None:
             span.set_attribute("gen_ai.evaluation.score.value", score.value)
         if score.reason and self._with_content:
-            span.set_attribute("gen_ai.evaluation.explanation", cut(score.reason))
+            span.set_attribute("gen_ai.evaluation.explanation", truncate(score.reason))
         if score.status == "error":
             span.set_attribute("error.type", "evaluation_failed")
-            said = cut(score.reason) if self._with_content else None
-            span.set_status(self._api.Status(self._api.StatusCode.ERROR, said))
+            description = truncate(score.reason) if self._with_content else None
+            span.set_status(self._api.Status(self._api.StatusCode.ERROR, description))
 
     def _fail(self, span: Any, failure: Failure) -> None:
-        told = {"exception.type": failure.kind, "exception.message": cut(failure.message)}
+        attributes = {"exception.type": failure.kind, "exception.message": truncate(failure.message)}
         if failure.traceback:
-            told["exception.stacktrace"] = failure.traceback
-        span.add_event("exception", told)
+            attributes["exception.stacktrace"] = failure.traceback
+        span.add_event("exception", attributes)
         span.set_attribute("error.type", failure.kind)
-        span.set_status(self._api.Status(self._api.StatusCode.ERROR, cut(str(failure))))
+        span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(str(failure))))
 
-    def _emit_calls(self, span: Any, session: Session, began: int, ended: int, hearing: Hearing) -> None:
-        """The calls that a session tells of, but those that are spans already."""
-        own = [event for event in session if not hearing.came_in(event)]
-        under = self._api.set_span_in_context(span)
-        about = self._about_all()
-        for call in emit_calls(own, began, ended, cut if self._with_content else None):
-            made = self._tracer.start_span(
+    def _emit_calls(
+        self, span: Any, session: Session, began: int, ended: int, recorder: TrialRecorder
+    ) -> None:
+        """Emit the calls of a session that have no span yet."""
+        events = [event for event in session if not recorder.has_recorded(event)]
+        context = self._api.set_span_in_context(span)
+        run_attributes = self._get_run_attributes()
+        for call in build_call_spans(events, began, ended, truncate if self._with_content else None):
+            call_span = self._tracer.start_span(
                 call.name,
-                under,
+                context,
                 kind=self._api.SpanKind.CLIENT if call.is_remote else self._api.SpanKind.INTERNAL,
-                attributes=call.attributes | about,
+                attributes=call.attributes | run_attributes,
                 start_time=call.began,
             )
             if call.error is not None:
-                made.set_status(self._api.Status(self._api.StatusCode.ERROR, cut(call.error)))
-            made.end(call.ended)
+                call_span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(call.error)))
+            call_span.end(call.ended)
 
     def _content(self, name: str, value: Any) -> dict[str, str]:
         if not self._with_content:
             return {}
-        kind = "text/plain" if isinstance(value, str) else "application/json"
-        return {name: cut(as_text(value)), name.replace("value", "mime_type"): kind}
+        mime_type = "text/plain" if isinstance(value, str) else "application/json"
+        return {name: truncate(as_text(value)), name.replace("value", "mime_type"): mime_type}
 
 
-def cut(text: str) -> str:
-    """A text of at most `LONGEST` characters.
+def truncate(text: str) -> str:
+    """Limit a text to `MAX_LENGTH` characters.
 
-    >>> cut("short"), len(cut("x" * 10_000))
+    >>> truncate("short"), len(truncate("x" * 10_000))
     ('short', 8192)
     """
-    return text if len(text) <= LONGEST else text[: LONGEST - len(CUT)] + CUT
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - len(CUT_MARK)] + CUT_MARK
 
 
 def as_text(value: Any) -> str:
-    """A value as an attribute can hold it: text as it is, anything else as JSON."""
+    """A value for an attribute: text unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -337,8 +340,8 @@ def as_text(value: Any) -> str:
         return f"({type(value).__name__}, which cannot be written)"
 
 
-def _about_run(run: RunMetadata) -> dict[str, Any]:
-    about = {
+def _describe_run(run: RunMetadata) -> dict[str, Any]:
+    attributes = {
         "openinference.span.kind": "CHAIN",
         "proctor.run.id": run.run_id,
         "proctor.run.name": run.name,
@@ -349,4 +352,4 @@ def _about_run(run: RunMetadata) -> dict[str, Any]:
         "proctor.rescored_from": run.rescored_from,
         **{f"proctor.tag.{name}": value for name, value in run.tags.items()},
     }
-    return {name: value for name, value in about.items() if value not in (None, "", [])}
+    return {name: value for name, value in attributes.items() if value not in (None, "", [])}
