@@ -168,7 +168,7 @@ def _shifts(axis: str, most: int) -> list[int]:
 
 class _Form(NamedTuple):
     axis: str
-    index: int = 0
+    position: int = 0
     form: str = ""
 
 
@@ -197,7 +197,7 @@ def _find_replacement(match: re.Match[str], swap: Swap) -> tuple[str, str] | Non
     if known.axis == GENDER:
         return old, _swap_gender(match, old)
     members = groups().axes[known.axis]
-    group, other = members[known.index], members[(known.index + swap.shift) % len(members)]
+    group, other = members[known.position], members[(known.position + swap.shift) % len(members)]
     form = _resolve_form(match, group, known.form)
     new = other.forms().get(form)
     return (group.forms()[form], new) if new else None
